@@ -1,0 +1,119 @@
+"""What only the text of the source knows: comments, and signatures as their authors wrote them."""
+
+import ast
+import inspect
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+WIDTH = 92  # a longer signature gets a line for each parameter
+
+
+class Assignment(NamedTuple):
+    name: str
+    kind: str  # its annotation
+    value: str  # a default, in a class
+    comment: str
+    line: int
+
+
+class Source:
+    """The text of a module, class or function, with what only the text knows."""
+
+    @classmethod
+    def of(cls, thing: Any) -> Self:
+        return cls(textwrap.dedent(inspect.getsource(thing)))
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = self.text.splitlines()
+        self.tree = ast.parse(self.text)
+
+    def assignments(self) -> Iterator[Assignment]:
+        """Every assignment to a public name at the top of a module or of a class."""
+        for node in self._body():
+            match node:
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=value):
+                    shown = self.segment(kind)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    shown = ""
+                case _:
+                    continue
+            if not name.startswith("_"):
+                yield Assignment(name, shown, self.segment(value), self.comment(node), node.lineno)
+
+    def comment(self, node: ast.stmt) -> str:
+        """What is written behind a statement, or else in the lines right above it."""
+        behind = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        words = [self._comments[line] for line in behind if line in self._comments]
+        above = node.lineno - 1
+        while not words and re.match(r"\s*# (?!---)", self.lines[above - 1]):
+            above -= 1
+        return " ".join(words or [self._comments[n] for n in range(above + 1, node.lineno)])
+
+    def segment(self, node: ast.AST | None) -> str:
+        return " ".join((ast.get_source_segment(self.text, node) or "").split()) if node else ""
+
+    def _body(self) -> list[ast.stmt]:
+        match self.tree.body:
+            case [ast.ClassDef(body=body)]:
+                return body
+        return self.tree.body
+
+    @cached_property
+    def _comments(self) -> dict[int, str]:
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        comments = [token for token in tokens if token.type == tokenize.COMMENT]
+        return {token.start[0]: token.string.removeprefix("# ") for token in comments}
+
+
+def signature(function: Any, *, name: str = "") -> str:
+    """A function's head as its author wrote it, without `self`; `name` is that of a class."""
+    source = Source.of(function)
+    [node] = source.tree.body
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    shown = list(parameters(source, node.args))
+    result = f" -> {source.segment(node.returns)}" if node.returns and not name else ""
+    if "contextmanager" in map(source.segment, node.decorator_list):
+        result = result.replace("Iterator", "AbstractContextManager")
+    head = f"{name or node.name}({', '.join(shown)}){result}"
+    if len(head) <= WIDTH:
+        return head
+    lines = "".join(f"    {parameter},\n" for parameter in shown)
+    return f"{name or node.name}(\n{lines}){result}"
+
+
+def property_signature(function: Any) -> str:
+    source = Source.of(function)
+    [node] = source.tree.body
+    assert isinstance(node, ast.FunctionDef)
+    return f"{node.name}: {source.segment(node.returns)}"
+
+
+def parameters(source: Source, arguments: ast.arguments) -> Iterator[str]:
+    def shown(argument: ast.arg, default: ast.expr | None = None, stars: str = "") -> str:
+        kind = f": {source.segment(argument.annotation)}" if argument.annotation else ""
+        equals = " = " if kind else "="
+        return f"{stars}{argument.arg}{kind}" + (
+            f"{equals}{source.segment(default)}" if default else ""
+        )
+
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    for number, (argument, default) in enumerate(zip(positional, defaults, strict=True), start=1):
+        if not (number == 1 and argument.arg in ("self", "cls")):
+            yield shown(argument, default)
+        if number == len(arguments.posonlyargs):
+            yield "/"
+    if arguments.vararg:
+        yield shown(arguments.vararg, stars="*")
+    elif arguments.kwonlyargs:
+        yield "*"
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield shown(argument, default)
+    if arguments.kwarg:
+        yield shown(arguments.kwarg, stars="**")

@@ -1,0 +1,26 @@
+# Every task is one line that calls a script in .ci/; continuous integration runs the very same scripts.
+# Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test docs bench serve
+
+help:  ## list the tasks
+	@.ci/help $(MAKEFILE_LIST)
+
+setup: ## create .venv and install Holdfast with all that its developers need
+	@.ci/setup
+
+check: ## formatting, lint, types and import rules, without running the tests
+	@.ci/check
+
+test:  ## check, then run all tests; args="-k keys" chooses some
+	@.ci/test $(args)
+
+docs:  ## write docs/reference/ and docs/limits.md anew from the source
+	@.ci/docs
+
+bench: ## run a benchmark: args="engine --quick"; without args, list them
+	@.ci/bench $(args)
+
+serve: ## install and run the server; args="--data data"
+	@.ci/serve $(args)

@@ -1,0 +1,98 @@
+"""Arrows point down: a room imports what pyproject.toml lists for it, and nothing else."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RULES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]
+MAY_IMPORT: dict[str, list[str]] = RULES["imports"]
+DRIVERS: dict[str, str] = RULES["drivers"]
+
+# What `import holdfast` may not load: each costs a user more time than the whole of Holdfast.
+HEAVY = {"asyncio", "http.server", "multiprocessing", "unittest", "pydoc", "urllib.request"}
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    # Without a cache: reading the source takes a fraction of a second, and leaves nothing behind.
+    return grimp.build_graph("holdfast", include_external_packages=True, cache_dir=None)
+
+
+def test_every_module_has_a_room(graph: grimp.ImportGraph) -> None:
+    homeless = [module for module in modules(graph) if room_of(module) is None]
+
+    assert homeless == [], "list it in [tool.holdfast.imports] with what it may import"
+
+
+def test_a_room_imports_only_the_rooms_beneath_it(graph: grimp.ImportGraph) -> None:
+    wrong = [
+        f"{importer} imports {imported}"
+        for importer in modules(graph)
+        for imported in sorted(graph.find_modules_directly_imported_by(importer))
+        if imported.startswith("holdfast.") and not may_import(importer, imported)
+    ]
+
+    assert wrong == []
+
+
+def test_a_driver_is_imported_by_its_engine_only(graph: grimp.ImportGraph) -> None:
+    wrong = [
+        f"{importer} imports {driver}"
+        for driver, room in DRIVERS.items()
+        if driver in graph.modules
+        for importer in sorted(graph.find_modules_that_directly_import(driver))
+        if not within(f"holdfast.{room}", importer)
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [
+        ("holdfast.jobs.queues", "holdfast.tables"),
+        ("holdfast.jobs", "holdfast.engine.lmdb"),
+        ("holdfast.engine.contract", "holdfast.engine.lmdb"),
+        ("holdfast.engine.lmdb", "holdfast.keys"),
+        ("holdfast.keys", "holdfast.engine.contract"),
+        ("holdfast.errors", "holdfast.limits"),
+        ("holdfast.expiry", "holdfast.store"),
+    ],
+)
+def test_the_rules_catch_an_arrow_that_points_up_or_sideways(importer: str, imported: str) -> None:
+    assert not may_import(importer, imported)
+
+
+def test_importing_holdfast_loads_no_optional_driver_and_nothing_heavy() -> None:
+    program = "import sys, holdfast; print(*sys.modules)"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    optional = set(DRIVERS) - {"lmdb"}
+    assert (optional | HEAVY).intersection(loaded) == set()
+
+
+def modules(graph: grimp.ImportGraph) -> list[str]:
+    return sorted(module for module in graph.modules if within("holdfast", module))
+
+
+def may_import(importer: str, imported: str) -> bool:
+    here, there = room_of(importer), room_of(imported)
+    return here is not None and (here == there or there in MAY_IMPORT[here])
+
+
+def room_of(module: str) -> str | None:
+    """The longest listed name that holds `module`: engine/contract.py is a room within engine/."""
+    name = module.removeprefix("holdfast.")
+    return max((room for room in MAY_IMPORT if within(room, name)), key=len, default=None)
+
+
+def within(package: str, module: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
