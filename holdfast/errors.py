@@ -1,0 +1,812 @@
+"""Every error that Holdfast raises on purpose.
+
+HoldfastError
+├── BadInput
+│   ├── KeyTooLong
+│   ├── ValueTooLarge
+│   ├── NotACounter
+│   ├── UnsupportedPart
+│   ├── OutsideSpace
+│   ├── ViewOnlyReads
+│   ├── BadFrame
+│   ├── RequestTooLarge
+│   ├── ClientGone
+│   ├── UnsupportedContent
+│   ├── BadQuery
+│   ├── BadFilter
+│   ├── BadPaging
+│   ├── BadChange
+│   ├── BadKey
+│   ├── BadValue
+│   ├── NoIndex
+│   ├── SchemaInvalid
+│   ├── BadModel
+│   ├── UnknownColumn
+│   ├── Malformed
+│   ├── BadDump
+│   ├── InvalidSchema
+│   ├── InvalidEvent
+│   ├── ExpandsTooFar
+│   ├── WrongKind
+│   ├── NoJobQueue
+│   ├── BadArgument
+│   │   ├── JobTooLarge
+│   │   └── CircularDependency
+│   ├── WrongMetricType
+│   ├── BadMetricSpec
+│   ├── EmptyPrefix
+│   ├── BadMetricKey
+│   ├── BadMetricValue
+│   ├── MetricOverflow
+│   ├── BadRange
+│   ├── BadWindow
+│   ├── BadLimit
+│   ├── DuplicateCondition
+│   └── SpecConflict
+├── NotFound
+│   ├── UnknownSpace
+│   ├── UnknownOperation
+│   ├── InvalidTable
+│   ├── UnknownSchema
+│   ├── UnknownJob
+│   ├── UnknownRecurringJob
+│   ├── UnknownMetric
+│   └── UnknownCondition
+├── Conflict
+├── RemovalFailed
+├── StoreUnusable
+│   ├── StoreClosed
+│   ├── StoreForked
+│   ├── StoreFull
+│   ├── StoreDamaged
+│   ├── StoreBusy
+│   ├── UnsupportedFormat
+│   └── UnsupportedFileSystem
+├── MethodNotAllowed
+├── CannotServe
+├── NotAuthenticated
+├── Forbidden
+├── ServerBusy
+├── MissingDriver
+├── TableError
+│   ├── InvalidTableRequest
+│   ├── InvalidTableJson
+│   ├── InvalidTableSchema
+│   ├── SchemaUpgradeRejected
+│   ├── InvalidTableQuery
+│   ├── InvalidAttributeValue
+│   ├── UnknownAttribute
+│   ├── MissingKeyAttribute
+│   ├── RowKeyTooLong
+│   ├── TtlNotAllowed
+│   ├── InvalidPageToken
+│   ├── TableMismatch
+│   ├── InvalidTablePath
+│   ├── TableNotFound
+│   ├── IndexNotFound
+│   ├── PreconditionFailed
+│   ├── RowTooLarge
+│   ├── IndexBuilding
+│   └── TableUnavailable
+├── DuplicateKey
+├── VersionMismatch
+├── IndexNotReady
+├── TableInUse
+├── WrongState
+│   ├── JobLost
+│   ├── JobNeeded
+│   └── UniqueKeyTaken
+└── LimitExceeded
+
+Those of the ground and of the server come first, then one section for each layer.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """Anything that went wrong, said so that all doors can say the same.
+
+    `code` names the error for programs, `status` is its HTTP status, `hint` says what to do next.
+    """
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    hint: str = ""
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if hint is not None:
+            self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+
+class BadInput(HoldfastError):
+    """What came can't be what was meant; nothing was changed."""
+
+    code, status = "bad_input", 400
+
+
+class KeyTooLong(BadInput):
+    """A key is longer than any engine holds."""
+
+    code, status = "key_too_long", 413
+    hint = "Use shorter names, or store a digest of what needs no order."
+
+
+class ValueTooLarge(BadInput):
+    """A value is larger than any engine holds."""
+
+    code, status = "value_too_large", 413
+    hint = "Split it over several keys, or keep it in a file and store its name."
+
+
+class NotACounter(BadInput):
+    """`add` met a value that is no counter, or would leave the 64-bit range."""
+
+    code, status = "not_a_counter", 409
+    hint = "Counters are written by `add` alone; use another key."
+
+
+class UnsupportedPart(BadInput):
+    """A key part has a type or a value that keys can't hold."""
+
+    code = "unsupported_part"
+
+
+class OutsideSpace(BadInput):
+    """A transaction wrote to a key outside the space that it runs in."""
+
+    code = "outside_space"
+    hint = "A transaction stays within one space: open one for each space."
+
+
+class ViewOnlyReads(BadInput):
+    """Something tried to write in a view."""
+
+    code = "view_only_reads"
+    hint = "Use `store.transact(work)`, or `with store.transaction() as tx`, to write."
+
+
+class BadFrame(BadInput):
+    """Bytes came that are not of the protocol; the connection is closed."""
+
+    code = "bad_frame"
+
+
+class RequestTooLarge(BadInput):
+    """A request has more bytes than the server takes."""
+
+    code, status = "request_too_large", 413
+    hint = "Split it; streams of lines have no such limit."
+
+
+class ClientGone(BadInput):
+    """A request ended before it was complete."""
+
+    code = "client_gone"
+
+
+class UnsupportedContent(BadInput):
+    """A body has a form that the path does not take."""
+
+    code, status = "unsupported_media_type", 415
+    hint = "Send it as JSON, with the header `Content-Type: application/json`."
+
+
+class NotFound(HoldfastError):
+    """What was asked for is not there."""
+
+    code, status = "not_found", 404
+
+
+class UnknownSpace(NotFound):
+    """No space of that name exists, or it has been dropped."""
+
+    code = "unknown_space"
+    hint = "Open it again with `store.space(name)`, which creates it."
+
+
+class UnknownOperation(NotFound):
+    """No layer has an operation of that name."""
+
+    code = "unknown_operation"
+
+
+class Conflict(HoldfastError):
+    """Someone else changed what this transaction had read."""
+
+    code, status = "conflict", 409
+    hint = "Run it again; `store.transact(work)` does so by itself."
+
+
+class RemovalFailed(HoldfastError):
+    """Something that has expired can't be removed; the exception of its remover is the cause.
+
+    A store catches it by itself, lets `entry` wait and goes on with the write that met it.
+    """
+
+    code = "removal_failed"
+
+    def __init__(self, message: str, *, entry: Any) -> None:
+        super().__init__(message)
+        self.entry = entry  # an `expiry.Due`
+
+
+class StoreUnusable(HoldfastError):
+    """The store as a whole can't serve."""
+
+    code, status = "store_unusable", 503
+
+
+class StoreClosed(StoreUnusable):
+    """The store was closed before this call."""
+
+    code = "store_closed"
+    hint = "Open it again with `holdfast.open`."
+
+
+class StoreForked(StoreUnusable):
+    """The store was opened before a fork and used after it, in the child."""
+
+    code = "store_forked"
+    hint = "Open the store after the fork, in each process by itself, and not before it."
+
+
+class StoreFull(StoreUnusable):
+    """There is no room left on the disk or in the map; nothing of the transaction was kept."""
+
+    code, status = "store_full", 507
+    hint = "Make room and try again; what was acknowledged before is safe."
+
+
+class StoreDamaged(StoreUnusable):
+    """The files of the store contradict themselves."""
+
+    code = "store_damaged"
+    hint = "Restore the newest backup; keep the damaged folder for examination."
+
+
+class StoreBusy(StoreUnusable):
+    """Another process uses the store in a way that excludes this one."""
+
+    code, status = "store_busy", 409
+
+
+class UnsupportedFormat(StoreUnusable):
+    """The store was written by a newer Holdfast, or the folder holds something else."""
+
+    code = "unsupported_format"
+    hint = "Install a newer Holdfast, or name another folder."
+
+
+class UnsupportedFileSystem(StoreUnusable):
+    """The folder lies on a file system that can't keep the store's promises."""
+
+    code = "unsupported_file_system"
+    hint = "Name a folder on a local disk: over a network, locks and memory maps can't be trusted."
+
+
+class MethodNotAllowed(HoldfastError):
+    """The path is there, for another method."""
+
+    code, status = "method_not_allowed", 405
+
+    def __init__(self, message: str = "", *, allowed: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.allowed = tuple(allowed)
+
+
+class CannotServe(HoldfastError):
+    """A server can't be started as it was asked to."""
+
+    code = "cannot_serve"
+
+
+class NotAuthenticated(HoldfastError):
+    """Whoever asked has not said who they are, or could not prove it."""
+
+    code, status = "noauth", 401
+    hint = "Log in: AUTH user password on RESP, `Authorization: Bearer TOKEN` on HTTP."
+
+
+class Forbidden(HoldfastError):
+    """A user may not do this."""
+
+    code, status = "forbidden", 403
+    hint = "Ask for a grant: holdfast user add NAME --grant ROLE:SPACE:LAYER."
+
+
+class ServerBusy(HoldfastError):
+    """More is waiting than the server lets wait."""
+
+    code, status = "busy", 503
+    hint = "Try again in a moment, with fewer requests at the same time."
+
+
+class MissingDriver(HoldfastError):
+    """The engine that a URL names needs a package that is not installed."""
+
+    code = "missing_driver"
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+class TableError(HoldfastError):
+    """A request to the tables was refused; nothing was changed.
+
+    `message` is the title that clients of RESTBase match on, `type` the name it has there.
+    """
+
+    code, status = "table_error", 400
+    type: ClassVar[str] = "invalid_request"
+
+    def __init__(
+        self, message: str = "", *, attribute: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.attribute = attribute
+
+
+class InvalidTableRequest(TableError):
+    """A request lacks what it needs, or has a member that does not belong there."""
+
+    code, type = "invalid_table_request", "invalid_request"
+
+
+class InvalidTableJson(TableError):
+    """A body is not the JSON that it should be."""
+
+    code, type = "invalid_json", "invalid_json"
+
+
+class InvalidTableSchema(TableError):
+    """A schema breaks a rule."""
+
+    code, type = "invalid_table_schema", "invalid_schema"
+
+
+class SchemaUpgradeRejected(TableError):
+    """A table can't be changed from its schema to the one submitted."""
+
+    code, type = "schema_upgrade_rejected", "schema_upgrade_rejected"
+
+
+class InvalidTableQuery(TableError):
+    """A query does not describe one slice of one index."""
+
+    code, type = "invalid_table_query", "invalid_query"
+
+
+class InvalidAttributeValue(TableError):
+    """A value is none that its attribute's type takes."""
+
+    code, type = "invalid_attribute_value", "invalid_value"
+
+
+class UnknownAttribute(TableError):
+    """A put or a condition names an attribute that the table does not have."""
+
+    code, type = "unknown_attribute", "unknown_attribute"
+
+
+class MissingKeyAttribute(TableError):
+    """A put lacks a part of the primary key."""
+
+    code, type = "missing_key", "missing_key"
+
+
+class RowKeyTooLong(TableError):
+    """A value is too long for the key that it is a part of."""
+
+    code, type = "row_key_too_long", "key_too_long"
+    hint = "Keep long values in attributes that no index names, or index a digest of them."
+
+
+class TtlNotAllowed(TableError):
+    """A put has `_ttl` although the table's retention policy decides what expires."""
+
+    code, type = "ttl_not_allowed", "ttl_not_allowed"
+
+
+class InvalidPageToken(TableError):
+    """A `next` token is garbage, or belongs to another query."""
+
+    code, type = "invalid_token", "invalid_token"
+    hint = "Send the token with the query that it came from, or leave it out to begin again."
+
+
+class TableMismatch(TableError):
+    """The path and the body of a request name different tables."""
+
+    code, type = "table_mismatch", "table_mismatch"
+
+
+class InvalidTablePath(TableError):
+    """A path can't be decoded, or has segments too many or empty ones."""
+
+    code, type = "invalid_path", "invalid_path"
+
+
+class TableNotFound(TableError):
+    """There is no table of that name in this space."""
+
+    code, type, status = "table_not_found", "table_not_found", 404
+    hint = "Create it with `tables.create(schema)`; `tables.names()` lists what is there."
+
+
+class IndexNotFound(TableError):
+    """The table has no secondary index of that name."""
+
+    code, type, status = "index_not_found", "index_not_found", 404
+
+
+class PreconditionFailed(TableError):
+    """The row is not the one that `if_match` or `if_none_match` asks for."""
+
+    code, type, status = "precondition_failed", "precondition_failed", 412
+    hint = "Read the row again, and write with the etag that it has now."
+
+
+class RowTooLarge(TableError):
+    """A value or a body is larger than a row may hold."""
+
+    code, type, status = "too_large", "too_large", 413
+
+
+class IndexBuilding(TableError):
+    """The index is not complete yet."""
+
+    code, type, status = "index_building", "index_building", 503
+    hint = "Ask again when `tables.index_progress` says that it is complete."
+
+
+class TableUnavailable(TableError):
+    """A table can't be read by this installation."""
+
+    code, type, status = "unavailable", "unavailable", 503
+
+
+# --- entities ---------------------------------------------------------------------------------
+#
+# The messages are Meduza's own words, which its clients know; what helps beyond them is the hint.
+
+
+class InvalidTable(NotFound):
+    """No table of that name is deployed."""
+
+    code = "invalid_table"
+    hint = "A table is named `schema.Table` and exists once its schema has been deployed."
+
+
+class BadQuery(BadInput):
+    """A query lacks what it needs."""
+
+    code = "bad_query"
+
+
+class BadFilter(BadInput):
+    """A filter makes no sense, alone or beside the others."""
+
+    code = "bad_filter"
+
+
+class BadPaging(BadInput):
+    """No page begins or ends there."""
+
+    code = "bad_paging"
+    hint = "The offset is 0 or more, the limit 1 or more, or -1 for no limit."
+
+
+class BadChange(BadInput):
+    """A change of an update can't be applied to any entity."""
+
+    code = "bad_change"
+
+
+class BadKey(BadInput):
+    """No id can be made of what came."""
+
+    code = "bad_key"
+
+
+class BadValue(BadInput):
+    """An entity can't hold the value, or its strict table won't."""
+
+    code = "bad_value"
+
+
+class NoIndex(BadInput):
+    """No index of the table serves the query: there is no filtering after the index."""
+
+    code = "no_index"
+
+
+class SchemaInvalid(BadInput):
+    """A schema has errors; `problems` names each of them, with file and line."""
+
+    code = "bad_schema"
+
+    def __init__(self, message: str = "", *, problems: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+    @classmethod
+    def of(cls, problems: Iterable[str]) -> "SchemaInvalid":
+        listed = tuple(problems)
+        return cls("\n".join(listed), problems=listed)
+
+
+class BadModel(BadInput):
+    """A class can't be a model, or an object is none."""
+
+    code = "bad_model"
+
+
+class UnknownColumn(BadInput, AttributeError):
+    """A model has no column of that name."""
+
+    code = "unknown_column"
+
+    @classmethod
+    def among(cls, model: str, name: str, known: Iterable[str]) -> "UnknownColumn":
+        from difflib import get_close_matches  # loaded only when there is something to say
+
+        near = get_close_matches(name, list(known), 1)
+        ask = f", did you mean '{near[0]}'?" if near else ""
+        return cls(f"{model} has no column '{name}'{ask}")
+
+
+class Malformed(BadInput):
+    """A message is not readable, or one of its fields has the wrong type."""
+
+    code = "malformed"
+
+
+class BadDump(BadInput):
+    """A dump is damaged; what came before the damage was loaded."""
+
+    code = "bad_dump"
+
+
+class DuplicateKey(HoldfastError):
+    """An entity with this id, or with these values in a unique index, exists already."""
+
+    code, status = "duplicate_key", 409
+    hint = "Read the entity that is there, and update it or choose another key."
+
+
+class VersionMismatch(HoldfastError):
+    """The entity is not at the version that the writer has seen."""
+
+    code, status = "version_mismatch", 409  # on Meduza's wire it is called `conflict`
+    hint = "Read the entity again, apply the change to what it is now and write that."
+
+
+class IndexNotReady(HoldfastError):
+    """The only index that serves the query is still being built."""
+
+    code, status = "index_not_ready", 503
+    hint = "Wait until the index is ready, see `stats`; a GET may ask for a partial answer."
+
+
+class TableInUse(HoldfastError):
+    """A deploy or a drop would lose entities."""
+
+    code, status = "table_in_use", 409
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+class InvalidSchema(BadInput):
+    """A schema was refused; `problems` has a sentence for each reason, with its place."""
+
+    code = "invalid_schema"
+    hint = "Nothing was deployed. Mend all of these and deploy it again."
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class UnknownSchema(NotFound):
+    """No schema of that name is deployed."""
+
+    code = "unknown_schema"
+    hint = "`schemas()` lists those that are."
+
+
+class InvalidEvent(BadInput):
+    """An event is not what an event may be; nothing of it was written."""
+
+    code = "invalid_event"
+
+
+class ExpandsTooFar(BadInput):
+    """A handler asks for more writes than one event may make; nothing of the event was written."""
+
+    code = "expands_too_far"
+
+
+class WrongKind(BadInput):
+    """A key holds a set where a leaderboard was asked for, or the other way round."""
+
+    code, status = "wrong_kind", 409
+
+
+class NoJobQueue(BadInput):
+    """A handler enqueues a job, and the layer was given no queue to put it into."""
+
+    code, status = "no_job_queue", 409
+    hint = "Send the event through a store, which hands its queue in."
+
+
+# --- jobs -------------------------------------------------------------------------------------
+# Their messages are the texts that Qless clients know; on that wire they travel without the hint.
+
+
+class BadArgument(BadInput):
+    """An argument of an operation on jobs is missing, malformed or contradicts another."""
+
+    code = "bad_argument"
+
+
+class JobTooLarge(BadArgument):
+    """A job's data is larger than a queue should carry."""
+
+    code, status = "job_too_large", 413
+    hint = "Keep it elsewhere and put its name into the job."
+
+
+class CircularDependency(BadArgument):
+    """A job would have to wait for itself, directly or through others."""
+
+    code = "circular_dependency"
+
+
+class UnknownJob(NotFound):
+    """No job has that id: it was never put, or was canceled, or completed long ago."""
+
+    code = "unknown_job"
+
+
+class UnknownRecurringJob(NotFound):
+    """No recurring job has that id."""
+
+    code = "unknown_recurring_job"
+
+
+class WrongState(HoldfastError):
+    """The job is not in a state that the operation can start from."""
+
+    code, status = "wrong_state", 409
+
+
+class JobLost(WrongState):
+    """The caller does not hold the job's lock any more: it was given away or put elsewhere."""
+
+    code = "job_lost"
+    hint = "Drop the work; whoever holds the job now will finish it."
+
+
+LockLost = JobLost  # the same error by what was lost
+
+
+class JobNeeded(WrongState):
+    """Other jobs depend on this one."""
+
+    code = "job_needed"
+    hint = "Cancel them together with it."
+
+
+class UniqueKeyTaken(WrongState):
+    """Another job owns the unique key."""
+
+    code = "unique_key_taken"
+
+
+# --- metrics ----------------------------------------------------------------------------------
+
+
+class UnknownMetric(NotFound):
+    """No spec names this metric."""
+
+    code = "unknown_metric"
+    hint = "Name it in the specs of the writer or the reader, or `define` it under this prefix."
+
+
+class UnknownCondition(NotFound):
+    """The limiter has no condition of this name."""
+
+    code = "unknown_condition"
+    hint = "Give the condition to the limiter when it is made."
+
+
+class WrongMetricType(BadInput):
+    """The operation belongs to another type of metric."""
+
+    code, status = "wrong_type", 409
+    hint = "A counter takes `incr`, a gauge `set` and `add`, a distribution `record`."
+
+
+class BadMetricSpec(BadInput):
+    """A metric spec can't be what was meant."""
+
+    code = "bad_spec"
+
+
+class EmptyPrefix(BadInput):
+    """A prefix without a component."""
+
+    code = "empty_prefix"
+    hint = "Give a string, or a list of at least one string, that names the caller."
+
+
+class BadMetricKey(BadInput):
+    """A prefix, a namespace or an entity that can't be part of a metric's key."""
+
+    code = "bad_key"
+    hint = "Components of an entity are strings and integers; prefix and namespace are strings."
+
+
+class BadMetricValue(BadInput):
+    """A number that this metric can't take."""
+
+    code = "bad_value"
+
+
+class MetricOverflow(BadInput):
+    """A number too large to be counted exactly."""
+
+    code = "overflow"
+    hint = "Give the metric a coarser resolution."
+
+
+class BadRange(BadInput):
+    """A stretch of time, or another bound, that makes no sense."""
+
+    code = "bad_range"
+
+
+class BadWindow(BadInput):
+    """The window of a condition is no length of time."""
+
+    code = "bad_window"
+    hint = "A window is a finite number of seconds above 0."
+
+
+class BadLimit(BadInput):
+    """A limit, an amount or a setting of a limiter that makes no sense."""
+
+    code = "bad_limit"
+
+
+class DuplicateCondition(BadInput):
+    """A batch names a condition twice, and its results are named by condition."""
+
+    code = "duplicate_condition"
+    hint = "Use one batch for each, or the list form, whose results go by position."
+
+
+class SpecConflict(BadInput):
+    """A spec contradicts what is stored, so stored numbers would be misread."""
+
+    code, status = "spec_conflict", 409
+    hint = "Use another name, or on_conflict='discard' to delete what is stored."
+
+
+class LimitExceeded(HoldfastError):
+    """A rate limit was reached. `result` tells which one and when to try again."""
+
+    code, status = "limit_exceeded", 429
+    hint = "Wait for the result's retry_after and try again."
+
+    def __init__(self, message: str = "", result: Any = None, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.result = result

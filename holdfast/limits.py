@@ -1,0 +1,203 @@
+"""Every number that bounds something, with its reason. `docs/limits.md` is made from this file."""
+
+from typing import Final
+
+# --- engine -----------------------------------------------------------------------------------
+
+MAX_KEY_BYTES: Final = 128 * 1024  # above any sensible key; a page of keys still fits in memory
+MAX_VALUE_BYTES: Final = 64 * 1024 * 1024  # a value is read and written whole
+MIN_COUNTER: Final = -(2**63)  # a counter is 64 bits, signed
+MAX_COUNTER: Final = 2**63 - 1  # a counter is 64 bits, signed
+MAX_GROUP_TRANSACTIONS: Final = 1_000  # the first of a group waits for the last
+MAP_BYTES: Final = 2**40  # addresses set aside for a store's file; four times the file, if more
+MIN_MAP_BYTES: Final = 2**30  # what must be had where addresses are limited
+MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their number when it opens
+KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
+MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
+CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
+
+# --- keys -------------------------------------------------------------------------------------
+
+MAX_TUPLE_DEPTH: Final = 32  # tuples within tuples in a key; a reader's stack must hold them all
+
+# --- spaces -----------------------------------------------------------------------------------
+
+MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and stands in URLs
+CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction removes
+
+# --- expiry -----------------------------------------------------------------------------------
+
+EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
+EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
+EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
+UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # a kind that the next process to sweep may know
+FAILED_REMOVAL_RETRY_MS: Final = 60_000  # a removal that failed: often enough, and never in the way
+MAX_FAILURE_CHARACTERS: Final = 500  # of an exception, in the notice of a removal that failed
+
+# --- tables -----------------------------------------------------------------------------------
+
+MAX_TABLE_NAME_BYTES: Final = 255  # of tables, indexes and attributes; a name stands in URLs
+MAX_DOMAIN_BYTES: Final = 253  # a domain is often a host name
+MAX_ATTRIBUTES: Final = 1_000  # of a table; a row is decoded whole
+MAX_HASH_VALUE_BYTES: Final = 65_535  # one hash attribute; a long hash key is stored as a digest
+MAX_RANGE_VALUE_BYTES: Final = 4_096  # one range attribute; it is kept in exact order
+MAX_ROW_KEY_BYTES: Final = 65_535  # all strings and blobs of a primary key; fits a key, escaped
+MAX_INLINE_HASH_BYTES: Final = 128  # a longer hash key is stored as a digest; short keys are fast
+MAX_ATTRIBUTE_BYTES: Final = 16 * 1024 * 1024  # one value that is not in a key
+MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # of a request; it is parsed whole
+MAX_JSON_DEPTH: Final = 100  # levels of nesting; a parser's stack must hold them all
+MAX_DECIMAL_DIGITS: Final = 1_000  # of a varint or decimal; arithmetic on it stays fast
+MAX_DECIMAL_EXPONENT: Final = 6_000  # of a decimal, either way
+MAX_DECIMAL_ZEROS: Final = 40  # zeros that a decimal is written out with before it gets an exponent
+MAX_TTL_SECONDS: Final = 630_720_000  # 20 years: more is meant to be for ever
+DEFAULT_PAGE_ROWS: Final = 1_000  # of a query that names no limit
+BARE_PAGE_ROWS: Final = 10  # of a table that is asked for without any query
+MAX_PAGE_ROWS: Final = 10_000  # a page is held in memory
+MAX_PAGE_BYTES: Final = 32 * 1024 * 1024  # of its JSON; a page is held in memory
+MAX_COUNTED_ROWS: Final = 1_000_000  # rows that one call counts; they are read to be counted
+MAX_BATCH_OPERATIONS: Final = 1_000  # of one transaction; others wait for it
+ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
+MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all are counted
+ROWS_PER_BUILD_STEP: Final = 500  # rows that one transaction adds to a new index
+KEYS_PER_DROP_STEP: Final = 500  # keys of a dropped table or index that one transaction removes
+MIN_COMPRESSED_BYTES: Final = 256  # a smaller row is stored plain: little to gain
+
+
+# --- entities ---------------------------------------------------------------------------------
+
+DEFAULT_PAGE_ENTITIES: Final = 100  # what both public Meduza clients ask for when told nothing
+MAX_ID_BYTES: Final = 1_024  # an id is part of every index entry of its entity
+MAX_VALUE_DEPTH: Final = 100  # lists and maps within each other; deeper ones are mistakes
+EXACT_TEXT_BYTES: Final = (
+    256  # of an indexed text: its order is exact so far, beyond it a digest keeps texts apart
+)
+MAX_BSON_DEPTH: Final = (
+    128  # documents within each other in a message: the values and what is around them
+)
+MAX_STRETCHES: Final = (
+    10_000  # pieces of an index that one query may join, the product of its IN lists
+)
+MAX_NOTICE_CHANGES: Final = 1_000  # entities named in one change notice; more of them share several
+MILESTONE_ENTRIES: Final = 512  # index entries between two counted milestones, on average
+WALKED_ENTRIES: Final = 512  # counted one by one before the milestones are asked
+INDEX_STEP_ENTITIES: Final = (
+    500  # indexed, checked or cleared in one transaction, so that others wait little
+)
+REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
+LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
+MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
+SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table
+MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above it
+MAX_SCHEMA_NODES: Final = 500_000  # what aliases may unfold a schema file to
+
+
+# --- events -----------------------------------------------------------------------------------
+
+MAX_EVENT_NAME_SEGMENTS: Final = 32  # each one is a look-up among the prefixes
+MAX_EVENT_NAME_BYTES: Final = 512  # a name may become part of a key
+MAX_EVENT_KEY_BYTES: Final = 4_096  # a key stands in front of all that belongs to it
+MAX_EVENT_VALUE_BYTES: Final = 8_192  # a small set is read and written whole
+MAX_EVENT_ID_BYTES: Final = 256  # every id is kept for the dedup window
+MAX_EVENT_MS: Final = 2**42  # the year 2109: a time fits into 6 bytes of 7 bits
+MAX_EVENT_WRITES: Final = 100_000  # of one event: others wait until it is written
+MAX_BATCH_EVENTS: Final = 10_000  # of one transaction: others wait until it is written
+EVENTS_PER_STREAM_STEP: Final = 1_000  # of a stream, in one transaction
+MAX_BATCH_RECORDS: Final = 10_000  # of a batch, in memory, before they are written
+MAX_EVENT_SCHEMA_BYTES: Final = 4 * 1024 * 1024  # it is compiled as a whole
+MAX_SCHEMA_NAME_BYTES: Final = 128  # a name stands in reports
+MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
+MAX_EXPRESSION_STEPS: Final = 16  # each step of a chain can multiply what it looks up
+MAX_STORED_VALUES: Final = 100_000_000  # a set counts its members in 32 bits, a board tenfold
+MAX_EXPIRE_AFTER_SECONDS: Final = 3_153_600_000  # a hundred years: longer is never
+DEFAULT_BOARD_ENTRIES: Final = 100  # K of a leaderboard that names none
+TRACKED_PER_ENTRY: Final = 10  # candidates of a leaderboard for each entry that it shows
+MIN_TRACKED_VALUES: Final = 1_000  # candidates of the smallest leaderboard
+EXACT_DISTINCT: Final = 256  # digests of a key that are kept before a sketch takes over
+HEAD_MEMBERS: Final = 32  # newest members of a set that stand in its record
+HEAD_BYTES: Final = 1_024  # the same in bytes: a small record shares its page with others
+MAX_BUNDLES: Final = 9  # of a key's archive, before it is tidied: a read puts them together
+PACKED_MEMBERS: Final = 256  # of a set, in one value; a larger one has a row for each
+PACKED_BYTES: Final = 8_192  # the same in bytes
+PACKED_BOARD_ENTRIES: Final = 32  # of a leaderboard, in one value
+PACKED_BOARD_BYTES: Final = 1_024  # the same in bytes
+MAX_PAGE_MEMBERS: Final = 10_000  # members or keys in one page
+MAX_EVENT_SERIES_POINTS: Final = 10_000  # steps of one series
+MAX_MERGED_KEYS: Final = 1_000  # keys whose counters or leaderboards are read as one
+MAX_READS: Final = 1_000  # queries of one `read`
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+MAX_JOB_NAME_BYTES: Final = 1_024  # a jid, queue, worker, tag, group or klass is part of many keys
+MAX_JOB_DATA_BYTES: Final = 16 * 1024 * 1024  # it travels with every pop
+MAX_JOB_MESSAGE_CHARS: Final = 1024 * 1024  # of a failure; a longer one is cut, with a mark
+MAX_JOB_TAGS: Final = 1_000  # each costs four keys
+MAX_JOB_DEPENDENCIES: Final = 10_000  # each costs two keys and a look at another job
+MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may touch at once
+MAX_JOB_TIME: Final = 10.0**11  # seconds: the year 5138; a clock beyond it counts something else
+MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unlimited
+JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
+JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: some 10 ms
+MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of dependencies looks at
+MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away
+
+
+# --- metrics ----------------------------------------------------------------------------------
+
+MAX_SEQUENCES: Final = 16  # of a metric; every increment writes all of them
+MIN_TIME_STEP: Final = 0.001  # seconds; below, two readings of a clock are hardly ever apart
+MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
+MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
+MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
+MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
+MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check reads them all
+MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
+MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
+MAX_TOP_ENTITIES: Final = 10_000  # of one answer
+MAX_LISTED_BUCKETS: Final = 10_000  # of one page
+MAX_EXPOSED_SERIES: Final = 10_000  # of a metric, so that one scrape stays readable
+MAX_WRITER_KEYS: Final = 10_000  # a writer that holds as many flushes by itself
+SWEPT_BUCKET_KEYS: Final = 1_000  # expired keys that one step of the sweeper removes
+SWEEP_SECONDS: Final = 60.0  # how often an idle metric is looked at, and how long all stays
+ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits if it is not told
+
+# --- server -----------------------------------------------------------------------------------
+
+MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024  # the largest value, in base64, and some room
+MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis takes
+MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
+MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further
+MAX_QUEUED_WRITES: Final = 100_000  # of all connections; then writes are refused
+MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: others wait while it is run
+COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
+PAUSE_UNSENT_BYTES: Final = 1024 * 1024  # to a client that does not read; then it is not served
+STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading
+MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024  # messages to a slow subscriber; then it is dropped
+MAX_STRANGER_BYTES: Final = 64 * 1024  # of a command from a client that has not logged in
+MAX_QUEUED_LONG: Final = 1_000  # long operations that wait for a thread; then they are refused
+MAX_SCRIPTS: Final = 1_000  # that clients have loaded; each is a client's build of one script
+MAX_CONNECTIONS: Final = 10_000  # of both doors together
+IDLE_SECONDS: Final = 3_600.0  # a connection that says nothing for so long is closed
+LONG_OPERATIONS: Final = 8  # that run in threads at the same time
+MAX_WAIT_SECONDS: Final = 3_600.0  # the longest that one call waits for something to happen
+SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of the server's removal of what has expired
+DRAIN_SECONDS: Final = 30  # that requests in flight have to end when the server stops
+MIN_GZIP_BYTES: Final = 1_024  # below, an answer is sent as it is: one packet is one packet
+MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # of a stream whose reader is slow; then it is ended
+MIN_GZIP_THREAD_BYTES: Final = 64 * 1024  # of an answer; its compression would hold up others
+MAX_BODIES_BYTES: Final = 1024**3  # of all HTTP bodies that are held at the same time
+MAX_DISCARDED_BYTES: Final = 256 * 1024 * 1024  # of a body that is too large, read to be polite
+MAX_HEAD_BYTES: Final = 64 * 1024  # of an HTTP request before its body
+MAX_STREAM_LINE_BYTES: Final = 1024 * 1024  # of a stream of events
+MAX_REPORTED_EVENTS: Final = 1_000  # refused events of a stream that are named; all are counted
+MAX_STREAMS: Final = 32  # uploads that are read in threads at the same time
+STALLED_EXCHANGE_SECONDS: Final = (
+    60.0  # that a client neither sends nor takes anything; then it is dropped
+)
+KEEP_ALIVE_SECONDS: Final = 75  # that an HTTP connection is kept between two requests
+STREAM_PULSE_SECONDS: Final = 15.0  # between two signs of life of a quiet stream of notices
+MAX_OPEN_SPACES: Final = 10_000  # that a server keeps at hand; opening one again reads 1 key
+MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be checked again
+SECOND_SIGNAL_SECONDS: Final = 0.1  # closer ones are the first: `make` passes on what its group got
+STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, made and sent at once
+STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # of events of a stream that are held and sent at once
