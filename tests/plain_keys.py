@@ -1,0 +1,34 @@
+"""A layer of plain keys, for the tests of what stands beneath all layers."""
+
+from holdfast.store import Space, Store, Tx, View
+
+
+def put(tx: Tx, key: bytes, value: bytes = b"") -> None:
+    tx._tx.put(tx._tx.space + key, value)
+
+
+def get(view: View, key: bytes) -> bytes | None:
+    return view._tx.get(view._tx.space + key)
+
+
+def put_in(space: Space, key: bytes, value: bytes = b"") -> None:
+    space.transact(lambda tx: put(tx, key, value))
+
+
+def get_from(space: Space, key: bytes) -> bytes | None:
+    with space.view() as view:
+        return get(view, key)
+
+
+def put_many(space: Space, count: int) -> None:
+    def work(tx: Tx) -> None:
+        for number in range(count):
+            put(tx, b"%06d" % number)
+
+    space.transact(work)
+
+
+def keys_below(store: Store, space: Space) -> int:
+    """How many keys are left of a space that may be dropped."""
+    with store.engine.view() as view:
+        return sum(1 for _ in view.scan(space._runner.prefix, space._runner.prefix + b"\xff"))
