@@ -1,0 +1,46 @@
+"""The ground: an ordered, transactional map of bytes, on the engine that a URL names."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from holdfast.engine.contract import Engine
+from holdfast.errors import BadInput
+from holdfast.limits import CHECKPOINT_SECONDS
+
+__all__ = ["open_engine"]
+
+
+def open_engine(
+    url: str | Path,
+    *,
+    durability: str = "commit",
+    clock: Callable[[], float] = time.time,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Engine:
+    """Opens the engine that `url` names: a path or `lmdb:PATH` is a folder of the embedded one."""
+    scheme = "" if isinstance(url, Path) else urlsplit(url).scheme
+    if scheme in ("", "lmdb"):
+        from holdfast.engine.lmdb import LmdbEngine
+
+        return LmdbEngine(
+            url if isinstance(url, Path) else _folder(url),
+            clock=clock,
+            durability=durability,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    raise BadInput(
+        f"no engine serves the URL scheme {scheme!r}",
+        hint="Name a folder, as in holdfast.open('data').",
+    )
+
+
+def _folder(url: str) -> Path:
+    path = url.removeprefix("lmdb:")
+    # "" would be the current folder, and "//data" the folder /data: hardly what was meant.
+    if not path or (path.startswith("//") and not path.startswith("///")):
+        raise BadInput(
+            f"{url!r} names no folder", hint="Write 'data', '/var/data', or 'lmdb:/var/data'."
+        )
+    return Path(path)

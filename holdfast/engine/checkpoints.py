@@ -1,0 +1,87 @@
+"""The interval mode: commits that wait for no disk, and a state to return to after a power failure.
+
+LMDB without its sync survives a crash of the process but not of the machine: the disk may then hold
+a newer meta page than the pages it points to. A checkpoint is a state that is known to be on disk.
+To make one, while no one writes, the two meta pages are copied and a read transaction is opened, so
+that LMDB reuses no page of that state; then the file is synced and the copy is saved in a small
+checksummed file. After a power failure, which shows in a changed boot id, the saved meta pages are
+put back: exactly the state of the checkpoint.
+
+Several processes share one file of saved pages. Each keeps the read transaction of the last
+checkpoint that it made itself, which is never newer than the one on disk, so whoever is killed, the
+others still protect the saved state.
+"""
+
+import os
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast.engine import folder
+from holdfast.errors import StoreDamaged
+
+FILE_NAME: Final = "checkpoint"
+_NEW: Final = "checkpoint-new"  # until it is whole
+META_PAGES: Final = 2
+_DIGEST_BYTES: Final = 32
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file of saved pages holds."""
+
+    boot_id: str
+    transaction_id: int
+    meta_pages: bytes
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Replaces the saved pages; whole, on disk, when it returns."""
+    body = msgspec.msgpack.encode(checkpoint)
+    temporary = path / _NEW
+    with temporary.open("wb") as file:
+        file.write(blake2b(body, digest_size=_DIGEST_BYTES).digest() + body)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path / FILE_NAME)
+    folder.sync_folder(path)
+
+
+def load(path: Path) -> Checkpoint | None:
+    """The saved checkpoint, or None where the last user closed the store in peace."""
+    try:
+        content = (path / FILE_NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    if blake2b(body, digest_size=_DIGEST_BYTES).digest() != digest:
+        raise StoreDamaged(f"{path / FILE_NAME} does not match its own checksum")
+    return msgspec.msgpack.decode(body, type=Checkpoint)
+
+
+def remove(path: Path) -> None:
+    """Forgets the saved pages. Only for a file that has been synced and that no one writes to."""
+    (path / FILE_NAME).unlink(missing_ok=True)
+    (path / _NEW).unlink(missing_ok=True)
+    folder.sync_folder(path)
+
+
+def recover(path: Path, data_file: Path) -> bool:
+    """Returns to the last checkpoint if the machine has been started anew since it was made.
+
+    Called by the only user of the store, before LMDB opens it. Says whether it went back.
+    """
+    checkpoint = load(path)
+    if checkpoint is None or checkpoint.boot_id == folder.boot_id():
+        return False
+    with data_file.open("r+b") as file:
+        file.write(checkpoint.meta_pages)
+        file.flush()
+        os.fsync(file.fileno())
+    return True
+
+
+def read_meta_pages(data_file: int, page_bytes: int) -> bytes:
+    """The two meta pages, by a file descriptor of the data file."""
+    return os.pread(data_file, META_PAGES * page_bytes, 0)

@@ -1,0 +1,199 @@
+"""What every engine gives, and all that the rest of the house knows of it.
+
+An engine is an ordered map from bytes to bytes with serializable, durable transactions. It sees
+bytes and knows no layer. A *space* is a key prefix: a transaction names the space that it runs in
+and writes only below it, so that an engine of many machines can keep a space together. The empty
+prefix is the whole store.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
+
+import msgspec
+
+__all__ = [
+    "Engine",
+    "Notice",
+    "Outcome",
+    "Reader",
+    "Subscription",
+    "Transaction",
+    "pack_counter",
+    "read_counter",
+]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_COUNTER: Final = struct.Struct(">q")
+
+
+class Notice(msgspec.Struct, frozen=True, array_like=True):
+    """A word to the world that a transaction leaves when, and only when, it commits."""
+
+    topic: str
+    payload: bytes = b""
+    space: bytes = b""  # filled in by the engine: the space of the transaction that left it
+
+
+class Reader(Protocol):
+    """A consistent snapshot."""
+
+    space: bytes  # the prefix of all keys that the reader is meant for
+    now: float  # one clock reading, in seconds since the epoch
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yields the pairs with begin <= key < end in the order of the keys' bytes, or in reverse.
+
+        Writes of the same transaction inside the range are seen if they lie ahead of the pair that
+        was yielded last.
+        """
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """A reader that sees its own writes, all of which become durable together or not at all."""
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        """Deletes every key with begin <= key < end."""
+        ...
+
+    def add(self, key: bytes, delta: int) -> None:
+        """Adds to the counter at `key`, which begins at 0; never a cause of conflict.
+
+        The stored value is read with `read_counter`.
+        """
+        ...
+
+    def after_commit(self, notice: Notice) -> None:
+        """Publishes `notice` if, and once, the commit has succeeded."""
+        ...
+
+
+class Outcome(msgspec.Struct, Generic[T], frozen=True):
+    """What became of one transaction of a group: a result, or the exception that undid it."""
+
+    result: T | None = None
+    error: BaseException | None = None
+
+    def unwrap(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # without an error it is a T, which may itself be None
+
+
+class Subscription(Protocol):
+    """Notices in commit order, from every process on the store, beginning when it was opened."""
+
+    def get(self, timeout: float | None = None) -> Notice | None:
+        """Returns the next notice, or None after `timeout` seconds (None waits for ever) or when
+        closed."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until there is something to `get`; False after `timeout` seconds or when closed."""
+        ...
+
+    def poll(self) -> list[Notice]:
+        """Returns at once all notices of commits that have returned, in any process, and were not
+        yet given."""
+        ...
+
+    @property
+    def missed(self) -> int:
+        """How many commits' notices were dropped because this subscriber was too slow. Read again
+        what you follow."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Engine(Protocol):
+    """The ground. `transact` may run `work` more than once, so work touches its transaction and
+    nothing else."""
+
+    def view(self, *, space: bytes = b"") -> AbstractContextManager[Reader]:
+        """A consistent snapshot that blocks no one and is blocked by no one. Keep it short: it
+        holds old pages."""
+        ...
+
+    def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
+        """Runs `work` and returns its result once all its writes are durable; if it raises,
+        nothing was written."""
+        ...
+
+    def transact_many(
+        self,
+        works: Sequence[Callable[[Transaction], Any]],
+        *,
+        spaces: Sequence[bytes] | None = None,
+    ) -> list[Outcome[Any]]:
+        """Runs each of `works` as a transaction of its own, in order, with one wait for the disk
+        for all of them.
+
+        Each sees its predecessors' writes, and succeeds or fails alone. `spaces` names the space of
+        each.
+        """
+        ...
+
+    def transaction(self, *, space: bytes = b"") -> AbstractContextManager[Transaction]:
+        """A transaction for a `with` block, which can't be run again: engines that conflict raise
+        `Conflict`."""
+        ...
+
+    def subscribe(self, *, topic_prefix: str = "", space: bytes | None = None) -> Subscription:
+        """Notices whose topic begins with `topic_prefix`, of one space or (None) of all."""
+        ...
+
+    def read_clock(self) -> float:
+        """The time that a transaction would have as its `now` if it began at this moment."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Returns when everything committed so far would survive a power failure, whatever the
+        durability."""
+        ...
+
+    def backup(self, target: Path) -> None:
+        """Writes a consistent copy that opens as a store of its own, and verifies it."""
+        ...
+
+    def check(self) -> list[str]:
+        """Reads everything and returns what is wrong with it, a sentence each; an empty list is a
+        clean store."""
+        ...
+
+    def stats(self) -> dict[str, int]: ...
+
+    def close(self) -> None: ...
+
+
+def read_counter(value: bytes | None) -> int:
+    """The number in a counter's value; a counter that was never added to is 0.
+
+    >>> read_counter(None), read_counter(pack_counter(-3))
+    (0, -3)
+    """
+    return 0 if value is None else int(_COUNTER.unpack(value)[0])
+
+
+def pack_counter(number: int) -> bytes:
+    """The value that `add` stores: 8 bytes, big-endian, two's complement."""
+    return _COUNTER.pack(number)

@@ -1,0 +1,160 @@
+"""The folder of an embedded store: who uses it, in which durability, on which file system.
+
+data.mdb, lock.mdb   LMDB's own
+opening.lock         locked for the moment in which a process opens or closes the store
+users.lock           locked, shared, by every process that has the store open; names the durability
+checkpoint.lock      locked by the process that makes a checkpoint
+checkpoint           in interval mode: the state to return to after a power failure
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from holdfast.errors import StoreBusy, StoreUnusable, UnsupportedFileSystem
+
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    """
+    9p afs afpfs beegfs ceph cifs coda davfs gfs2 glusterfs lustre ncpfs nfs nfs4 ocfs2 orangefs
+    pvfs2 smb3 smbfs
+    fuse.ceph fuse.gcsfuse fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs
+    """.split()  # noqa: SIM905  # a list would take one line a name
+)
+
+
+class Folder:
+    """A store's folder, held open by this process."""
+
+    def __init__(self, path: Path, durability: str) -> None:
+        self.path = path
+        self.durability = durability
+        create_folder(path)
+        refuse_network_file_system(path)
+        self._files: list[int] = []
+        try:
+            self._opening = self._open_file("opening.lock")
+            self._users = self._open_file("users.lock")
+            self._checkpoint = self._open_file("checkpoint.lock")
+        except OSError as error:
+            self.close()
+            raise _unusable(path, error) from error
+
+    def lock_opening(self) -> None:
+        """Waits until no other process is in the middle of opening or closing the store."""
+        fcntl.flock(self._opening, fcntl.LOCK_EX)
+
+    def unlock_opening(self) -> None:
+        fcntl.flock(self._opening, fcntl.LOCK_UN)
+
+    def is_ours_alone(self) -> bool:
+        """Whether no other process has the store open. Asked only while the opening is locked."""
+        try:
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def join(self, *, alone: bool) -> None:
+        """Becomes one of the store's users. All of them use the same durability.
+
+        `alone` is what `is_ours_alone` has said: asked again, it might say otherwise, and a first
+        user has more to bring in order than a later one.
+        """
+        if alone:
+            os.ftruncate(self._users, 0)
+            os.pwrite(self._users, self.durability.encode(), 0)
+        else:
+            current = os.pread(self._users, 32, 0).decode()
+            if current != self.durability:
+                raise StoreBusy(
+                    f"{self.path} is open in another process with durability {current!r}, "
+                    f"and can't be opened with {self.durability!r} at the same time",
+                    hint="Give all processes on one folder the same durability.",
+                )
+        fcntl.flock(self._users, fcntl.LOCK_SH)
+
+    @contextmanager
+    def checkpointing(self) -> Iterator[None]:
+        """Only one process at a time makes a checkpoint, so a saved one never gets older."""
+        fcntl.flock(self._checkpoint, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._checkpoint, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
+
+    def _open_file(self, name: str) -> int:
+        self._files.append(os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o644))
+        return self._files[-1]
+
+
+def create_folder(path: Path) -> None:
+    """Makes sure that `path` is a folder, and that a power failure leaves it there."""
+    try:
+        whole = path.absolute()
+        missing = [folder for folder in (whole, *whole.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_folder(folder.parent)
+    except (FileExistsError, NotADirectoryError):
+        raise StoreUnusable(
+            f"{path} is a file, a store is a folder", hint="Name a folder; it is created if needed."
+        ) from None
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: OSError) -> StoreUnusable:
+    return StoreUnusable(
+        f"{path} can't be used: {error.strerror}", hint="Name a folder that you may write to."
+    )
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable, as fsync does for the content of a file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def boot_id() -> str:
+    """Names the time since the machine was last started; what a process wrote since then is safe
+    in the operating system's hands."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except FileNotFoundError:
+        # Without one, every opening counts as a new start: the store then returns to its last
+        # checkpoint after a mere crash of the process, which is safe.
+        return os.urandom(16).hex()
+
+
+def refuse_network_file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> None:
+    """Raises if `path` lies on a file system whose locks and memory maps can't be trusted."""
+    kind = file_system(path.resolve(), mounts)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise UnsupportedFileSystem(f"{path} lies on a network file system ({kind})")
+
+
+def file_system(path: Path, mounts: Path) -> str:
+    """The kind of the file system that `path` lies on, or "" where the machine doesn't tell."""
+    try:
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
+    except FileNotFoundError:
+        return ""
+    found = ("", "")
+    for line in lines:
+        _, point, kind, *_ = line.split(" ")
+        # Blanks in the name of a mount point are written as \040.
+        point = point.encode("utf-8", "surrogateescape").decode("unicode_escape")
+        # Of two mounts on one point, the later one lies on top.
+        if path.is_relative_to(point) and len(point) >= len(found[0]):
+            found = (point, kind)
+    return found[1]

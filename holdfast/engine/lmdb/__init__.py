@@ -1,0 +1,11 @@
+"""The embedded engine: LMDB in a folder, shared by any number of threads and processes.
+
+What a reader of this folder should know of LMDB: one writer at a time, over all processes; readers
+take a snapshot and lock nothing; a commit writes new pages beside the old ones and then one of two
+meta pages in turn, so a crash at any moment leaves the state before or after it.
+"""
+
+from holdfast.engine.lmdb.engine import LmdbEngine
+from holdfast.engine.lmdb.environment import FORMAT
+
+__all__ = ["FORMAT", "LmdbEngine"]

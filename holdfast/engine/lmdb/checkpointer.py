@@ -1,0 +1,90 @@
+"""The checkpoints of one process in interval mode; checkpoints.py says why they are safe."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from holdfast.engine import checkpoints
+from holdfast.engine.folder import Folder, boot_id
+from holdfast.engine.lmdb.environment import explain
+from holdfast.errors import HoldfastError, StoreClosed
+
+
+class Checkpointer:
+    """Makes checkpoints, and keeps LMDB from reusing the pages of the last one."""
+
+    def __init__(self, env: Any, path: Path, folder: Folder, data_file: int) -> None:
+        self.pin: Any = None  # the read transaction at the last checkpoint
+        self._env = env
+        self._path = path
+        self._folder = folder
+        self._data_file = data_file
+        self._page_bytes = int(env.stat()["psize"])
+        self._lock = threading.Lock()  # the folder's lock is one of processes, not of threads
+        self._last = -1  # the number of the last commit in the last checkpoint
+        self._closed = False
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def make(self) -> None:
+        """Makes a checkpoint, unless nothing has been committed since the last one."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(f"{self._path} is closed")
+            self._make()
+
+    def start(self, seconds: float) -> None:
+        """Makes one every `seconds` in which something was committed."""
+        self._thread = threading.Thread(
+            target=self._run, args=(seconds,), name="holdfast-checkpoints", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def close(self) -> None:
+        """Makes the last one. The file must be closed after it, whether it succeeds or not."""
+        with self._lock:
+            self._closed = True
+            self._make()
+            self.pin.abort()
+
+    def _run(self, seconds: float) -> None:
+        while not self._stopped.wait(seconds):
+            try:
+                self.make()
+            except HoldfastError:
+                # A full disk: the last checkpoint stays good, and the next try may succeed. The
+                # writers hear of the full disk by themselves.
+                continue
+
+    def _make(self) -> None:
+        if self._env.info()["last_txnid"] == self._last:
+            return
+        try:
+            with self._folder.checkpointing():
+                pin = self._save()
+        except (lmdb.Error, OSError) as error:
+            raise explain(error, self._path) from error
+        if self.pin is not None:
+            self.pin.abort()
+        self.pin, self._last = pin, pin.id()
+
+    def _save(self) -> Any:
+        writer = self._env.begin(write=True)  # no one writes, in any process
+        try:
+            pin = self._env.begin()
+            meta_pages = checkpoints.read_meta_pages(self._data_file, self._page_bytes)
+        finally:
+            writer.abort()
+        self._env.sync(True)
+        checkpoint = checkpoints.Checkpoint(
+            boot_id=boot_id(), transaction_id=pin.id(), meta_pages=meta_pages
+        )
+        checkpoints.save(self._path, checkpoint)
+        return pin

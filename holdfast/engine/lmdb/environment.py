@@ -1,0 +1,121 @@
+"""The LMDB file of a store: how it is opened, what lies in it, and what LMDB's errors mean.
+
+Three databases lie in the file: `data`, `notices` (by the number of their commit) and `meta` (the
+format number).
+"""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import lmdb
+
+from holdfast.errors import (
+    HoldfastError,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    StoreUnusable,
+    UnsupportedFormat,
+)
+from holdfast.limits import MAP_BYTES, MAX_READERS, MIN_MAP_BYTES
+
+FORMAT: Final = 1
+DATA_FILE: Final = "data.mdb"
+LIB_VERSION: Final = 0  # LMDB 0.9, whose file format has a decade of trust
+
+
+class Environment(NamedTuple):
+    """An open LMDB file and its databases."""
+
+    env: Any
+    data: Any
+    notices: Any
+
+
+def open_environment(path: Path, *, sync: bool) -> Environment:
+    """Opens the file in the folder `path`, and creates it if there is none."""
+    env = _open(path, sync=sync)
+    try:
+        return _open_databases(env, path)
+    except lmdb.Error as error:
+        env.close()
+        raise explain(error, path) from error
+    except BaseException:
+        env.close()
+        raise
+
+
+def _open(path: Path, *, sync: bool) -> Any:
+    data_file = path / DATA_FILE
+    used = data_file.stat().st_size if data_file.exists() else 0
+    map_bytes = max(MAP_BYTES, 4 * used)
+    while True:
+        try:
+            return lmdb.open(
+                str(path),
+                map_size=map_bytes,
+                max_dbs=4,
+                max_readers=MAX_READERS,
+                max_spare_txns=8,
+                sync=sync,
+                meminit=False,
+                lib_version=LIB_VERSION,
+            )
+        except (MemoryError, lmdb.Error) as error:
+            # Where the address space is limited (ulimit -v), a smaller map must do.
+            if "allocate memory" in str(error) and map_bytes > max(MIN_MAP_BYTES, 2 * used):
+                map_bytes //= 4
+                continue
+            raise explain(error, path) from error
+
+
+def _open_databases(env: Any, path: Path) -> Environment:
+    with env.begin() as txn:
+        names = [bytes(key) for key, _ in txn.cursor()]
+    if names and b"meta" not in names:
+        raise UnsupportedFormat(f"{path} holds the data of another program")
+    meta = env.open_db(b"meta")
+    with env.begin(db=meta) as txn:
+        stored = txn.get(b"format")
+    if stored is None:
+        with env.begin(db=meta, write=True) as txn:
+            txn.put(b"format", b"%d" % FORMAT)
+    elif not stored.isdigit() or int(stored) > FORMAT:
+        found = stored.decode(errors="replace")
+        raise UnsupportedFormat(f"{path} has format {found}, this Holdfast knows {FORMAT}")
+    return Environment(env=env, data=env.open_db(b"data"), notices=env.open_db(b"notices"))
+
+
+def explain(error: Exception, path: Path) -> HoldfastError:
+    """What an error of LMDB, or of the system, means for the user of a store."""
+    if isinstance(error, HoldfastError):
+        return error
+    text = str(error)
+    if isinstance(error, lmdb.MapFullError | lmdb.MapResizedError):
+        return StoreFull(
+            f"{path} has filled the map that it was opened with",
+            hint="Close and open it again in every process: the map is then made larger.",
+        )
+    # LMDB calls a write that the disk took only a part of, as a full one does, an I/O error.
+    if isinstance(error, lmdb.DiskError) or any(
+        os.strerror(number) in text
+        for number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+    ):
+        return StoreFull(f"there is no room left for {path}, or its disk fails: {text}")
+    if isinstance(error, lmdb.ReadersFullError):
+        return StoreBusy(
+            f"{path} has {MAX_READERS} open views, and no place for one more",
+            hint="Close views soon after they were opened.",
+        )
+    if isinstance(error, lmdb.InvalidError | lmdb.VersionMismatchError):
+        return UnsupportedFormat(f"{path} holds something that is not a Holdfast store")
+    if isinstance(error, lmdb.CorruptedError | lmdb.PanicError | lmdb.PageNotFoundError):
+        return StoreDamaged(f"{path} can't be read: {text}")
+    if "already open" in text:
+        return StoreBusy(
+            f"{path} is already open in this process, or was in the one that it was forked from",
+            hint="Open a store once in each process, after any fork; its threads may share it.",
+        )
+    return StoreUnusable(f"{path}: {text}")

@@ -1,0 +1,277 @@
+"""Readers and transactions of the LMDB engine: the path that every operation takes.
+
+Written for speed: the usual case of each method is its first lines, the rest is below.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+from holdfast.engine.contract import Notice, pack_counter, read_counter
+from holdfast.engine.longkeys import LongKeys
+from holdfast.errors import (
+    BadInput,
+    KeyTooLong,
+    NotACounter,
+    OutsideSpace,
+    ValueTooLarge,
+    ViewOnlyReads,
+)
+from holdfast.limits import MAX_COUNTER, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_COUNTER
+
+LONG_KEYS: Final = LongKeys(511)  # LMDB's own limit
+_WHOLE: Final = LONG_KEYS.whole
+_PAIRS_AT_ONCE: Final = 128  # what a short scan of a view reads before it gives its first pair
+_BYTES_AT_ONCE: Final = 1 << 20
+
+
+class LmdbReader:
+    """A snapshot, on one LMDB transaction."""
+
+    __slots__ = ("_get", "_txn", "now", "space", "writes")
+
+    def __init__(self, txn: Any, space: bytes, now: float) -> None:
+        self._txn = txn
+        self._get = txn.get
+        self.space = space
+        self.now = now
+        self.writes = 0  # counted so that a scan notices writes in its way
+
+    def get(self, key: bytes) -> bytes | None:
+        if 0 < len(key) < _WHOLE:
+            value: bytes | None = self._get(key)
+            return value
+        return self._get_long(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if all(keys) and max(map(len, keys), default=0) < _WHOLE:
+            get = self._get
+            return [get(key) for key in keys]
+        return [self.get(key) for key in keys]
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        if (
+            limit is None
+            or not 0 < limit <= _PAIRS_AT_ONCE
+            or reverse
+            or len(begin) >= _WHOLE
+            or len(end) >= _WHOLE
+        ):
+            return self._one_by_one(begin, end, limit, reverse)
+        # A short scan of what can't change meanwhile: a list costs a third of a generator.
+        found: list[tuple[bytes, bytes]] = []
+        room = _BYTES_AT_ONCE
+        cursor = self._txn.cursor()
+        if not cursor.set_range(begin):
+            return iter(found)
+        for pair in islice(cursor, limit):
+            place, value = pair
+            if place >= end:
+                return iter(found)
+            room -= len(value)
+            if room < 0 or len(place) >= _WHOLE:
+                break
+            found.append(pair)
+        else:
+            return iter(found)
+        # A long key, or large values: the rest is read as it is asked for.
+        begin = found[-1][0] + b"\0" if found else begin
+        return chain(found, self._one_by_one(begin, end, limit - len(found), False))
+
+    def _one_by_one(
+        self, begin: bytes, end: bytes, limit: int | None, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        pairs = self._backward(begin, end) if reverse else self._forward(begin, end)
+        return pairs if limit is None else islice(pairs, limit)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "delete", "clear", "add", "after_commit"):
+            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
+        raise AttributeError(name)
+
+    def _get_long(self, key: bytes) -> bytes | None:
+        if not key:
+            return None
+        stored_value = self._get(LONG_KEYS.fold(key))
+        return None if stored_value is None else LONG_KEYS.split(stored_value)[1]
+
+    def _forward(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        stored_begin, stored_end = LONG_KEYS.stored_range(begin, end)
+        with self._txn.cursor() as cursor:
+            found = cursor.set_range(stored_begin)
+            while found:
+                writes = self.writes
+                for pair in cursor:
+                    place = pair[0]
+                    if place >= stored_end:
+                        return
+                    if len(place) >= _WHOLE:
+                        place = place[:_WHOLE]
+                        yield from self._group(place, begin, end)
+                        place = LONG_KEYS.group_end(place)
+                        break
+                    yield pair
+                    if self.writes != writes:
+                        break
+                else:
+                    return
+                # Behind a group, or the transaction wrote meanwhile: find the place again.
+                found = cursor.set_range(place + b"\0")
+
+    def _backward(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        stored_begin, stored_end = LONG_KEYS.stored_range(begin, end)
+        with self._txn.cursor() as cursor:
+            found = _set_before(cursor, stored_end)
+            while found:
+                writes = self.writes
+                for pair in cursor.iterprev():
+                    place = pair[0]
+                    if place < stored_begin:
+                        return
+                    if len(place) >= _WHOLE:
+                        place = place[:_WHOLE]
+                        yield from self._group(place, begin, end, reverse=True)
+                        break
+                    yield pair
+                    if self.writes != writes:
+                        break
+                else:
+                    return
+                found = _set_before(cursor, place)
+
+    def _group(
+        self, prefix: bytes, begin: bytes, end: bytes, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The long keys that begin with `prefix`, in order, read again whenever they may change."""
+        while True:
+            writes = self.writes
+            for pair in LONG_KEYS.ordered(self._stored_group(prefix), begin, end, reverse=reverse):
+                yield pair
+                if self.writes != writes:
+                    begin, end = (begin, pair[0]) if reverse else (pair[0] + b"\0", end)
+                    break
+            else:
+                return
+
+    def _stored_group(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        with self._txn.cursor() as cursor:
+            cursor.set_range(prefix)
+            for pair in cursor:
+                if not pair[0].startswith(prefix):
+                    return
+                yield pair
+
+    def problems(self) -> list[str]:
+        """What contradicts itself among all pairs of the store."""
+        found: list[str] = []
+        last = b""
+        count = count_back = 0
+        for key, value in self._txn.cursor():
+            count += 1
+            if key <= last:
+                found.append(f"the keys {last.hex()} and {key.hex()} are out of order")
+            if len(key) >= _WHOLE and not LONG_KEYS.matches(key, value):
+                found.append(f"the long key {key.hex()} does not match its digest")
+            last = key
+        for count_back, (key, _) in enumerate(self._txn.cursor().iterprev(), 1):
+            if count_back == 1 and key != last:
+                found.append("the last key differs when it is read from the other side")
+        if count_back != count:
+            found.append(f"{count} keys are there forwards and {count_back} backwards")
+        return found
+
+
+class LmdbTransaction(LmdbReader):
+    """A reader that also writes."""
+
+    __slots__ = ("_put", "notices")
+
+    def __init__(self, txn: Any, space: bytes, now: float) -> None:
+        super().__init__(txn, space, now)
+        self._put = txn.put
+        self.notices: list[Notice] = []
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self._one_by_one(begin, end, limit, reverse)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if (
+            not 0 < len(key) < _WHOLE
+            or len(value) > MAX_VALUE_BYTES
+            or not key.startswith(self.space)
+        ):
+            key, value = self._check_long(key, value)
+        self.writes += 1
+        self._put(key, value)
+
+    def delete(self, key: bytes) -> None:
+        if not 0 < len(key) < _WHOLE or not key.startswith(self.space):
+            key, _ = self._check_long(key, b"")
+        self.writes += 1
+        self._txn.delete(key)
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        if begin >= end:
+            return
+        if not self._covers(begin, end):
+            raise OutsideSpace(f"the range from {begin!r} to {end!r} leaves {self.space!r}")
+        self.writes += 1
+        stored_begin, stored_end = LONG_KEYS.stored_range(begin, end)
+        with self._txn.cursor() as cursor:
+            found = cursor.set_range(stored_begin)
+            while found and (key := cursor.key()) < stored_end:
+                if len(key) >= _WHOLE and not begin <= LONG_KEYS.split(cursor.value())[0] < end:
+                    found = cursor.next()
+                    continue
+                cursor.delete()  # and stands on the next one
+                found = bool(cursor.key())
+
+    def add(self, key: bytes, delta: int) -> None:
+        value = self.get(key)
+        if value is not None and len(value) != 8:
+            raise NotACounter(f"the value of {key!r} has {len(value)} bytes, a counter has 8")
+        number = read_counter(value) + delta
+        if not MIN_COUNTER <= number <= MAX_COUNTER:
+            raise NotACounter(f"{key!r} would become {number}, a counter has 64 bits")
+        self.put(key, pack_counter(number))
+
+    def after_commit(self, notice: Notice) -> None:
+        if type(notice.topic) is not str or type(notice.payload) is not bytes:
+            # One that can't be written would undo its neighbours, and one that can't be read again
+            # would stop every subscriber.
+            raise BadInput(f"{notice} is no notice", hint="The topic is a str, the payload bytes.")
+        self.notices.append(Notice(notice.topic, notice.payload, self.space))
+
+    def _covers(self, begin: bytes, end: bytes) -> bool:
+        space = self.space
+        return begin.startswith(space) and (end.startswith(space) or end == _after_prefix(space))
+
+    def _check_long(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+        """The stored form of an unusual pair, or the reason why it can't be stored."""
+        if not key:
+            raise BadInput("a key has at least one byte")
+        if not key.startswith(self.space):
+            raise OutsideSpace(f"the key {key[:64]!r} does not begin with {self.space!r}")
+        if len(key) > MAX_KEY_BYTES:
+            raise KeyTooLong(f"a key has {len(key)} bytes, at most {MAX_KEY_BYTES} fit")
+        if len(value) > MAX_VALUE_BYTES:
+            raise ValueTooLarge(f"a value has {len(value)} bytes, at most {MAX_VALUE_BYTES} fit")
+        if len(key) < _WHOLE:
+            return key, value
+        return LONG_KEYS.fold(key), LONG_KEYS.join(key, value)
+
+
+def _set_before(cursor: Any, end: bytes) -> bool:
+    """Moves to the last key before `end`."""
+    found = cursor.prev() if cursor.set_range(end) else cursor.last()
+    return bool(found)
+
+
+def _after_prefix(prefix: bytes) -> bytes:
+    """The first key behind all that begin with `prefix`."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\xff" * (MAX_KEY_BYTES + 1)

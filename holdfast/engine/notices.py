@@ -1,0 +1,179 @@
+"""Subscriptions to the notices of commits, from every process on a store.
+
+The engine keeps notices in a log beside the data, written by the commit itself. The hub follows
+that log for all subscribers of a process: woken at once by a commit of its own process, and within
+a few milliseconds by looking whether another process has committed.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final, Protocol, Self
+
+from holdfast.engine.contract import Notice
+from holdfast.errors import StoreBusy, StoreClosed
+from holdfast.limits import MAX_QUEUED_NOTICES
+
+POLL_SECONDS: Final = 0.002
+
+
+class Log(Protocol):
+    """The engine's record of notices, numbered by commit."""
+
+    def last_commit(self) -> int: ...
+
+    def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
+        """The number of the newest commit, how many between were forgotten, and the notices."""
+        ...
+
+
+class NoticeHub:
+    """Follows the log while anyone is subscribed, and hands each notice to those who want it."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._lock = threading.Lock()  # guards the position and the list of subscribers
+        self._woken = threading.Event()
+        self._subscriptions: tuple[NoticeSubscription, ...] = ()
+        self._position = 0
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def wake(self) -> None:
+        """A commit of this process has left notices."""
+        if self._subscriptions:
+            self._woken.set()
+
+    def subscribe(self, wanted: Callable[[Notice], bool]) -> "NoticeSubscription":
+        subscription = NoticeSubscription(self, wanted)
+        with self._lock:
+            if self._closed:
+                raise StoreClosed("the store was closed while a subscription was opened")
+            if self._subscriptions:
+                self._catch_up()
+            else:
+                self._position = self._log.last_commit()
+            self._subscriptions += (subscription,)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._follow, name="holdfast-notices", daemon=True
+                )
+                self._thread.start()
+        return subscription
+
+    def forget(self, subscription: "NoticeSubscription") -> None:
+        with self._lock:
+            self._subscriptions = tuple(s for s in self._subscriptions if s is not subscription)
+
+    def catch_up(self) -> None:
+        """Hands out the notices of all commits that have returned so far."""
+        with self._lock:
+            if not self._closed:
+                self._catch_up()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            subscriptions, self._subscriptions = self._subscriptions, ()
+            thread = self._thread
+        self._woken.set()
+        for subscription in subscriptions:
+            subscription.end()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def forked(self) -> None:
+        """Called in a child process, where no thread follows and locks may be held for ever."""
+        self._lock = threading.Lock()
+        self._closed = True
+        for subscription in self._subscriptions:
+            subscription.forked()
+
+    def _catch_up(self) -> None:
+        if self._log.last_commit() == self._position:
+            return
+        self._position, forgotten, notices = self._log.notices_since(self._position)
+        for subscription in self._subscriptions:
+            subscription.deliver(notices, forgotten)
+
+    def _follow(self) -> None:
+        while True:
+            self._woken.wait(POLL_SECONDS)
+            self._woken.clear()
+            with self._lock:
+                # An idle hub keeps no thread: the next subscriber starts one again.
+                if self._closed or not self._subscriptions:
+                    self._thread = None
+                    return
+                # Without a place for one more view there is nothing to read from: look again.
+                with suppress(StoreBusy):
+                    self._catch_up()
+
+
+class NoticeSubscription:
+    """Notices in commit order, for one subscriber."""
+
+    def __init__(self, hub: NoticeHub, wanted: Callable[[Notice], bool]) -> None:
+        self._hub = hub
+        self._wanted = wanted
+        self._queue: deque[Notice] = deque()
+        self._arrived = threading.Condition()
+        self._missed = 0
+        self._open = True
+
+    @property
+    def missed(self) -> int:
+        return self._missed
+
+    def deliver(self, notices: list[Notice], forgotten: int) -> None:
+        """Takes what the hub read, and drops the oldest if the subscriber does not keep up."""
+        mine = [notice for notice in notices if self._wanted(notice)]
+        with self._arrived:
+            self._missed += forgotten
+            self._queue.extend(mine)
+            while len(self._queue) > MAX_QUEUED_NOTICES:
+                self._queue.popleft()
+                self._missed += 1
+            if mine:
+                self._arrived.notify_all()
+
+    def get(self, timeout: float | None = None) -> Notice | None:
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
+            return self._queue.popleft() if self._queue else None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
+            return self._open and bool(self._queue)
+
+    def poll(self) -> list[Notice]:
+        self._hub.catch_up()
+        with self._arrived:
+            notices = list(self._queue)
+            self._queue.clear()
+        return notices
+
+    def __iter__(self) -> Iterator[Notice]:
+        while (notice := self.get()) is not None:
+            yield notice
+
+    def forked(self) -> None:
+        self._arrived = threading.Condition()
+        self._open = False
+
+    def end(self) -> None:
+        with self._arrived:
+            self._open = False
+            self._arrived.notify_all()
+
+    def close(self) -> None:
+        self._hub.forget(self)
+        self.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

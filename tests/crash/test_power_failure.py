@@ -1,0 +1,213 @@
+"""Power failures in interval mode, simulated page by page.
+
+The data file is copied at every checkpoint. At a random moment the file is built that a power
+failure could leave: each page, and the length, in the state of that checkpoint or of now. The store
+must then open with exactly the checkpoint's content.
+"""
+
+import random
+import shutil
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine import checkpoints, folder, open_engine
+from holdfast.engine.contract import Engine, Transaction
+from tests.processes import Child, start
+
+PAGE = 4096
+RUNS = 200
+Content = dict[bytes, bytes]
+
+
+def open_interval(path: str | Path) -> Engine:
+    return open_engine(path, durability="interval", checkpoint_seconds=3600)
+
+
+def change(tx: Transaction, seed: int) -> None:
+    """A random transaction: new keys, changed ones, deleted ones, small and large."""
+    chance = random.Random(seed)
+    for _ in range(chance.randrange(1, 30)):
+        key = b"%d" % chance.randrange(400)
+        if chance.random() < 0.3:
+            tx.delete(key)
+        else:
+            tx.put(key, chance.randbytes(chance.choice([10, 300, 9_000])))
+
+
+def content_of(engine: Engine) -> Content:
+    with engine.view() as view:
+        return dict(view.scan(b"", b"\xff"))
+
+
+def obey(path: str, connection: Connection) -> None:
+    """A process that writes and makes checkpoints when it is told to."""
+    engine = open_interval(path)
+    connection.send("open")
+    while True:
+        match connection.recv():
+            case ("change", seed):
+                engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+            case "checkpoint":
+                engine.checkpoint()
+        connection.send("done")
+
+
+class Machine:
+    """A store with one or several processes on it, and what its disk held at each checkpoint."""
+
+    def __init__(self, path: Path, chance: random.Random, processes: int) -> None:
+        self.path = path
+        self.chance = chance
+        self.engine = open_interval(path)
+        self.others: list[Child] = []
+        for _ in range(processes - 1):
+            self.add_process()
+        self.after_checkpoint()
+
+    def add_process(self) -> None:
+        child = start(obey, str(self.path))
+        assert child.receive() == "open"
+        self.others.append(child)
+
+    def after_checkpoint(self) -> None:
+        self.saved_file = (self.path / "data.mdb").read_bytes()
+        self.saved_content = content_of(self.engine)
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            doer = self.chance.choice([None, *self.others])
+            draw = self.chance.random()
+            if draw < 0.15:
+                if doer is None:
+                    self.engine.checkpoint()
+                else:
+                    doer.ask("checkpoint")
+                self.after_checkpoint()
+            elif draw < 0.2 and doer is not None:
+                # Its read transaction is lost with it; a new process makes a checkpoint of its own.
+                doer.kill()
+                self.others.remove(doer)
+                self.engine.transact(lambda tx: change(tx, 0))
+                self.engine._env.reader_check()  # type: ignore[attr-defined]
+                if self.chance.random() < 0.5:
+                    self.add_process()
+                    self.after_checkpoint()
+            else:
+                seed = self.chance.randrange(10**9)
+                if doer is None:
+                    self.engine.transact(lambda tx, seed=seed: change(tx, seed))  # type: ignore[misc]
+                else:
+                    doer.ask(("change", seed))
+
+    def fail(self, target: Path) -> None:
+        """Leaves in `target` what a power failure at this moment could leave on the disk."""
+        target.mkdir()
+        now = (self.path / "data.mdb").read_bytes()
+        then = self.saved_file.ljust(len(now), b"\0")
+        pages = [
+            self.chance.choice((now, then))[begin : begin + PAGE]
+            for begin in range(0, len(now), PAGE)
+        ]
+        length = self.chance.choice((len(now), len(self.saved_file)))
+        (target / "data.mdb").write_bytes(b"".join(pages)[:length])
+        shutil.copy(self.path / checkpoints.FILE_NAME, target / checkpoints.FILE_NAME)
+
+    def close(self) -> None:
+        for child in self.others:
+            child.kill()
+        self.engine.close()
+
+
+@pytest.fixture
+def new_boot(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(folder, "boot_id", lambda: "after the power failure")
+    return monkeypatch
+
+
+def machines(tmp_path: Path, *, runs: int, processes: int, seed: int) -> list[tuple[Path, Content]]:
+    """Runs a machine and lets the power fail `runs` times: each folder, and what must be in it."""
+    chance = random.Random(seed)
+    machine = Machine(tmp_path / "store", chance, processes)
+    failures = []
+    for run in range(runs):
+        machine.run(chance.randrange(1, 12))
+        target = tmp_path / f"failed-{run}"
+        machine.fail(target)
+        failures.append((target, machine.saved_content))
+    machine.close()
+    return failures
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("processes", [1, 3])
+def test_after_a_power_failure_the_store_is_as_at_its_last_checkpoint(
+    tmp_path: Path, new_boot: pytest.MonkeyPatch, processes: int, seed: int
+) -> None:
+    new_boot.undo()
+    failures = machines(tmp_path, runs=RUNS // 16 + 1, processes=processes, seed=seed)
+    new_boot.setattr(folder, "boot_id", lambda: "after the power failure")
+
+    for number, (target, expected) in enumerate(failures):
+        engine = open_engine(target, durability=["interval", "commit"][number % 2])
+        assert content_of(engine) == expected
+        assert engine.check() == []
+        engine.transact(lambda tx: change(tx, 1))
+        assert engine.check() == []
+        engine.close()
+
+
+def examine(path: str, expected: Content, connection: Connection) -> None:
+    engine = open_engine(path)
+    connection.send(content_of(engine) == expected and engine.check() == [])
+
+
+def test_without_the_saved_meta_pages_the_same_failures_destroy_stores(tmp_path: Path) -> None:
+    """Or the tests above prove nothing."""
+    outcomes = []
+    for target, expected in machines(tmp_path, runs=12, processes=1, seed=99):
+        (target / checkpoints.FILE_NAME).unlink()
+        outcomes.append(start(examine, str(target), expected).receive_all())
+
+    assert outcomes.count([True]) < len(outcomes) / 2
+
+
+def test_after_a_crash_of_the_process_alone_nothing_is_lost(tmp_path: Path) -> None:
+    child = start(obey, str(tmp_path))
+    assert child.receive() == "open"
+    child.ask("checkpoint")
+    child.ask(("change", 7))
+    child.kill()
+
+    engine = open_interval(tmp_path)
+
+    assert content_of(engine) != {}
+    engine.close()
+
+
+def test_a_store_that_was_closed_in_peace_needs_no_checkpoint(
+    tmp_path: Path, new_boot: pytest.MonkeyPatch
+) -> None:
+    new_boot.undo()
+    engine = open_interval(tmp_path)
+    engine.transact(lambda tx: tx.put(b"a", b"1"))
+    engine.close()
+
+    assert not (tmp_path / checkpoints.FILE_NAME).exists()
+    new_boot.setattr(folder, "boot_id", lambda: "tomorrow")
+    engine = open_engine(tmp_path)
+    assert content_of(engine) == {b"a": b"1"}
+    engine.close()
+
+
+def test_checkpoints_are_made_by_themselves(tmp_path: Path) -> None:
+    engine = open_engine(tmp_path, durability="interval", checkpoint_seconds=0.001)
+    engine.transact(lambda tx: tx.put(b"a", b"1"))
+    wanted = engine.stats()["commits"]
+
+    while True:  # ends when the checkpoint is there; the test's time limit says it never came
+        saved = checkpoints.load(tmp_path)
+        if saved is not None and saved.transaction_id == wanted:
+            break
+    engine.close()

@@ -1,0 +1,60 @@
+"""The hub that follows an engine's log of notices."""
+
+from holdfast.engine.contract import Notice
+from holdfast.engine.notices import NoticeHub
+from holdfast.limits import MAX_QUEUED_NOTICES
+
+
+class ListLog:
+    """A log that keeps the notices of the last `kept` commits."""
+
+    def __init__(self, kept: int) -> None:
+        self.commits: list[list[Notice]] = []
+        self.kept = kept
+
+    def last_commit(self) -> int:
+        return len(self.commits)
+
+    def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
+        oldest = max(0, len(self.commits) - self.kept)
+        fresh = self.commits[max(commit, oldest) :]
+        return len(self.commits), max(0, oldest - commit), [n for ns in fresh for n in ns]
+
+
+def test_a_subscriber_that_was_too_slow_learns_how_much_it_missed() -> None:
+    log = ListLog(kept=3)
+    hub = NoticeHub(log)
+
+    with hub.subscribe(lambda notice: True) as subscription:
+        with hub._lock:  # the hub looks away
+            log.commits += [[Notice("n", b"%d" % number)] for number in range(10)]
+        notices = subscription.poll()
+
+    assert [notice.payload for notice in notices] == [b"7", b"8", b"9"]
+    assert subscription.missed == 7
+
+
+def test_an_unread_subscription_drops_its_oldest_notices_and_counts_them() -> None:
+    log = ListLog(kept=1)
+    hub = NoticeHub(log)
+
+    with hub.subscribe(lambda notice: True) as subscription:
+        log.commits.append([Notice("n")] * (MAX_QUEUED_NOTICES + 5))
+
+        assert len(subscription.poll()) == MAX_QUEUED_NOTICES
+        assert subscription.missed == 5
+
+
+def test_a_subscription_can_be_read_in_a_loop_until_it_is_closed() -> None:
+    log = ListLog(kept=9)
+    hub = NoticeHub(log)
+    subscription = hub.subscribe(lambda notice: notice.topic == "mine")
+    log.commits.append([Notice("mine", b"1"), Notice("theirs"), Notice("mine", b"2")])
+    seen = []
+
+    for notice in subscription:
+        seen.append(notice.payload)
+        if len(seen) == 2:
+            subscription.close()
+
+    assert seen == [b"1", b"2"]

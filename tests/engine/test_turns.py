@@ -1,0 +1,175 @@
+"""Turns: who writes when, and what is left in order when someone is interrupted."""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine import open_engine
+from holdfast.engine.contract import Engine, Transaction, read_counter
+from holdfast.errors import StoreClosed
+from tests.processes import start
+
+INTERRUPTS = 300
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = open_engine(tmp_path / "store", durability="interval")
+    yield engine
+    engine.close()
+
+
+class Line:
+    """A writer that keeps its turn until it is let go, and those who line up behind it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.log: list[str] = []
+        self._pool = ThreadPoolExecutor(8)
+        self._go_on = threading.Event()
+        self._length = 0
+        inside = threading.Event()
+
+        def keep_the_turn(tx: Transaction) -> None:
+            inside.set()
+            self._go_on.wait()
+
+        self._futures: list[Future[None]] = [self._pool.submit(engine.transact, keep_the_turn)]
+        inside.wait()
+
+    def transact(self, name: str) -> None:
+        self._line_up(lambda: self.engine.transact(lambda tx: self.log.append(name)))
+
+    def transaction(self, name: str) -> None:
+        def block() -> None:
+            with self.engine.transaction():
+                self.log.append(f"{name} begins")
+                time.sleep(0)  # others might slip in here
+                self.log.append(f"{name} ends")
+
+        self._line_up(block)
+
+    def close(self) -> None:
+        def close() -> None:
+            self.engine.close()
+            self.log.append("closed")
+
+        self._line_up(close)
+
+    def _line_up(self, call: object) -> None:
+        waiting = self.engine._turns._waiting  # type: ignore[attr-defined]  # nothing else tells that it waits
+        self._futures.append(self._pool.submit(call))  # type: ignore[arg-type]
+        self._length += 1
+        while len(waiting) < self._length:
+            time.sleep(0.001)
+
+    def go_on(self) -> None:
+        self._go_on.set()
+        for future in self._futures:
+            future.result(timeout=30)
+
+
+def test_all_are_served_in_the_order_in_which_they_came(engine: Engine) -> None:
+    line = Line(engine)
+    line.transact("one")
+    line.transaction("two")
+    line.transact("three")
+    line.transact("four")
+
+    line.go_on()
+
+    assert line.log == ["one", "two begins", "two ends", "three", "four"]
+
+
+def test_whoever_waits_when_the_store_is_closed_is_still_served(engine: Engine) -> None:
+    line = Line(engine)
+    line.transact("one")
+    line.transaction("two")
+    line.transact("three")
+    line.close()
+    with pytest.raises(StoreClosed):
+        engine.transact(lambda tx: None)
+
+    line.go_on()
+
+    assert line.log == ["one", "two begins", "two ends", "three", "closed"]
+
+
+def test_two_who_close_a_store_at_the_same_time_both_find_it_closed(engine: Engine) -> None:
+    line = Line(engine)
+    line.transact("one")
+    line.close()
+    line.close()
+
+    line.go_on()
+
+    assert line.log == ["one", "closed", "closed"]
+
+
+def test_closing_inside_a_transaction_is_refused_and_does_no_harm(engine: Engine) -> None:
+    with pytest.raises(RuntimeError, match="let it end first"):
+        engine.transact(lambda tx: engine.close())
+
+    engine.transact(lambda tx: tx.put(b"a", b"1"))
+
+
+def interrupt_the_main_thread(path: str, connection: Connection) -> None:
+    """Ctrl-C at random moments of a main thread that writes, beside others that write too."""
+    engine = open_engine(path, durability="interval")
+    counts = [0, 0, 0]
+    stopped = armed = False
+
+    def count(number: int) -> None:
+        while not stopped:
+            engine.transact(lambda tx: tx.add(b"%d" % number, 1))
+            counts[number] += 1
+
+    def strike(*_: object) -> None:
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    def write_until_interrupted(seconds: float) -> None:
+        nonlocal armed
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        while armed:
+            engine.transact(lambda tx: tx.put(b"main", b""))
+            with engine.transaction() as tx:
+                tx.put(b"main", b"")
+
+    signal.signal(signal.SIGALRM, strike)
+    threads = [threading.Thread(target=count, args=(number,)) for number in range(len(counts))]
+    for thread in threads:
+        thread.start()
+    chance = random.Random(1)
+    interrupts = 0
+    for _ in range(INTERRUPTS):
+        try:
+            write_until_interrupted(chance.uniform(0.00002, 0.001))
+        except KeyboardInterrupt:
+            interrupts += 1
+    stopped = True
+    for thread in threads:
+        thread.join()
+    with engine.view() as view:
+        connection.send((interrupts, counts, [read_counter(view.get(b"%d" % n)) for n in range(3)]))
+    engine.close()
+
+
+def test_control_c_at_any_moment_stops_no_one_and_runs_nothing_twice(tmp_path: Path) -> None:
+    child = start(interrupt_the_main_thread, str(tmp_path))
+
+    interrupts, acknowledged, stored = child.receive()
+
+    assert interrupts > INTERRUPTS / 2
+    assert acknowledged == stored
+    assert child.join() == 0
