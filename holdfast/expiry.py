@@ -1,0 +1,222 @@
+"""The one mechanism for all that disappears by itself, exact to the millisecond.
+
+Below (space, 0), one entry for everything that has an end:
+
+(None,)                     -> nothing  the space has been dropped: nobody may write to it
+(due_ms, kind, subject)     -> nothing  at `due_ms` the remover of `kind` is called with `subject`
+
+A layer hides what has expired at once, by `is_expired` on its own record, and schedules an entry
+for the removal. `sweep` calls the removers of what is due, a few at a time: after each write of a
+library, and in a loop in the server.
+
+A remover checks that its subject really is due, because a subject may have got a new end and old
+entries may be left over. It removes in a bounded step and returns True when nothing is left to do.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from holdfast.engine.contract import Notice, Reader, Transaction
+from holdfast.errors import BadInput, Conflict, RemovalFailed, StoreUnusable, UnknownSpace
+from holdfast.keys import after, pack_bytes, pack_int, pack_str, unpack
+from holdfast.limits import (
+    EXPIRED_PER_WRITE,
+    EXPIRY_RETRY_MS,
+    FAILED_REMOVAL_RETRY_MS,
+    MAX_FAILURE_CHARACTERS,
+    UNKNOWN_EXPIRY_RETRY_MS,
+)
+
+__all__ = [
+    "REMOVAL_FAILED_TOPIC",
+    "UNKNOWN_KIND_TOPIC",
+    "Due",
+    "Remover",
+    "cancel",
+    "dropped_key",
+    "due",
+    "is_expired",
+    "mark_dropped",
+    "postpone_failed",
+    "refuse_dropped",
+    "schedule",
+    "sweep",
+    "to_ms",
+]
+
+Remover: TypeAlias = Callable[[Transaction, bytes], bool]
+UNKNOWN_KIND_TOPIC: Final = "expiry.unknown_kind"  # a notice with the kind as its payload
+REMOVAL_FAILED_TOPIC: Final = "expiry.removal_failed"  # its payload is JSON: kind and error
+
+_CODE: Final = pack_int(0)  # expiry's place below a space, before every layer
+_DROPPED: Final = _CODE + b"\x01"  # (0, None): None sorts before every due_ms
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """Something whose end has come."""
+
+    due_ms: int
+    kind: str
+    subject: bytes
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+def to_ms(seconds: float) -> int:
+    """The nearest millisecond, a half to the even one: what is exact in ms survives the float.
+
+    >>> to_ms(1_700_000_000.123), to_ms(0.0015), to_ms(0.0025)
+    (1700000000123, 2, 2)
+    """
+    try:
+        return round(seconds * 1_000)
+    except (OverflowError, ValueError):
+        raise BadInput(f"{seconds} is not a time", hint="Give seconds since 1970.") from None
+
+
+def is_expired(expires_ms: int, now: float) -> bool:
+    """Whether `now` has reached `expires_ms`, to the millisecond.
+
+    >>> is_expired(1_500, now=1.499), is_expired(1_500, now=1.5)
+    (False, True)
+    """
+    return to_ms(now) >= expires_ms
+
+
+# --- entries ----------------------------------------------------------------------------------
+
+
+def schedule(tx: Transaction, at: float, kind: str, subject: bytes) -> int:
+    """Has the remover of `kind` called with `subject` at `at`, in seconds; returns `at` in ms.
+
+    Writes 1 key.
+    """
+    due_ms = to_ms(at)
+    tx.put(_entry(tx.space, due_ms, kind, subject), b"")
+    return due_ms
+
+
+def cancel(tx: Transaction, at: float, kind: str, subject: bytes) -> None:
+    """Takes back what was scheduled with the same arguments; it is no error if nothing was.
+
+    An entry whose removal has begun stays, and its remover finds nothing due. Deletes 1 key.
+    """
+    tx.delete(_entry(tx.space, to_ms(at), kind, subject))
+
+
+def due(reader: Reader, limit: int) -> list[Due]:
+    """What is due at `reader.now`, longest due first, at most `limit`. Reads as many keys."""
+    begin = after(dropped_key(reader.space))
+    pairs = reader.scan(begin, _end_of_due(reader.space, to_ms(reader.now)), limit=limit)
+    return [_read(reader.space, key) for key, _ in pairs]
+
+
+def sweep(
+    tx: Transaction, removers: Mapping[str, Remover], *, limit: int = EXPIRED_PER_WRITE
+) -> int:
+    """Removes what is due at `tx.now`, at most `limit` entries, and returns how many it dealt with.
+
+    Fewer than `limit` means that nothing due is left. An entry whose remover returns False goes to
+    the back of the line, `EXPIRY_RETRY_MS` from now, so that it can't hold up those behind it. So
+    does one of a kind that `removers` does not know, for `UNKNOWN_EXPIRY_RETRY_MS`, with a notice.
+    Raises `UnknownSpace` if the space has been dropped. An exception of a remover comes through as
+    `RemovalFailed`: what was half done must be undone with the transaction. Afterwards
+    `postpone_failed` lets that entry wait, so that the others are dealt with.
+
+    Reads 1 key for each entry and those of its remover. With nothing due: one scan of no key.
+    """
+    now_ms = to_ms(tx.now)
+    begin, end = tx.space + _CODE, _end_of_due(tx.space, now_ms)
+    entries = [key for key, _ in tx.scan(begin, end, limit=limit)]
+    if not entries:
+        return 0
+    if entries[0] == dropped_key(tx.space):
+        raise _dropped()
+    for key in entries:
+        entry = _read(tx.space, key)
+        # Before the call: a remover may schedule the same subject again, at any time.
+        tx.delete(key)
+        remover = removers.get(entry.kind)
+        if remover is None:
+            _postpone(tx, entry, now_ms + UNKNOWN_EXPIRY_RETRY_MS)
+            tx.after_commit(Notice(UNKNOWN_KIND_TOPIC, entry.kind.encode()))
+        elif not _call(remover, tx, entry):
+            _postpone(tx, entry, now_ms + EXPIRY_RETRY_MS)
+    return len(entries)
+
+
+def postpone_failed(tx: Transaction, failure: RemovalFailed) -> None:
+    """Lets the entry of `failure` wait for `FAILED_REMOVAL_RETRY_MS`, and leaves a notice.
+
+    For a transaction of its own, once that of the sweep has been undone. Reads 1 key, writes 2.
+    """
+    entry: Due = failure.entry
+    key = _entry(tx.space, entry.due_ms, entry.kind, entry.subject)
+    # Another process may have dealt with it meanwhile, or have emptied the space.
+    if tx.get(key) is None:
+        return
+    tx.delete(key)
+    _postpone(tx, entry, to_ms(tx.now) + FAILED_REMOVAL_RETRY_MS)
+    error = repr(failure.__cause__)[:MAX_FAILURE_CHARACTERS]
+    payload = msgspec.json.encode({"kind": entry.kind, "error": error})
+    tx.after_commit(Notice(REMOVAL_FAILED_TOPIC, payload))
+
+
+# --- dropped spaces ---------------------------------------------------------------------------
+
+
+def mark_dropped(tx: Transaction) -> None:
+    """Makes every later `sweep` of the space raise `UnknownSpace`. Writes 1 key.
+
+    A process may hold a handle on a space that another one has dropped. The store sweeps with each
+    write, and the marker sorts before all that can be due: the scan that looks for work finds it
+    first, and a writer needs no read of its own to learn that its space is gone.
+    """
+    tx.put(dropped_key(tx.space), b"")
+
+
+def refuse_dropped(reader: Reader) -> None:
+    """Raises `UnknownSpace` if the space has been dropped; for what does not sweep. Reads 1 key."""
+    if reader.get(dropped_key(reader.space)) is not None:
+        raise _dropped()
+
+
+def dropped_key(space: bytes) -> bytes:
+    """Where the marker of a dropped space stands: the one key to spare when its data is cleared."""
+    return space + _DROPPED
+
+
+def _dropped() -> UnknownSpace:
+    return UnknownSpace("this space has been dropped")
+
+
+# --- an entry's way ---------------------------------------------------------------------------
+
+
+def _call(remover: Remover, tx: Transaction, entry: Due) -> bool:
+    try:
+        return remover(tx, entry.subject)
+    except (Conflict, StoreUnusable, UnknownSpace):
+        raise  # these are about the transaction as a whole, not about one entry
+    except Exception as error:
+        raise RemovalFailed(f"the removal of a {entry.kind!r} failed", entry=entry) from error
+
+
+def _postpone(tx: Transaction, entry: Due, until_ms: int) -> None:
+    tx.put(_entry(tx.space, until_ms, entry.kind, entry.subject), b"")
+
+
+def _entry(space: bytes, due_ms: int, kind: str, subject: bytes) -> bytes:
+    return space + _CODE + pack_int(due_ms) + pack_str(kind) + pack_bytes(subject)
+
+
+def _end_of_due(space: bytes, now_ms: int) -> bytes:
+    return space + _CODE + pack_int(now_ms + 1)
+
+
+def _read(space: bytes, key: bytes) -> Due:
+    due_ms, kind, subject = unpack(key, len(space) + len(_CODE))
+    return Due(due_ms=due_ms, kind=kind, subject=subject)
