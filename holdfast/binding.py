@@ -1,0 +1,83 @@
+"""How a layer's operations on one transaction become calls on a store, one transaction each.
+
+A layer is a class of operations on a transaction: `Jobs(tx).put(...)`. `per_call(Jobs)` is a class
+with the same methods that is given a `Runner` in place of a transaction and opens a view (methods
+marked `@read`) or a transaction (all others) around each call. A layer that offers more than single
+transactions (a wait, a long job in bounded steps) derives from it:
+
+    if TYPE_CHECKING:
+        _PerCall = Jobs
+    else:
+        _PerCall = per_call(Jobs)
+
+    class StoreJobs(_PerCall):
+        def pop_waiting(self, ...): ...  # uses self._runner
+"""
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from holdfast.engine.contract import Reader, Subscription, Transaction
+
+__all__ = ["Runner", "is_read", "per_call", "read"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Runner(Protocol):
+    """One space of a store, as the layers see it."""
+
+    def transact(self, work: Callable[[Transaction], T]) -> T: ...
+
+    def view(self) -> AbstractContextManager[Reader]: ...
+
+    def subscribe(self, topic_prefix: str = "") -> Subscription: ...
+
+    def read_clock(self) -> float: ...
+
+
+def read(method: Callable[P, R]) -> Callable[P, R]:
+    """Marks an operation that writes nothing, so that a store runs it on a view."""
+    method.__reads__ = True  # type: ignore[attr-defined]  # a mark on the function, found again by `is_read`
+    return method
+
+
+def is_read(method: Callable[..., Any]) -> bool:
+    return getattr(method, "__reads__", False)
+
+
+def per_call(layer: type[Any]) -> type[Any]:
+    """A class with the public methods of `layer`, each one transaction of a `Runner`."""
+
+    def init(self: Any, runner: Runner, make: Callable[[Any], Any] = layer) -> None:
+        self._runner = runner
+        self._make = make
+
+    members: dict[str, Any] = {"__init__": init, "__doc__": layer.__doc__}
+    for name in dir(layer):
+        method = getattr(layer, name)
+        if not name.startswith("_") and callable(method):
+            members[name] = _viewed(method) if is_read(method) else _transacted(method)
+    return type(f"PerCall{layer.__name__}", (), members)
+
+
+def _viewed(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._runner.view() as reader:
+            return method(self._make(reader), *args, **kwargs)
+
+    return call
+
+
+def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        make = self._make
+        return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs))
+
+    return call

@@ -1,0 +1,144 @@
+"""The binding: a layer's operations, each in a transaction or a view of its own."""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from holdfast.binding import is_read, per_call, read
+from holdfast.engine.contract import Engine, Reader, Transaction
+from holdfast.errors import ViewOnlyReads
+
+
+class Notes:
+    """A layer of notes."""
+
+    LARGEST = 10  # no operation
+
+    def __init__(self, tx: Any) -> None:
+        self._tx = tx
+
+    def put(self, name: str, text: str, *, shout: bool = False) -> int:
+        """Keeps a note. Writes 1 key."""
+        self._tx.put(name.encode(), (text.upper() if shout else text).encode())
+        return len(text)
+
+    @read
+    def get(self, name: str) -> str | None:
+        """Gives a note back. Reads 1 key."""
+        value = self._tx.get(name.encode())
+        return None if value is None else value.decode()
+
+    @read
+    def write_by_mistake(self) -> None:
+        self._tx.put(b"k", b"v")
+
+    def put_and_fail(self, name: str) -> None:
+        self.put(name, "half done")
+        raise LookupError(name)
+
+    def _hidden(self) -> None:
+        raise AssertionError
+
+
+class Runner:
+    """Runs on an engine, and keeps a record of how."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.calls: list[str] = []
+
+    def transact(self, work: Any) -> Any:
+        self.calls.append("transact")
+        return self.engine.transact(work)
+
+    @contextmanager
+    def view(self) -> Iterator[Reader]:
+        self.calls.append("view")
+        with self.engine.view() as reader:
+            yield reader
+        self.calls.append("view closed")
+
+
+StoreNotes = per_call(Notes)
+
+
+@pytest.fixture
+def runner(engine: Engine) -> Runner:
+    return Runner(engine)
+
+
+def test_a_read_runs_on_a_view_and_all_else_in_a_transaction(runner: Runner) -> None:
+    notes = StoreNotes(runner)
+
+    assert notes.put("a", "text") == 4
+    assert notes.get("a") == "text"
+
+    assert runner.calls == ["transact", "view", "view closed"]
+
+
+def test_arguments_of_all_kinds_come_through(runner: Runner) -> None:
+    notes = StoreNotes(runner)
+
+    notes.put("a", text="text", shout=True)
+
+    assert notes.get(name="a") == "TEXT"
+
+
+def test_an_exception_comes_through_and_undoes_the_transaction(runner: Runner) -> None:
+    notes = StoreNotes(runner)
+
+    with pytest.raises(LookupError, match="a"):
+        notes.put_and_fail("a")
+
+    assert notes.get("a") is None
+
+
+def test_a_read_that_writes_is_refused(runner: Runner) -> None:
+    with pytest.raises(ViewOnlyReads):
+        StoreNotes(runner).write_by_mistake()
+
+
+def test_signatures_docstrings_and_marks_are_kept() -> None:
+    assert StoreNotes.__doc__ == "A layer of notes."
+    for name in ("put", "get"):
+        method, bound = getattr(Notes, name), getattr(StoreNotes, name)
+        assert inspect.signature(bound) == inspect.signature(method)
+        assert (bound.__doc__, bound.__name__) == (method.__doc__, name)
+        assert is_read(bound) is is_read(method)
+    assert [is_read(StoreNotes.put), is_read(StoreNotes.get)] == [False, True]
+
+
+def test_only_public_methods_are_bound() -> None:
+    bound = {name for name in vars(StoreNotes) if not name.startswith("_")}
+
+    assert bound == {"put", "get", "put_and_fail", "write_by_mistake"}
+
+
+def test_a_layer_that_needs_more_than_its_transaction_is_made_by_the_store(runner: Runner) -> None:
+    class Loud(Notes):
+        def __init__(self, tx: Transaction, mark: str) -> None:
+            super().__init__(tx)
+            self._mark = mark
+
+        def put(self, name: str, text: str, *, shout: bool = False) -> int:
+            return super().put(name, text + self._mark, shout=shout)
+
+    notes = per_call(Loud)(runner, lambda tx: Loud(tx, "!"))
+    notes.put("a", "text")
+
+    assert notes.get("a") == "text!"
+
+
+def test_a_class_derived_from_it_adds_what_is_more_than_one_transaction(runner: Runner) -> None:
+    class WithMore(StoreNotes):  # type: ignore[misc, valid-type]  # made at run time
+        def put_all(self, texts: dict[str, str]) -> list[int]:
+            """Puts each note in a transaction of its own."""
+            return [self.put(name, text) for name, text in texts.items()]
+
+    notes = WithMore(runner)
+
+    assert notes.put_all({"a": "1", "b": "22"}) == [1, 2]
+    assert runner.calls == ["transact", "transact"]
