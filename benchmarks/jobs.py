@@ -1,0 +1,275 @@
+"""How long does a job take from put to complete: alone, in a crowd, in queues short and long?
+
+Run: python -m benchmarks.jobs [--quick]
+"""
+
+import math
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+import holdfast
+from benchmarks.rounds import Contender, reach, report, seconds_each
+from holdfast.jobs import Jobs, NewJob
+from holdfast.store import Store, Tx
+
+THREADS = 8
+SHORT, LONG = 1_000, 1_000_000
+QUICK_LONG = 50_000
+BATCH = 10_000  # jobs of one bulk put
+DATA = {"to": "ann@example.org", "template": "welcome", "attempt": 1}
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    rounds = 5 if quick else 15
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as folder:
+        path = Path(folder)
+        with (
+            holdfast.open(path / "interval", durability="interval") as interval,
+            holdfast.open(path / "commit", durability="commit") as commit,
+            holdfast.open(path / "queues", durability="interval") as queues,
+        ):
+            show_keys(interval)
+            single = run_single(path, interval, rounds)
+            show_cpu(path, interval, rounds)
+            crowd = run_crowd(interval, commit, rounds)
+            lengths = run_lengths(queues, QUICK_LONG if quick else LONG, rounds)
+        show_reach(single, crowd, lengths)
+
+
+def show_reach(
+    single: dict[str, float], crowd: dict[str, float], lengths: dict[str, float]
+) -> None:
+    print("\nReach")
+    put = single["raw py-lmdb put"] * 1e6
+    cycle = single["put+pop+complete, three transactions"] * 1e6
+    reach("put+pop+complete in µs, were a raw put 2 µs", cycle * 2 / put, 100, at_most=True)
+    together = single["put+pop+complete, one transaction"] * 1e6
+    reach("the same in one transaction", together * 2 / put, 100, at_most=True)
+    gain = crowd["commit, 1 thread"] / crowd[f"commit, {THREADS} threads"]
+    reach(f"{THREADS} threads beside one, durable", gain, 5, at_most=False)
+    longer = lengths["pop+complete, long queue"] / lengths["pop+complete, short queue"]
+    reach("pop+complete, long queue beside short", longer, 1.3, at_most=True)
+    longer = lengths["put, long queue"] / lengths["put, short queue"]
+    reach("put, long queue beside short", longer, 1.3, at_most=True)
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+class Counting:
+    """A transaction that counts what is asked of it."""
+
+    def __init__(self, tx: Any) -> None:
+        self._tx = tx
+        self.calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "scan", "put", "delete", "add"):
+            self.calls[name] += 1
+        return getattr(self._tx, name)
+
+
+def show_keys(store: Store) -> None:
+    print("keys of one job   reads  scans  writes  (a counter is one read and one write)")
+
+    def work(tx: Tx) -> None:
+        counting = Counting(tx._tx)
+        jobs = Jobs(counting)
+        steps: dict[str, Callable[[], object]] = {
+            "put": lambda: jobs.put("keys", "klass", DATA, id="counted"),
+            "pop": lambda: jobs.pop("keys", "worker"),
+            "heartbeat": lambda: jobs.heartbeat("counted", "worker"),
+            "complete": lambda: jobs.complete("counted", "worker"),
+        }
+        for name, step in steps.items():
+            counting.calls.clear()
+            step()
+            calls = counting.calls
+            reads = calls["get"] + calls["add"]
+            writes = calls["put"] + calls["delete"] + calls["add"]
+            print(f"  {name:<15} {reads:5}  {calls['scan']:5}  {writes:6}")
+
+    store.transact(lambda tx: warm(tx.jobs))
+    store.transact(work)
+
+
+def warm(jobs: Jobs) -> None:
+    """One job, so that the queue is known and the day has begun."""
+    jobs.put("keys", "klass", DATA, id="first")
+    jobs.pop("keys", "worker")
+    jobs.complete("first", "worker")
+
+
+# --- one thread ---------------------------------------------------------------------------------
+
+
+def run_single(path: Path, store: Store, rounds: int) -> dict[str, float]:
+    count = 300
+    jobs = store.jobs
+    ids: list[str] = []
+
+    def put() -> int:
+        ids.extend(jobs.put("single", "klass", DATA) for _ in range(count))
+        return count
+
+    def pop_and_complete() -> int:
+        for _ in range(count):
+            [job] = jobs.pop("single", "worker")
+            jobs.complete(job.id, "worker", lock=job.lock)
+        return count
+
+    figures = seconds_each(
+        {
+            "raw py-lmdb put": raw_puts(path / "raw"),
+            "raw py-lmdb commit of one put": raw_commits(path / "raw-commits"),
+            "put": put,
+            "pop+complete": pop_and_complete,
+            "put+pop+complete, three transactions": lambda: cycles(store, "cycle", count),
+            "put+pop+complete, one transaction": lambda: together(store, 1, count),
+            "put+pop+complete, 100 in a transaction": lambda: together(store, 100, count),
+        },
+        rounds=rounds,
+    )
+    report("One thread, interval", figures, beside="raw py-lmdb put")
+    return figures
+
+
+def show_cpu(path: Path, store: Store, rounds: int) -> None:
+    """The least CPU time of each: what a busy machine changes least."""
+    contenders: dict[str, Contender] = {
+        "raw py-lmdb put": raw_puts(path / "raw-cpu"),
+        "put+pop+complete, three transactions": lambda: cycles(store, "cpu", 300),
+        "put+pop+complete, 100 in a transaction": lambda: together(store, 100, 300),
+    }
+    figures = dict.fromkeys(contenders, math.inf)
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            begin = time.process_time()
+            count = contender()
+            figures[name] = min(figures[name], (time.process_time() - begin) / count)
+    report("The same in CPU time", figures, beside="raw py-lmdb put")
+
+
+def cycles(store: Store, queue: str, count: int) -> int:
+    for _ in range(count):
+        store.jobs.put(queue, "klass", DATA)
+        [job] = store.jobs.pop(queue, "worker")
+        store.jobs.complete(job.id, "worker", lock=job.lock)
+    return count
+
+
+def together(store: Store, size: int, count: int) -> int:
+    def work(tx: Tx) -> None:
+        jobs = tx.jobs
+        for _ in range(size):
+            jobs.put("together", "klass", DATA)
+            [job] = jobs.pop("together", "worker")
+            jobs.complete(job.id, "worker", lock=job.lock)
+
+    for _ in range(count // size):
+        store.transact(work)
+    return count
+
+
+def raw_puts(path: Path) -> Contender:
+    env = lmdb.open(str(path), map_size=2**30, sync=False)
+    written = 0
+
+    def run() -> int:
+        nonlocal written
+        with env.begin(write=True) as txn:
+            for number in range(written, written + 10_000):
+                txn.put(b"%016d" % (number * 7_919 % 1_000_003), b"v" * 100)
+        written += 10_000
+        return 10_000
+
+    return run
+
+
+def raw_commits(path: Path) -> Contender:
+    env = lmdb.open(str(path), map_size=2**30, sync=False)
+
+    def run() -> int:
+        for number in range(300):
+            with env.begin(write=True) as txn:
+                txn.put(b"%016d" % number, b"v" * 100)
+        return 300
+
+    return run
+
+
+# --- a crowd ------------------------------------------------------------------------------------
+
+
+def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
+    contenders: dict[str, Contender] = {}
+    for name, store in (("interval", interval), ("commit", commit)):
+        for threads in (1, THREADS):
+            label = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
+            contenders[label] = crowd_of(store, threads)
+    figures = seconds_each(contenders, rounds=rounds)
+    report("put+pop+complete by threads", figures, beside="interval, 1 thread")
+    return figures
+
+
+def crowd_of(store: Store, size: int) -> Contender:
+    each = 25
+
+    def run() -> int:
+        threads = [
+            threading.Thread(target=cycles, args=(store, f"crowd-{n}", each)) for n in range(size)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return size * each
+
+    return run
+
+
+# --- long queues --------------------------------------------------------------------------------
+
+
+def run_lengths(store: Store, long: int, rounds: int) -> dict[str, float]:
+    for queue, length in (("short", SHORT), ("long", long)):
+        for begin in range(0, length, BATCH):
+            batch = [NewJob(queue=queue, klass="klass", data=DATA)] * min(BATCH, length - begin)
+            store.jobs.put_many(batch)
+
+    def put(queue: str) -> int:
+        for _ in range(200):
+            store.jobs.put(queue, "klass", DATA)
+        return 200
+
+    def pop_and_complete(queue: str) -> int:
+        for _ in range(200):
+            [job] = store.jobs.pop(queue, "worker")
+            store.jobs.complete(job.id, "worker", lock=job.lock)
+        return 200
+
+    figures = seconds_each(
+        {
+            "put, short queue": lambda: put("short"),
+            "put, long queue": lambda: put("long"),
+            "pop+complete, short queue": lambda: pop_and_complete("short"),
+            "pop+complete, long queue": lambda: pop_and_complete("long"),
+        },
+        rounds=rounds,
+    )
+    title = f"Interval, {SHORT:,} jobs waiting and {long:,}"
+    report(title, figures, beside="put, short queue")
+    return figures
+
+
+if __name__ == "__main__":
+    main()

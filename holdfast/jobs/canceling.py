@@ -1,0 +1,74 @@
+"""Canceling: jobs disappear with all that belongs to them."""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from holdfast.errors import BadArgument
+from holdfast.jobs import dependencies, places, tags, unique
+from holdfast.jobs.records import COMPLETE, JobRecord
+from holdfast.limits import MAX_JOBS_PER_CALL
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+def cancel_jobs(
+    ledger: "Ledger", jids: Iterable[str], now: float, *, mentioned: Collection[str] | None = None
+) -> None:
+    """Cancels `jids`; whoever depends on one of them must be `mentioned`, by default in `jids`."""
+    distinct = list(dict.fromkeys(jids))
+    dependencies.refuse_missing_dependents(ledger, distinct, mentioned)
+    for jid in distinct:
+        # Read one by one: an earlier one of them may have been its dependency, or held its
+        # throttle.
+        job = ledger.job(jid)
+        if job is not None and job.state != COMPLETE:
+            _cancel(ledger, job, now)
+
+
+def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    event = {"jid": job.jid, "queue": job.queue, "event": "canceled", "worker": job.worker}
+    ledger.log(event)
+    if job.worker:
+        ledger.tell_only(job.worker, event)
+    places.leave(ledger, job, now)
+    dependencies.forget_all(ledger, job)
+    for jid in dependencies.dependents_of(ledger, job):
+        other = ledger.job(jid)
+        assert other is not None
+        dependencies.forget(ledger, other, job.jid)
+        ledger.save(other)
+    forget_job(ledger, job)
+    ledger.show(job, "canceled")
+
+
+def forget_job(ledger: "Ledger", job: JobRecord) -> None:
+    """Removes a job that has left its list, with its tags and all that it owns."""
+    tx, keys = ledger.tx, ledger.keys
+    tags.detach_all(ledger, job)
+    tx.delete(keys.job(job.jid))
+    if not job.data:
+        tx.delete(keys.data(job.jid))
+    if job.has_result:
+        tx.delete(keys.result(job.jid))
+    if job.unique:
+        unique.forget(ledger, job)
+
+
+class Canceling:
+    """Operations that make jobs disappear."""
+
+    _ledger: "Ledger"
+
+    def cancel(self, *ids: str, now: float | None = None) -> list[str]:
+        """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
+
+        Every job that depends on one of them must be canceled with it, else `JobNeeded` is raised
+        and none is. Reads 1 key and writes 3 to 6 for each job.
+        """
+        if len(ids) > MAX_JOBS_PER_CALL:
+            raise BadArgument(
+                f"Cancel(): {len(ids)} jobs, at most {MAX_JOBS_PER_CALL} fit one call"
+            )
+        cancel_jobs(self._ledger, ids, self._ledger.time(now))
+        return list(ids)

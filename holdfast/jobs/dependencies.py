@@ -1,0 +1,210 @@
+"""Dependencies: a job in state `depends` waits until all that it depends on are complete.
+
+Both directions are kept, `dependencies` of a job and its `dependents`, one key for each pair. The
+job's record knows how many it waits for, and whether others may wait for it, so that jobs without
+dependencies pay nothing.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from holdfast.errors import BadArgument, CircularDependency, JobNeeded, WrongState
+from holdfast.jobs import places
+from holdfast.jobs.layout import below, last_part
+from holdfast.jobs.records import COMPLETE, DEPENDS, JobRecord
+from holdfast.limits import MAX_DEPENDENCY_WALK, MAX_JOB_DEPENDENCIES
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+def dependents_of(ledger: "Ledger", job: JobRecord) -> list[str]:
+    """Who waits for the job, ascending."""
+    if not job.needed:
+        return []
+    prefix = ledger.keys.dependents_of(job.jid)
+    return [last_part(key, prefix) for key, _ in ledger.tx.scan(*below(prefix))]
+
+
+def dependencies_of(ledger: "Ledger", job: JobRecord) -> list[str]:
+    """Whom the job waits for, ascending."""
+    if not job.unmet:
+        return []
+    prefix = ledger.keys.dependencies_of(job.jid)
+    return [last_part(key, prefix) for key, _ in ledger.tx.scan(*below(prefix))]
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+def replace(ledger: "Ledger", job: JobRecord, jids: list[str], call: str) -> None:
+    """Lets the job wait for exactly those of `jids` that exist and are not complete."""
+    wanted = set(jids)
+    for jid in dependencies_of(ledger, job):
+        if jid not in wanted:
+            forget(ledger, job, jid)
+    depend(ledger, job, jids, call)
+
+
+def depend(ledger: "Ledger", job: JobRecord, jids: list[str], call: str) -> None:
+    """Lets the job wait for those of `jids` too that exist and are not complete."""
+    if job.jid in jids:
+        raise CircularDependency(f"{call}(): Job {job.jid} would depend on itself")
+    if job.unmet + len(jids) > MAX_JOB_DEPENDENCIES:
+        raise BadArgument(
+            f"{call}(): more dependencies than the {MAX_JOB_DEPENDENCIES} that fit a job"
+        )
+    tx, keys = ledger.tx, ledger.keys
+    for jid in jids:
+        if job.unmet and tx.get(keys.dependency(job.jid, jid)) is not None:
+            continue
+        other = ledger.job(jid)
+        if other is None or other.state == COMPLETE:
+            continue
+        if not other.needed:
+            other.needed = True
+            ledger.save(other)
+        tx.put(keys.dependent(jid, job.jid), b"")
+        tx.put(keys.dependency(job.jid, jid), b"")
+        job.unmet += 1
+    if job.needed and job.unmet:
+        _refuse_circle(ledger, job, call)
+
+
+def _refuse_circle(ledger: "Ledger", job: JobRecord, call: str) -> None:
+    """Walks to all that the job waits for; only a job that others wait for can close a circle."""
+    seen: set[str] = set()
+    ahead = dependencies_of(ledger, job)
+    while ahead:
+        jid = ahead.pop()
+        if jid == job.jid:
+            raise CircularDependency(f"{call}(): Job {jid} would depend on itself")
+        if jid in seen:
+            continue
+        seen.add(jid)
+        if len(seen) > MAX_DEPENDENCY_WALK:
+            raise CircularDependency(
+                f"{call}(): Job {job.jid} depends on more than {MAX_DEPENDENCY_WALK} others"
+            )
+        other = ledger.job(jid)
+        if other is not None:
+            ahead += dependencies_of(ledger, other)
+
+
+def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
+    """The job waits for `jid` no longer, whatever became of that.
+
+    The record is the caller's to save.
+    """
+    key = ledger.keys.dependency(job.jid, jid)
+    if ledger.tx.get(key) is not None:
+        ledger.tx.delete(key)
+        ledger.tx.delete(ledger.keys.dependent(jid, job.jid))
+        job.unmet -= 1
+
+
+def forget_all(ledger: "Ledger", job: JobRecord) -> None:
+    """The job waits for nobody any more. The record is the caller's to save."""
+    for jid in dependencies_of(ledger, job):
+        forget(ledger, job, jid)
+
+
+def refuse_missing_dependents(
+    ledger: "Ledger", jids: list[str], mentioned: Collection[str] | None = None
+) -> None:
+    """Raises `JobNeeded` if a job depends on one of `jids` and isn't `mentioned` (in `jids`)."""
+    named = set(jids) if mentioned is None else mentioned
+    for jid in jids:
+        job = ledger.job(jid)
+        if job is None or job.state == COMPLETE:
+            continue
+        for dependent in dependents_of(ledger, job):
+            if dependent not in named:
+                raise JobNeeded(
+                    f"Cancel(): {jid} is a dependency of {dependent} "
+                    "but is not mentioned to be canceled"
+                )
+
+
+def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
+    """`jids` and all jobs that depend on them, directly or through others."""
+    found: dict[str, None] = {}
+    ahead = list(jids)
+    while ahead:
+        jid = ahead.pop()
+        if jid in found:
+            continue
+        found[jid] = None
+        job = ledger.job(jid)
+        if job is not None and job.needed and job.state != COMPLETE:
+            ahead += dependents_of(ledger, job)
+    return list(found)
+
+
+def release_dependents(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """The job is complete: those who waited for nothing else start."""
+    for jid in dependents_of(ledger, job):
+        other = ledger.job(jid)
+        assert other is not None
+        forget(ledger, other, job.jid)
+        start_if_free(ledger, other, now)
+        ledger.save(other)
+    job.needed = False
+
+
+def start_if_free(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """Starts a blocked job that waits for nobody any more, at the time it was put for."""
+    if job.unmet or job.state != DEPENDS:  # the seed's Fail may have failed it while it was blocked
+        return
+    places.leave(ledger, job, now)
+    start, job.start = job.start, 0.0
+    if start:
+        places.enter_schedule(ledger, job, start)
+    else:
+        places.enter_work(ledger, job, now)
+
+
+# --- operations -------------------------------------------------------------------------------
+
+
+def blocked_job(ledger: "Ledger", jid: str) -> JobRecord:
+    job = ledger.job(jid)
+    if job is None or job.state != DEPENDS:
+        state = "false" if job is None else job.state
+        raise WrongState(f"Depends(): Job {jid} not in the depends state: {state}")
+    return job
+
+
+def depend_on(ledger: "Ledger", jid: str, jids: list[str]) -> None:
+    job = blocked_job(ledger, jid)
+    depend(ledger, job, jids, "Depends")
+    ledger.save(job)
+
+
+def depend_off(ledger: "Ledger", jid: str, jids: list[str] | None, now: float) -> None:
+    """`jids=None` forgets all dependencies."""
+    job = blocked_job(ledger, jid)
+    for other in dependencies_of(ledger, job) if jids is None else jids:
+        forget(ledger, job, other)
+    start_if_free(ledger, job, now)
+    ledger.save(job)
+
+
+class Depending:
+    """Operations on dependencies."""
+
+    _ledger: "Ledger"
+
+    def depends_on(self, id: str, *ids: str) -> None:
+        """Lets a job in state `depends` wait for more jobs; complete ones count as met.
+
+        Reads 2 keys and writes 3 for each of `ids`.
+        """
+        depend_on(self._ledger, id, list(dict.fromkeys(ids)))
+
+    def depends_off(self, id: str, *ids: str, all: bool = False, now: float | None = None) -> None:
+        """Lets a job wait for `ids` no longer, or for nobody; it starts when none is left.
+
+        Reads 1 key and deletes 2 for each of `ids`.
+        """
+        depend_off(self._ledger, id, None if all else list(ids), self._ledger.time(now))

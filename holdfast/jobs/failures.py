@@ -1,0 +1,184 @@
+"""Failures: groups of failed jobs, the way back, and dead letters, the view over all groups."""
+
+import base64
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.binding import read
+from holdfast.engine.contract import read_counter
+from holdfast.errors import BadArgument
+from holdfast.jobs import dependencies, places
+from holdfast.jobs.arguments import check_name, tag_text
+from holdfast.jobs.layout import below, last_part, time_and_jid
+from holdfast.jobs.records import FAILED, DeadLetters, JobPage, JobRecord, Tag
+from holdfast.jobs.showing import shown
+from holdfast.keys import unpack
+from holdfast.limits import JOBS_PER_STEP
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Which failed jobs are meant: those for which everything that is given is true."""
+
+    group: str | None = None
+    queue: str | None = None
+    klass: str | None = None
+    tag: Tag | None = None
+    message: str | None = None  # a part of the failure's message
+    failed_since: float | None = None
+    failed_before: float | None = None
+
+    def fits(self, job: JobRecord) -> bool:
+        failure = job.failure
+        assert failure is not None
+        return (
+            (self.queue is None or job.queue == self.queue)
+            and (self.klass is None or job.klass == self.klass)
+            and (self.message is None or self.message in failure.message)
+            and (self.failed_since is None or job.time >= self.failed_since)
+            and (self.failed_before is None or job.time < self.failed_before)
+            and (self.tag is None or tag_text(self.tag) in map(tag_text, job.tags))
+        )
+
+
+class Failing:
+    """Operations on jobs that have failed."""
+
+    _ledger: "Ledger"
+
+    @read
+    def failed(self) -> dict[str, int]:
+        """How many jobs are in each failure group. Reads 1 key for each group."""
+        return group_counts(self._ledger)
+
+    @read
+    def failed_in(self, group: str, *, offset: int = 0, count: int = 25) -> JobPage:
+        """The failed jobs of a group, newest first.
+
+        Reads 1 key for each job up to the end of the page.
+        """
+        return failed_in(self._ledger, group, offset, count)
+
+    def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
+        """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
+
+        Writes 7 keys for each.
+        """
+        if count > JOBS_PER_STEP:
+            raise BadArgument(
+                f"Unfail(): {count} jobs, at most {JOBS_PER_STEP} fit one transaction",
+                hint="`store.jobs.unfail` takes any number, in several transactions.",
+            )
+        return unfail(self._ledger, queue, group, count, self._ledger.time(now))
+
+    @read
+    def dead_letters(
+        self, match: Match | None = None, *, cursor: str | None = None, count: int = 25
+    ) -> DeadLetters:
+        """Failed jobs that fit `match`, by group and then oldest first, a page at a time.
+
+        A page looks at no more than `JOBS_PER_STEP` jobs, so it may hold fewer than `count` though
+        more follow: go on until `cursor` is None. Reads 2 keys for each job looked at.
+        """
+        ledger = self._ledger
+        found: list[JobRecord] = []
+        following = None
+        for at, (key, job) in enumerate(_failed_jobs(ledger, match or Match(), cursor)):
+            if len(found) == count or at == JOBS_PER_STEP:
+                following = _cursor(ledger, key)
+                break
+            if (match or Match()).fits(job):
+                found.append(job)
+        return DeadLetters(jobs=tuple(shown(ledger, job) for job in found), cursor=following)
+
+    def retry_step(
+        self, match: Match, *, cursor: str | None = None, now: float | None = None
+    ) -> tuple[int, str | None]:
+        """One bounded step of `retry_failed`: how many jobs went back, and where to go on.
+
+        Looks at no more than `JOBS_PER_STEP` jobs.
+        """
+        ledger = self._ledger
+        time = ledger.time(now)
+        batch: list[JobRecord] = []
+        following = None
+        for at, (key, job) in enumerate(_failed_jobs(ledger, match, cursor)):
+            if at == JOBS_PER_STEP:
+                following = _cursor(ledger, key)
+                break
+            if match.fits(job):
+                batch.append(job)
+        for job in batch:
+            bring_back(ledger, job, job.queue, time)
+        return len(batch), following
+
+
+# --- how it is done ---------------------------------------------------------------------------
+
+
+def group_counts(ledger: "Ledger") -> dict[str, int]:
+    prefix = ledger.keys.failure_groups
+    pairs = ledger.tx.scan(*below(prefix))
+    counts = {last_part(key, prefix): read_counter(value) for key, value in pairs}
+    return {group: count for group, count in counts.items() if count}
+
+
+def failed_in(ledger: "Ledger", group: str, offset: int, count: int) -> JobPage:
+    prefix = ledger.keys.failed_in(group)
+    found = ledger.page(below(prefix), offset, count, reverse=True)
+    return JobPage(
+        total=read_counter(ledger.tx.get(ledger.keys.failure_group(group))),
+        jobs=tuple(time_and_jid(key, prefix)[1] for key in found),
+    )
+
+
+def unfail(ledger: "Ledger", queue: str, group: str, count: int, now: float) -> int:
+    check_name(queue, "Unfail", "queue")
+    check_name(group, "Unfail", "group")
+    prefix = ledger.keys.failed_in(group)
+    found = list(ledger.tx.scan(*below(prefix), limit=max(0, count)))
+    for key, _ in found:
+        job = ledger.job(time_and_jid(key, prefix)[1])
+        assert job is not None
+        bring_back(ledger, job, queue, now)
+    return len(found)
+
+
+def bring_back(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None:
+    """Puts a failed job into a queue as work; its failure stays visible until it completes."""
+    assert job.state == FAILED
+    places.leave(ledger, job, now)
+    dependencies.forget_all(ledger, job)  # it starts whether or not they are complete
+    job.queue = queue
+    job.remaining = job.retries
+    job.time = now
+    ledger.remember(job, "put", now, {"q": queue})
+    ledger.know_queue(ledger.keys.queue(queue), now)
+    places.enter_work(ledger, job, now)
+    ledger.save(job)
+
+
+def _failed_jobs(
+    ledger: "Ledger", match: Match, cursor: str | None
+) -> Iterator[tuple[bytes, JobRecord]]:
+    """Failed jobs of the group, or of all groups, that `match` names, from `cursor` on."""
+    prefix = ledger.keys.failed
+    whole = prefix if match.group is None else ledger.keys.failed_in(match.group)
+    begin, end = below(whole)
+    if cursor is not None:
+        try:
+            begin = max(begin, prefix + base64.b64decode(cursor, b"-_", validate=True))
+        except ValueError:
+            raise BadArgument(f"{cursor} is no cursor of dead letters") from None
+    for key, _ in ledger.tx.scan(begin, end, limit=JOBS_PER_STEP + 1):
+        job = ledger.job(unpack(key, len(prefix))[2])
+        assert job is not None
+        yield key, job
+
+
+def _cursor(ledger: "Ledger", key: bytes) -> str:
+    return base64.urlsafe_b64encode(key[len(ledger.keys.failed) :]).decode()

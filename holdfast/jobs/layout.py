@@ -1,0 +1,349 @@
+"""Where jobs live, below (space, 4). The first part below that is one of these numbers:
+
+     0  ()                      -> Settings   everything that was configured, in one record
+     1  (queue)                 -> Queue      first seen when, paused, when to look at its clocks
+     2  (queue, pair)           -> counter    two counts in one, see `Pair`
+     3  (worker)                -> time       when it was last seen
+     4  (worker, jid)           -> time       a job that it holds, and when the lock ends
+     5  (queue, expires, jid)   -> nothing    a lock; behind `now`, its worker is lost
+     6  (queue, day, kind)      -> summary    wait or run times of a day, see statistics.py
+     7  (queue, day, name)      -> counter    retries, failures, failed of a day
+     8  ()                      -> two        how many complete jobs are kept, and a time before
+                                              which none of them was completed
+     9  (jid)                   -> time       a tracked job, and since when
+    10  (group)                 -> counter    failed jobs of a group
+    11  (throttle)              -> Throttle   its maximum, how many hold it, how many wait
+    12  (throttle, jid)         -> nothing    a job that holds it
+    13  (throttle, time, jid)   -> nothing    a job that waits for it, longest first
+    14  (key)                   -> Unique     the job that owns a unique key
+    15  (queue, start, jid)     -> priority   scheduled: becomes work when `start` has come
+    16  (queue, time, jid)      -> nothing    blocked by other jobs
+    17  (queue, next, jid)      -> nothing    recurring jobs of a queue by their next run
+    18  (jid)                   -> Recurring  the recurring job itself
+    19  (queue, front, desc priority, time, arrival)
+                                -> jid        the work list, best first; `front` is 0 for jobs
+                                              that were timed out, 1 for all others
+    20  (group, time, jid)      -> nothing    failed jobs, oldest first
+    21  (tag, time, jid)        -> nothing    jobs that carry a tag
+    22  (tag)                   -> counter    how many these are
+    23  (number, tag)           -> nothing    tags of at least two jobs, by that number
+    24  (jid, dependent)        -> nothing    who waits for the job
+    25  (jid, dependency)       -> nothing    whom the job waits for
+    26  (time, jid)             -> nothing    complete jobs, oldest first
+    27  (jid)                   -> text       data too long to be rewritten with the record
+    28  (jid)                   -> Result     what a job returned
+    29  (jid)                   -> JobRecord  the job itself
+
+What is small and touched by every operation comes first and lies together, so that a commit writes
+few pages.
+"""
+
+import math
+import struct
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+from holdfast.keys import pack_float, pack_float_desc, pack_int, pack_str, unpack
+
+LAYER: Final = 4
+
+_TIME: Final = struct.Struct(">d")
+pack_time: Final = _TIME.pack
+
+
+def unpack_time(value: bytes) -> float:
+    return float(_TIME.unpack(value)[0])
+
+
+_COUNT_AND_TIME: Final = struct.Struct(">qd")
+pack_complete: Final = _COUNT_AND_TIME.pack
+
+
+def unpack_complete(value: bytes | None) -> tuple[int, float]:
+    """How many complete jobs are kept, and a time before which none of them was completed."""
+    return (0, math.inf) if value is None else _COUNT_AND_TIME.unpack(value)
+
+
+pack_priority: Final = pack_time
+unpack_priority: Final = unpack_time
+
+
+class Pair(IntEnum):
+    """Counts that change together share a counter: one in its low half, one in its high half.
+
+    >>> read_pair(3 * LOW + 2 * HIGH)
+    (3, 2)
+    """
+
+    WORK = 0  # low: waiting, high: locks
+    BLOCKED = 1  # low: scheduled, high: depends
+    OTHER = 2  # low: throttled, high: recurring
+
+
+LOW: Final = 1
+HIGH: Final = 1 << 32  # both halves are counts of jobs and never below 0, so they never borrow
+
+
+def read_pair(number: int) -> tuple[int, int]:
+    return number & (HIGH - 1), number >> 32
+
+
+class QueueKeys:
+    """The beginnings of all keys of one queue, packed once."""
+
+    __slots__ = (
+        "blocked",
+        "depends",
+        "front",
+        "locks",
+        "name",
+        "other",
+        "record",
+        "recurring",
+        "scheduled",
+        "statistics",
+        "tallies",
+        "usual",
+        "work",
+        "work_counts",
+    )
+
+    def __init__(self, base: bytes, name: str) -> None:
+        packed = pack_str(name)
+        self.name = name
+        self.record = base + pack_int(1) + packed
+        self.work_counts = base + pack_int(2) + packed + pack_int(Pair.WORK)
+        self.blocked = base + pack_int(2) + packed + pack_int(Pair.BLOCKED)
+        self.other = base + pack_int(2) + packed + pack_int(Pair.OTHER)
+        self.locks = base + pack_int(5) + packed
+        self.statistics = base + pack_int(6) + packed
+        self.tallies = base + pack_int(7) + packed
+        self.scheduled = base + pack_int(15) + packed
+        self.depends = base + pack_int(16) + packed
+        self.recurring = base + pack_int(17) + packed
+        self.work = base + pack_int(19) + packed
+        self.front = self.work + pack_int(0)
+        self.usual = self.work + pack_int(1)
+
+    def lock(self, expires: float, jid: str) -> bytes:
+        return self.locks + pack_float(expires) + pack_str(jid)
+
+    def start(self, start: float, jid: str) -> bytes:
+        return self.scheduled + pack_float(start) + pack_str(jid)
+
+    def blocked_since(self, time: float, jid: str) -> bytes:
+        return self.depends + pack_float(time) + pack_str(jid)
+
+    def next_run(self, next_run: float, jid: str) -> bytes:
+        return self.recurring + pack_float(next_run) + pack_str(jid)
+
+    def entry(self, front: bool, priority: float, time: float) -> bytes:
+        """How the work list's entries of one priority and time begin; the arrival follows."""
+        return (self.front if front else self.usual) + pack_float_desc(priority) + pack_float(time)
+
+    def summary(self, day: int, kind: str) -> bytes:
+        return _summary(self.statistics, day, kind)
+
+    def tally(self, day: int, name: str) -> bytes:
+        return self.tallies + pack_int(day) + pack_str(name)
+
+
+class Keys:
+    """All keys of the layer in one space."""
+
+    __slots__ = (
+        "_base",
+        "_data",
+        "_dependencies",
+        "_dependents",
+        "_held",
+        "_job",
+        "_result",
+        "_tracked",
+        "_unique",
+        "_worker",
+        "complete",
+        "completed",
+        "failed",
+        "failure_groups",
+        "queues",
+        "recurring",
+        "settings",
+        "tag_counts",
+        "tag_ranks",
+        "tags",
+        "throttle_holders",
+        "throttle_waiters",
+        "throttles",
+    )
+
+    def __init__(self, space: bytes) -> None:
+        base = self._base = space + pack_int(LAYER)
+        self.settings = base + pack_int(0)
+        self.queues = base + pack_int(1)
+        self._worker = base + pack_int(3)
+        self._held = base + pack_int(4)
+        self.complete = base + pack_int(8)
+        self._tracked = base + pack_int(9)
+        self.failure_groups = base + pack_int(10)
+        self.throttles = base + pack_int(11)
+        self.throttle_holders = base + pack_int(12)
+        self.throttle_waiters = base + pack_int(13)
+        self._unique = base + pack_int(14)
+        self.recurring = base + pack_int(18)
+        self.failed = base + pack_int(20)
+        self.tags = base + pack_int(21)
+        self.tag_counts = base + pack_int(22)
+        self.tag_ranks = base + pack_int(23)
+        self._dependents = base + pack_int(24)
+        self._dependencies = base + pack_int(25)
+        self.completed = base + pack_int(26)
+        self._data = base + pack_int(27)
+        self._result = base + pack_int(28)
+        self._job = base + pack_int(29)
+
+    @property
+    def all(self) -> bytes:
+        """The beginning of every key of the layer."""
+        return self._base
+
+    @property
+    def all_counts(self) -> bytes:
+        """The beginning of the counters of all queues."""
+        return self._base + pack_int(2)
+
+    @property
+    def workers(self) -> bytes:
+        return self._worker
+
+    @property
+    def tracked_jobs(self) -> bytes:
+        return self._tracked
+
+    @property
+    def jobs(self) -> bytes:
+        return self._job
+
+    def queue(self, name: str) -> QueueKeys:
+        return queue_keys(self._base, name)
+
+    def job(self, jid: str) -> bytes:
+        return self._job + pack_str(jid)
+
+    def data(self, jid: str) -> bytes:
+        return self._data + pack_str(jid)
+
+    def result(self, jid: str) -> bytes:
+        return self._result + pack_str(jid)
+
+    def recurring_job(self, jid: str) -> bytes:
+        return self.recurring + pack_str(jid)
+
+    def worker(self, worker: str) -> bytes:
+        return self._worker + pack_str(worker)
+
+    def held_by(self, worker: str) -> bytes:
+        return self._held + pack_str(worker)
+
+    def held(self, worker: str, jid: str) -> bytes:
+        return self._held + pack_str(worker) + pack_str(jid)
+
+    def tracked(self, jid: str) -> bytes:
+        return self._tracked + pack_str(jid)
+
+    def unique(self, key: str) -> bytes:
+        return self._unique + pack_str(key)
+
+    def failure_group(self, group: str) -> bytes:
+        return self.failure_groups + pack_str(group)
+
+    def failed_in(self, group: str) -> bytes:
+        return self.failed + pack_str(group)
+
+    def failed_at(self, group: str, time: float, jid: str) -> bytes:
+        return self.failed + pack_str(group) + pack_float(time) + pack_str(jid)
+
+    def tagged(self, tag: str) -> bytes:
+        return self.tags + pack_str(tag)
+
+    def tagged_at(self, tag: str, time: float, jid: str) -> bytes:
+        return self.tags + pack_str(tag) + pack_float(time) + pack_str(jid)
+
+    def tag_count(self, tag: str) -> bytes:
+        return self.tag_counts + pack_str(tag)
+
+    def tag_rank(self, number: int, tag: str) -> bytes:
+        return self.tag_ranks + pack_int(number) + pack_str(tag)
+
+    def dependents_of(self, jid: str) -> bytes:
+        return self._dependents + pack_str(jid)
+
+    def dependent(self, jid: str, dependent: str) -> bytes:
+        return self._dependents + pack_str(jid) + pack_str(dependent)
+
+    def dependencies_of(self, jid: str) -> bytes:
+        return self._dependencies + pack_str(jid)
+
+    def dependency(self, jid: str, dependency: str) -> bytes:
+        return self._dependencies + pack_str(jid) + pack_str(dependency)
+
+    def completed_at(self, time: float, jid: str) -> bytes:
+        return self.completed + pack_float(time) + pack_str(jid)
+
+    def throttle(self, name: str) -> bytes:
+        return self.throttles + pack_str(name)
+
+    def holders_of(self, throttle: str) -> bytes:
+        return self.throttle_holders + pack_str(throttle)
+
+    def holder(self, throttle: str, jid: str) -> bytes:
+        return self.throttle_holders + pack_str(throttle) + pack_str(jid)
+
+    def waiters_of(self, throttle: str) -> bytes:
+        return self.throttle_waiters + pack_str(throttle)
+
+    def waiter(self, throttle: str, time: float, jid: str) -> bytes:
+        return self.throttle_waiters + pack_str(throttle) + pack_float(time) + pack_str(jid)
+
+
+@lru_cache(maxsize=4096)
+def _summary(prefix: bytes, day: int, kind: str) -> bytes:
+    return prefix + pack_int(day) + pack_str(kind)
+
+
+@lru_cache(maxsize=256)
+def keys_of(space: bytes) -> Keys:
+    return Keys(space)
+
+
+@lru_cache(maxsize=4096)
+def queue_keys(base: bytes, name: str) -> QueueKeys:
+    return QueueKeys(base, name)
+
+
+def until(prefix: bytes, time: float) -> tuple[bytes, bytes]:
+    """Begin and end of the entries below `prefix` whose time is at most `time`."""
+    return prefix, prefix + pack_float(time) + b"\xff"
+
+
+def since(prefix: bytes, time: float) -> tuple[bytes, bytes]:
+    """Begin and end of the entries below `prefix` whose time is at least `time`."""
+    return prefix + pack_float(time), prefix + b"\xff"
+
+
+def below(prefix: bytes) -> tuple[bytes, bytes]:
+    """Begin and end of all entries that have a part behind `prefix`; ff begins no part."""
+    return prefix, prefix + b"\xff"
+
+
+def time_and_jid(key: bytes, prefix: bytes) -> tuple[float, str]:
+    """What follows `prefix` in the key of a list that is ordered by time."""
+    time, jid = unpack(key, len(prefix))
+    return time, jid
+
+
+def last_part(key: bytes, prefix: bytes) -> str:
+    """The name at the end of a key that consists of `prefix` and one name more."""
+    (name,) = unpack(key, len(prefix))
+    return str(name)

@@ -1,0 +1,192 @@
+"""The books of one transaction: records, counts, and the words that leave with the commit.
+
+Topics of the notices, and the Qless channels that they stand for:
+
+    jobs.log                 ql:log          JSON, everything that happens jobs.worker.<worker>
+    ql:w:<worker>   JSON, what a worker must know jobs.tracked.<what>      ql:<what>       the jid,
+    for tracked jobs jobs.ready               none            the name of a queue that may have
+    something to pop; empty: all queues
+"""
+
+from functools import lru_cache
+from itertools import islice
+from sys import maxsize
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.engine.contract import Notice, Transaction, read_counter
+from holdfast.jobs import layout
+from holdfast.jobs.arguments import check_size, check_time
+from holdfast.jobs.layout import Keys, QueueKeys, keys_of
+from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
+from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
+from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOB_HISTORY_ENTRIES
+
+LOG: Final = "jobs.log"
+READY: Final = "jobs.ready"
+WORKER: Final = "jobs.worker."
+TRACKED: Final = "jobs.tracked."
+
+encode: Final = msgspec.msgpack.Encoder().encode
+_encode_json: Final = msgspec.json.Encoder().encode
+_decode_job: Final = msgspec.msgpack.Decoder(JobRecord).decode
+_decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
+
+
+class Ledger:
+    """What the operations of one transaction share."""
+
+    __slots__ = ("_announced", "_settings", "keys", "tx")
+
+    def __init__(self, tx: Transaction) -> None:
+        self.tx = tx
+        self.keys: Keys = keys_of(tx.space)
+        self._announced: set[str] = set()
+        self._settings: Settings | None = None  # read once: most operations need them several times
+
+    def time(self, now: float | None) -> float:
+        """The time of the operation: the caller's, else the transaction's."""
+        return self.tx.now if now is None else check_time(now)
+
+    # --- jobs ---------------------------------------------------------------------------------
+
+    def job(self, jid: str) -> JobRecord | None:
+        value = self.tx.get(self.keys.job(jid))
+        return None if value is None else _decode_job(value)
+
+    def jobs(self, jids: list[str]) -> list[JobRecord | None]:
+        values = self.tx.get_many([self.keys.job(jid) for jid in jids])
+        return [None if value is None else _decode_job(value) for value in values]
+
+    def save(self, job: JobRecord) -> None:
+        self.tx.put(self.keys.job(job.jid), encode(job))
+
+    def data_of(self, job: JobRecord) -> str:
+        """The job's data as the JSON text that it was given as."""
+        if job.data:
+            return job.data
+        value = self.tx.get(self.keys.data(job.jid))
+        return "" if value is None else value.decode()
+
+    def set_data(self, job: JobRecord, text: str) -> None:
+        """Gives the job its data; long data gets a key of its own."""
+        if len(text) <= JOB_DATA_INLINE_CHARS:
+            if not job.data:
+                self.tx.delete(self.keys.data(job.jid))
+            job.data = text
+        else:
+            check_size(text, f"the data of job {job.jid}")
+            self.tx.put(self.keys.data(job.jid), text.encode())
+            job.data = ""
+
+    def remember(
+        self, job: JobRecord, what: str, now: float, more: dict[str, Any] | None = None
+    ) -> None:
+        """Adds to the job's history; when it is too long, the second oldest entry goes."""
+        history = job.history
+        history.append(
+            HistoryEntry(what, int(now)) if more is None else HistoryEntry(what, int(now), more)
+        )
+        if len(history) > 1:
+            limit = self.settings().history_length
+            if not 0 < limit < MAX_JOB_HISTORY_ENTRIES:
+                limit = MAX_JOB_HISTORY_ENTRIES
+            if len(history) > limit:
+                del history[1 : len(history) - limit + 1]
+
+    # --- queues -------------------------------------------------------------------------------
+
+    def queue(self, keys: QueueKeys) -> QueueRecord:
+        value = self.tx.get(keys.record)
+        return QueueRecord() if value is None else _decode_queue(value)
+
+    def save_queue(self, keys: QueueKeys, queue: QueueRecord) -> None:
+        if queue == QueueRecord():
+            self.tx.delete(keys.record)
+        else:
+            self.tx.put(keys.record, encode(queue))
+
+    def know_queue(self, keys: QueueKeys, now: float, wake: float = float("inf")) -> None:
+        """Makes the queue known, and has its clocks looked at no later than at `wake`."""
+        value = self.tx.get(keys.record)
+        queue = QueueRecord() if value is None else _known(value)
+        if queue.known_since is not None and queue.wake <= wake:
+            return
+        known = now if queue.known_since is None else queue.known_since
+        changed = QueueRecord(known_since=known, paused=queue.paused, wake=min(wake, queue.wake))
+        self.tx.put(keys.record, encode(changed))
+
+    def wake_queue(self, keys: QueueKeys, wake: float) -> None:
+        """Has the queue's clocks looked at no later than at `wake`."""
+        queue = self.queue(keys)
+        if wake < queue.wake:
+            queue.wake = wake
+            self.tx.put(keys.record, encode(queue))
+
+    def pair(self, key: bytes) -> tuple[int, int]:
+        """The two counts of a counter that holds a pair."""
+        return layout.read_pair(read_counter(self.tx.get(key)))
+
+    # --- lists --------------------------------------------------------------------------------
+
+    def page(
+        self, bounds: tuple[bytes, bytes], offset: int, count: int, *, reverse: bool = False
+    ) -> list[bytes]:
+        """The keys of one page of a list; a `count` below 0 is all from `offset` on."""
+        offset = max(0, offset)
+        end = None if count < 0 else min(offset + count, maxsize)
+        keys = (key for key, _ in self.tx.scan(*bounds, limit=end, reverse=reverse))
+        return list(islice(keys, min(offset, maxsize), None))
+
+    # --- settings -----------------------------------------------------------------------------
+
+    def settings(self) -> Settings:
+        if self._settings is None:
+            value = self.tx.get(self.keys.settings)
+            self._settings = DEFAULTS if value is None else settings_from(value)
+        return self._settings
+
+    def save_settings(self, given: dict[str, str]) -> None:
+        self._settings = None
+        if given:
+            self.tx.put(self.keys.settings, encode(given))
+        else:
+            self.tx.delete(self.keys.settings)
+
+    # --- words to the world -------------------------------------------------------------------
+
+    def log(self, event: dict[str, Any]) -> None:
+        """Publishes `event`; Qless clients compare the text, so the order of its keys counts."""
+        self.tx.after_commit(Notice(LOG, _encode_json(event)))
+
+    def tell_only(self, worker: str, event: dict[str, Any]) -> None:
+        """Publishes `event` to a worker."""
+        self.tx.after_commit(Notice(WORKER + worker, _encode_json(event)))
+
+    def tell(self, worker: str, event: dict[str, Any]) -> None:
+        """Publishes `event` to a worker, then to all."""
+        payload = _encode_json(event)
+        self.tx.after_commit(Notice(WORKER + worker, payload))
+        self.tx.after_commit(Notice(LOG, payload))
+
+    def show(self, job: JobRecord, what: str) -> None:
+        """Publishes what happened to a job that is tracked."""
+        if job.tracked:
+            self.tx.after_commit(Notice(TRACKED + what, job.jid.encode()))
+
+    def ready(self, queue: str) -> None:
+        """Wakes those who wait for a job of `queue`, once for each operation."""
+        if queue not in self._announced:
+            self._announced.add(queue)
+            self.tx.after_commit(Notice(READY, queue.encode()))
+
+    def ready_everywhere(self) -> None:
+        self.ready("")
+
+
+@lru_cache(maxsize=1024)
+def _known(value: bytes) -> QueueRecord:
+    # Every put asks whether its queue is known, and a queue's record hardly ever changes. The
+    # result is only looked at.
+    return _decode_queue(value)

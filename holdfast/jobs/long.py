@@ -1,0 +1,259 @@
+"""What takes more than one transaction: waiting, and long work in bounded steps."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.binding import Runner, per_call
+from holdfast.engine.contract import Subscription
+from holdfast.errors import UnknownJob, ViewOnlyReads
+from holdfast.jobs import dependencies, queues
+from holdfast.jobs.canceling import cancel_jobs
+from holdfast.jobs.failures import Match
+from holdfast.jobs.handles import JobHandle, QueueHandle
+from holdfast.jobs.layer import Jobs
+from holdfast.jobs.ledger import LOG, READY, Ledger
+from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
+from holdfast.jobs.seed import SeedJobs
+from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
+
+if TYPE_CHECKING:
+    _PerCall = Jobs
+else:
+    _PerCall = per_call(Jobs)
+
+T = TypeVar("T")
+
+
+class StoreJobs(_PerCall):
+    """The job queue of a store: a transaction for each call, or as many as its text says."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, runner: Runner) -> None: ...
+
+        _runner: Runner
+
+    @property
+    def v1(self) -> SeedJobs:
+        """The calls of the seed, the first Qless."""
+        return SeedJobs(self._runner)
+
+    def queue(self, name: str) -> QueueHandle:
+        """A handle on one queue: `store.jobs.queue("emails").pop("worker")`."""
+        return QueueHandle(self, name)
+
+    def __getitem__(self, id: str) -> JobHandle:
+        """A handle on one job: `store.jobs["welcome"].complete("worker")`."""
+        return JobHandle(self, id)
+
+    # --- looking: on a view, unless something is due and must be moved first -------------------
+
+    def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
+        return self._look(lambda jobs: jobs.peek(queue, count, now=now))
+
+    def queues(self, *, now: float | None = None) -> list[QueueCounts]:
+        return self._look(lambda jobs: jobs.queues(now=now))
+
+    def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
+        return self._look(lambda jobs: jobs.counts(queue, now=now))
+
+    def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
+        return self._look(lambda jobs: jobs.workers(now=now))
+
+    def jobs(
+        self,
+        state: str,
+        queue: str = "",
+        *,
+        offset: int = 0,
+        count: int = 25,
+        now: float | None = None,
+    ) -> list[str]:
+        return self._look(lambda jobs: jobs.jobs(state, queue, offset=offset, count=count, now=now))
+
+    def _look(self, work: Callable[[Jobs], T]) -> T:
+        try:
+            with self._runner.view() as reader:
+                return work(Jobs(reader))  # type: ignore[arg-type]  # a view refuses to write
+        except ViewOnlyReads:
+            return self._runner.transact(lambda tx: work(Jobs(tx)))
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def pop_wait(
+        self,
+        queues: str | Sequence[str],
+        worker: str,
+        count: int = 1,
+        *,
+        timeout: float | None = None,
+        lock_seconds: float | None = None,
+    ) -> list[Job]:
+        """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
+
+        No transaction is open while it waits. It wakes for what is put, comes back or is unpaused,
+        and when a job starts, recurs or loses its lock. Nothing within `timeout`: an empty list.
+        """
+        names = [queues] if isinstance(queues, str) else list(queues)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._runner.subscribe(READY) as ready:
+            while True:
+                for name in names:
+                    jobs = self.pop(name, worker, count, lock_seconds=lock_seconds)
+                    if jobs:
+                        return jobs
+                if not self._wait(ready, names, deadline):
+                    return []
+
+    def _wait(self, ready: Subscription, names: list[str], deadline: float | None) -> bool:
+        """Waits until one of the queues may have a job; False when the deadline has come."""
+        with self._runner.view() as reader:
+            wake = Jobs(reader).next_wake(*names)  # type: ignore[arg-type]  # it only reads
+            until_wake = None if wake is None else max(0.001, wake - reader.now)
+        wanted = {b"", *(name.encode() for name in names)}
+        begin = time.monotonic()
+        while True:
+            passed = time.monotonic()
+            left = None if deadline is None else deadline - passed
+            if left is not None and left <= 0:
+                return False
+            rest = None if until_wake is None else until_wake - (passed - begin)
+            if rest is not None and rest <= 0:
+                return True
+            notice = ready.get(
+                min((each for each in (left, rest) if each is not None), default=None)
+            )
+            if notice is not None and notice.payload in wanted:
+                return True
+
+    def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
+        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._runner.subscribe(LOG) as log:
+            while True:
+                job = self.get(id)
+                if job is None:
+                    raise UnknownJob(f"Result(): Job {id} does not exist")
+                left = None if deadline is None else deadline - time.monotonic()
+                if job.state in (COMPLETE, FAILED) or (left is not None and left <= 0):
+                    return job
+                _wait_for_mention(log, id, left)
+
+    # --- long work in bounded steps -----------------------------------------------------------
+
+    def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> Iterator[str]:
+        """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
+        for at in range(0, len(jobs), JOBS_PER_STEP):
+            yield from self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker)
+
+    def cancel(self, *ids: str, now: float | None = None) -> list[str]:
+        """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
+
+        Every job that depends on one of them must be canceled with it, else `JobNeeded` is raised.
+        Up to `JOBS_PER_STEP` jobs go in one transaction, all or none; more go in several, between
+        which others write.
+        """
+        if len(ids) <= JOBS_PER_STEP:
+            return super().cancel(*ids, now=now)
+        with self._runner.view() as reader:
+            ledger = Ledger(reader)  # type: ignore[arg-type]  # it only reads
+            dependencies.refuse_missing_dependents(ledger, list(ids))
+        named = set(ids)
+        for step in _steps(list(dict.fromkeys(ids))):
+            self._runner.transact(
+                lambda tx, step=step: cancel_jobs(  # type: ignore[misc]
+                    Ledger(tx),
+                    dependencies.with_dependents(Ledger(tx), step),
+                    tx.now if now is None else now,
+                    mentioned=named,
+                )
+            )
+        return list(ids)
+
+    def cancel_queue(self, queue: str) -> int:
+        """Cancels every job that waits, is blocked or runs in `queue`; returns how many.
+
+        In steps of `JOBS_PER_STEP`, with all that depends on them. Pause the queue first if nobody
+        should take any.
+        """
+        total = 0
+        while step := self._runner.transact(lambda tx: _cancel_some(Ledger(tx), queue)):
+            total += step
+        return total
+
+    def pause(self, *queues: str, stop_running: bool = False) -> None:
+        """Lets every pop of `queues` give nothing; `stop_running` also takes back what runs.
+
+        Pausing is one transaction; the running jobs follow in steps of `JOBS_PER_STEP`.
+        """
+        super().pause(*queues)
+        for queue in queues if stop_running else ():
+            while self._runner.transact(lambda tx, queue=queue: _stop_some(Jobs(tx), queue)):  # type: ignore[misc]
+                pass
+
+    def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
+        """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
+
+        In steps of `JOBS_PER_STEP`.
+        """
+        total = 0
+        while total < count:
+            wanted = min(JOBS_PER_STEP, count - total)
+            moved = super().unfail(queue, group, wanted, now=now)
+            total += moved
+            if moved < wanted:
+                break
+        return total
+
+    def retry_failed(self, match: Match) -> int:
+        """Puts every failed job that fits `match` back into its queue; returns how many.
+
+        `store.jobs.retry_failed(Match(klass="app.SendMail", message="timed out"))`.
+        """
+        total = 0
+        cursor: str | None = None
+        while True:
+            moved, cursor = self.retry_step(match, cursor=cursor)
+            total += moved
+            if cursor is None:
+                return total
+
+    def throttle_delete(self, name: str, *, now: float | None = None) -> int:
+        """Lifts the limit and lets all jobs back that wait for it, in steps of `JOBS_PER_STEP`."""
+        while super().throttle_delete(name, now=now):
+            pass
+        return 0
+
+
+def _steps(ids: list[str]) -> Iterator[list[str]]:
+    for at in range(0, len(ids), JOBS_PER_STEP):
+        yield ids[at : at + JOBS_PER_STEP]
+
+
+def _cancel_some(ledger: Ledger, queue: str) -> int:
+    """Cancels up to `JOBS_PER_STEP` jobs of a queue and all that depend on them."""
+    jids = dependencies.with_dependents(ledger, queues.some_jobs(ledger, queue, JOBS_PER_STEP))
+    cancel_jobs(ledger, jids, ledger.tx.now)
+    return len(jids)
+
+
+def _stop_some(jobs: Jobs, queue: str) -> int:
+    """Takes up to `JOBS_PER_STEP` running jobs from their workers."""
+    ids = [
+        *jobs.jobs("stalled", queue, count=JOBS_PER_STEP),
+        *jobs.jobs("running", queue, count=JOBS_PER_STEP),
+    ]
+    jobs.timeout(*ids[:JOBS_PER_STEP])
+    return len(ids)
+
+
+def _wait_for_mention(log: Subscription, id: str, timeout: float | None) -> None:
+    """Waits until something is published about the job."""
+    wanted = id.encode()
+    end = None if timeout is None else time.monotonic() + timeout
+    for _ in range(MAX_QUEUED_NOTICES):
+        left = None if end is None else max(0.0, end - time.monotonic())
+        notice = log.get(left)
+        if notice is None or wanted in notice.payload:
+            return

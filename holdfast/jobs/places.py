@@ -1,0 +1,258 @@
+"""Where a job stands: entering and leaving the lists of queues, groups and complete jobs.
+
+A job is in exactly one list at a time. Its record names the key that it occupies there, so leaving
+takes no search.
+"""
+
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from holdfast.jobs import slots, statistics
+from holdfast.jobs.layout import (
+    HIGH,
+    LOW,
+    QueueKeys,
+    below,
+    pack_complete,
+    pack_priority,
+    pack_time,
+    time_and_jid,
+    unpack_complete,
+    unpack_priority,
+    until,
+)
+from holdfast.jobs.records import (
+    COMPLETE,
+    DEPENDS,
+    FAILED,
+    NEVER,
+    RUNNING,
+    SCHEDULED,
+    STALLED,
+    THROTTLED,
+    WAITING,
+    Failure,
+    JobRecord,
+)
+from holdfast.keys import pack_int, unpack
+from holdfast.limits import JOBS_PER_STEP
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+# --- entering ---------------------------------------------------------------------------------
+
+
+def enter(ledger: "Ledger", job: JobRecord, now: float, start: float) -> None:
+    """Places the job in its queue: blocked by others, scheduled if `start` is ahead, or as work."""
+    if job.unmet:
+        job.start = start if start > now else 0.0
+        enter_blocked(ledger, job, now)
+    elif start > now:
+        enter_schedule(ledger, job, start)
+    else:
+        enter_work(ledger, job, now)
+
+
+def enter_work(
+    ledger: "Ledger", job: JobRecord, time: float, *, front: bool = False, counted: bool = True
+) -> None:
+    """Puts the job behind all others of its priority that entered at `time` or before.
+
+    `counted=False` leaves the count to the caller.
+    """
+    keys = ledger.keys.queue(job.queue)
+    entry = keys.entry(front, 0.0 if front else job.priority, time)
+    arrival = 0
+    for key, _ in ledger.tx.scan(entry, entry + b"\xff", limit=1, reverse=True):
+        arrival = unpack(key, len(entry))[0] + 1
+    job.state = STALLED if front else WAITING
+    job.place = entry + pack_int(arrival)
+    ledger.tx.put(job.place, job.jid.encode())
+    if counted:
+        ledger.tx.add(keys.work_counts, LOW)
+    ledger.ready(job.queue)
+
+
+def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
+    keys = ledger.keys.queue(job.queue)
+    job.state = SCHEDULED
+    job.place = keys.start(start, job.jid)
+    note_priority(ledger, job)
+    ledger.tx.add(keys.blocked, LOW)
+    ledger.wake_queue(keys, start)
+    ledger.ready(job.queue)  # those who wait for a job wait no longer than until it starts
+
+
+def note_priority(ledger: "Ledger", job: JobRecord) -> None:
+    """Writes the priority of a scheduled job beside its start, where `move_due` looks for it."""
+    ledger.tx.put(job.place, pack_priority(job.priority))
+
+
+def enter_blocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    keys = ledger.keys.queue(job.queue)
+    job.state = DEPENDS
+    job.place = keys.blocked_since(now, job.jid)
+    ledger.tx.put(job.place, b"")
+    ledger.tx.add(keys.blocked, HIGH)
+
+
+def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float) -> None:
+    """Puts the job, which has left its list, into a failure group and counts the failure."""
+    job.state = FAILED
+    job.worker = ""
+    job.expires = 0.0
+    job.failure = failure
+    job.time = now
+    job.place = ledger.keys.failed_at(failure.group, now, job.jid)
+    ledger.tx.put(job.place, b"")
+    ledger.tx.add(ledger.keys.failure_group(failure.group), 1)
+    keys = ledger.keys.queue(job.queue)
+    day = statistics.day_of(now)
+    statistics.tally(ledger, keys, "failures", day)
+    statistics.tally(ledger, keys, "failed", day)
+
+
+def enter_complete(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    job.state = COMPLETE
+    job.queue = ""
+    job.place = ledger.keys.completed_at(now, job.jid)
+    ledger.tx.put(job.place, b"")
+    count, oldest = unpack_complete(ledger.tx.get(ledger.keys.complete))
+    ledger.tx.put(ledger.keys.complete, pack_complete(count + 1, min(oldest, now)))
+
+
+# --- leaving ----------------------------------------------------------------------------------
+
+
+def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """Takes the job out of the list that it is in; a lock ends and its throttles are free again."""
+    tx = ledger.tx
+    tx.delete(job.place)
+    job.place = b""
+    if job.state == RUNNING:
+        unlock(ledger, job, now)
+    elif job.state == COMPLETE:
+        count, oldest = unpack_complete(tx.get(ledger.keys.complete))
+        tx.put(ledger.keys.complete, pack_complete(count - 1, oldest))
+    elif job.state == FAILED:
+        _leave_group(ledger, job)
+    else:
+        keys = ledger.keys.queue(job.queue)
+        if job.state == SCHEDULED:
+            tx.add(keys.blocked, -LOW)
+        elif job.state == DEPENDS:
+            tx.add(keys.blocked, -HIGH)
+        elif job.state == THROTTLED:
+            slots.leave_waiters(ledger, job, now)
+            tx.add(keys.other, -LOW)
+        else:
+            tx.add(keys.work_counts, -LOW)
+
+
+def _leave_group(ledger: "Ledger", job: JobRecord) -> None:
+    assert job.failure is not None
+    ledger.tx.add(ledger.keys.failure_group(job.failure.group), -1)
+    day = statistics.day_of(job.failure.when)
+    statistics.tally(ledger, ledger.keys.queue(job.queue), "failed", day, -1)
+
+
+# --- locks ------------------------------------------------------------------------------------
+
+
+def lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, worker: str, expires: float) -> None:
+    """Gives the job to `worker`, under a fencing number greater than any before.
+
+    The number follows the clock, so that it also grows when a job is canceled and put again under
+    its old id.
+    """
+    job.state = RUNNING
+    job.worker = worker
+    job.expires = expires
+    job.lock = max(job.lock + 1, int(ledger.tx.now * 1_000_000))
+    job.noticed = False
+    job.place = keys.lock(expires, job.jid)
+    ledger.tx.put(job.place, b"")
+    ledger.tx.put(ledger.keys.held(worker, job.jid), pack_time(expires))
+
+
+def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float) -> None:
+    """Lets the job's lock end at `expires`."""
+    ledger.tx.delete(job.place)
+    job.expires = expires
+    job.place = keys.lock(expires, job.jid)
+    ledger.tx.put(job.place, b"")
+
+
+def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """What follows when a lock has ended in any way."""
+    keys = ledger.keys.queue(job.queue)
+    ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+    ledger.tx.add(keys.work_counts, -HIGH)
+    if job.holds:
+        for throttle in slots.release(ledger, job, now):
+            admit(ledger, throttle, now)
+    if ledger.settings().concurrency_of(job.queue):
+        ledger.ready(job.queue)
+
+
+def admit(ledger: "Ledger", name: str, now: float) -> int:
+    """Lets jobs back that wait for a throttle, as far as it has room; returns how many still wait.
+
+    They keep the time at which they entered their queue, and with it their turn.
+    """
+    record = slots.load(ledger, name, now)
+    room = record.maximum - record.held if record.maximum else JOBS_PER_STEP
+    prefix = ledger.keys.waiters_of(name)
+    if room <= 0 or not record.waiting:
+        return record.waiting
+    waiters = list(ledger.tx.scan(*below(prefix), limit=min(room, JOBS_PER_STEP)))
+    for key, _ in waiters:
+        job = ledger.job(time_and_jid(key, prefix)[1])
+        assert job is not None
+        ledger.tx.delete(key)
+        ledger.tx.add(ledger.keys.queue(job.queue).other, -LOW)
+        job.aside = ""
+        enter_work(ledger, job, job.time)
+        ledger.save(job)
+    record.waiting -= len(waiters)
+    slots.save(ledger, name, record)
+    return record.waiting
+
+
+# --- clocks -----------------------------------------------------------------------------------
+
+
+def move_due(ledger: "Ledger", keys: QueueKeys, now: float, *, limit: int = JOBS_PER_STEP) -> int:
+    """Turns scheduled jobs whose start has come into work, earliest first; returns how many.
+
+    One call moves at most `limit`, so that a great many of them don't hold up a pop. Of more than
+    that it moves the most urgent: who takes `limit` jobs or fewer takes the right ones.
+    """
+    due = list(ledger.tx.scan(*until(keys.scheduled, now), limit=limit + 1))
+    if len(due) > limit:
+        due = nlargest(limit, ledger.tx.scan(*until(keys.scheduled, now)), key=_urgency)
+    for key, _ in due:
+        job = ledger.job(time_and_jid(key, keys.scheduled)[1])
+        assert job is not None
+        ledger.tx.delete(key)
+        enter_work(ledger, job, now, counted=False)
+        ledger.save(job)
+    if due:
+        ledger.tx.add(keys.work_counts, LOW * len(due))
+        ledger.tx.add(keys.blocked, -LOW * len(due))
+    return len(due)
+
+
+def _urgency(entry: tuple[bytes, bytes]) -> float:
+    return unpack_priority(entry[1])
+
+
+def next_wake(ledger: "Ledger", keys: QueueKeys) -> float:
+    """When the next lock ends, job starts or recurring job runs. Reads 3 keys."""
+    earliest = NEVER
+    for prefix in (keys.locks, keys.scheduled, keys.recurring):
+        for key, _ in ledger.tx.scan(*below(prefix), limit=1):
+            earliest = min(earliest, time_and_jid(key, prefix)[0])
+    return earliest

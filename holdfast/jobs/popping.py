@@ -1,0 +1,271 @@
+"""Popping: the next jobs of a queue go to a worker, each under a lock; peeking only shows them.
+
+The order: jobs whose lock has ended and whose grace is over, then the work list. Before it looks at
+the work list, pop lets recurring jobs run and scheduled ones start. All three are asked of the
+queue's clocks only when `wake`, the earliest time at which any of them can have something, has
+come: a queue without them pays nothing.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from holdfast.errors import BadArgument
+from holdfast.jobs import places, recurring, slots, statistics
+from holdfast.jobs.arguments import check_name
+from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below, pack_time, since, time_and_jid, until
+from holdfast.jobs.records import NEVER, Failure, Job, JobRecord, QueueRecord
+from holdfast.jobs.showing import shown
+from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class Popping:
+    """Operations that take jobs from queues."""
+
+    _ledger: "Ledger"
+
+    def pop(
+        self,
+        queue: str,
+        worker: str,
+        count: int = 1,
+        *,
+        lock_seconds: float | None = None,
+        now: float | None = None,
+    ) -> list[Job]:
+        """Hands the next `count` jobs of `queue` to `worker`, each locked for `lock_seconds`.
+
+        Without `lock_seconds` a lock lasts as long as the options `<queue>-heartbeat` or
+        `heartbeat` say. Whoever does not renew it in time loses the job, after a notice and a grace
+        period. A paused queue gives nothing. Reads 5 keys and writes 6 for one job, 2 and 4 for
+        each further one.
+        """
+        time = self._ledger.time(now)
+        expires = None if lock_seconds is None else time + lock_seconds
+        jobs = pop(self._ledger, queue, worker, count, time, expires=expires)
+        return [shown(self._ledger, job) for job in jobs]
+
+    def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
+        """The next `count` jobs of `queue`, left where they are.
+
+        Starts what is due, so it may write. Reads 2 keys for each job, and 3 more.
+        """
+        jobs = peek(self._ledger, queue, count, self._ledger.time(now))
+        return [shown(self._ledger, job) for job in jobs]
+
+
+# --- pop --------------------------------------------------------------------------------------
+
+
+def pop(
+    ledger: "Ledger",
+    queue: str,
+    worker: str,
+    count: int,
+    now: float,
+    *,
+    expires: float | None = None,
+    grace_period: float | None = None,
+) -> list[JobRecord]:
+    """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
+    check_name(worker, "Pop", "worker")
+    if count > MAX_JOBS_PER_CALL:
+        raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
+    record = ledger.queue(keys)
+    if record.paused:
+        return []
+    settings = ledger.settings()
+    ledger.tx.put(ledger.keys.worker(worker), pack_time(now))
+    limit = settings.concurrency_of(queue) if settings.given else 0
+    room = count if limit <= 0 else min(count, limit - _running(ledger, keys, now, limit))
+    if room <= 0:
+        return []
+    if expires is None:
+        expires = now + settings.heartbeat_of(queue)
+    jobs: list[JobRecord] = []
+    wake = record.wake
+    if now >= wake:
+        grace = settings.grace_period if grace_period is None else grace_period
+        jobs = _reclaim(ledger, keys, now, room, grace)
+        recurring.spawn(ledger, keys, now, room - len(jobs))
+        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, room))
+        wake = NEVER  # found out anew below
+    reclaimed = len(jobs)
+    jobs += _take_work(ledger, keys, now, room - reclaimed)
+    _hand_out(ledger, keys, jobs, worker, now, expires, reclaimed)
+    _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
+    return jobs
+
+
+def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
+    """How many locks have not ended, counted up to `limit`."""
+    return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
+
+
+def _take_work(ledger: "Ledger", keys: QueueKeys, now: float, count: int) -> list[JobRecord]:
+    """Takes up to `count` jobs from the work list; sets those aside whose throttle is full."""
+    taken: list[JobRecord] = []
+    aside = 0
+    tx = ledger.tx
+    while len(taken) < count and aside < JOBS_PER_STEP:
+        wanted = count - len(taken)
+        entries = list(tx.scan(keys.work, keys.work + b"\xff", limit=wanted))
+        for key, value in entries:
+            job = ledger.job(value.decode())
+            assert job is not None
+            tx.delete(key)
+            full = slots.acquire(ledger, job, now) if job.throttles else None
+            if full is None:
+                taken.append(job)
+            else:
+                slots.set_aside(ledger, keys, job, full, now)
+                aside += 1
+        if len(entries) < wanted:
+            break
+    if taken or aside:
+        tx.add(keys.work_counts, HIGH * len(taken) - LOW * (len(taken) + aside))
+    return taken
+
+
+def _hand_out(
+    ledger: "Ledger",
+    keys: QueueKeys,
+    jobs: list[JobRecord],
+    worker: str,
+    now: float,
+    expires: float,
+    reclaimed: int,
+) -> None:
+    """Gives `jobs` to `worker`; the first `reclaimed` of them still have another's lock."""
+    if not jobs:
+        return
+    statistics.measure(ledger, keys, "wait", now, [now - job.time for job in jobs])
+    for at, job in enumerate(jobs):
+        if at < reclaimed:
+            ledger.tx.delete(job.place)
+            ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+        ledger.remember(job, "popped", now, {"worker": worker})
+        job.time = now
+        places.lock(ledger, keys, job, worker, expires)
+        ledger.save(job)
+        ledger.show(job, "popped")
+
+
+def _keep_wake(
+    ledger: "Ledger", keys: QueueKeys, record: QueueRecord, wake: float, expires: float
+) -> None:
+    """Writes down when the queue's clocks must be looked at next, if that has changed."""
+    if wake == NEVER and record.wake != NEVER:
+        wake = places.next_wake(ledger, keys)
+        # What was just done, above all spawning, may have written the record: read it again.
+        record = ledger.queue(keys)
+    wake = min(wake, expires)
+    if wake != record.wake:
+        record.wake = wake
+        ledger.save_queue(keys, record)
+
+
+# --- locks that have ended --------------------------------------------------------------------
+
+
+def _reclaim(
+    ledger: "Ledger", keys: QueueKeys, now: float, count: int, grace: float
+) -> list[JobRecord]:
+    """Looks at up to `count` locks that have ended, earliest first; returns the jobs to hand over.
+
+    Seen for the first time, a lock's holder gets a notice and a grace period. Seen again, the job
+    is handed over, or fails when it was handed over too often. Without a grace period both happen
+    at once.
+    """
+    found: list[JobRecord] = []
+    for key, _ in list(ledger.tx.scan(*until(keys.locks, now), limit=count)):
+        job = ledger.job(time_and_jid(key, keys.locks)[1])
+        assert job is not None
+        if not job.noticed:
+            _notice(ledger, keys, job, now)
+            if grace > 0:
+                places.move_lock(ledger, keys, job, now + grace)
+                ledger.save(job)
+                continue
+        job.remaining -= 1
+        if job.remaining < 0:
+            exhaust(ledger, job, now)
+            ledger.save(job)
+        else:
+            found.append(job)
+    return found
+
+
+def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+    """Tells the holder that its lock has ended."""
+    job.noticed = True
+    ledger.remember(job, "timed-out", now)
+    ledger.show(job, "stalled")
+    ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
+    ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+    statistics.tally(ledger, keys, "retries", statistics.day_of(now))
+
+
+def exhaust(
+    ledger: "Ledger",
+    job: JobRecord,
+    now: float,
+    *,
+    group: str | None = None,
+    failure: Failure | None = None,
+    publish: bool = True,
+) -> None:
+    """Fails a running job that has used up its retries, in `group` if it is given."""
+    holder = job.worker
+    group = f"failed-retries-{job.queue}" if group is None else group
+    message = f'Job exhausted retries in queue "{job.queue}"'
+    ledger.remember(job, "failed", now, {"group": group})
+    places.leave(ledger, job, now)
+    places.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
+    job.remaining = -1
+    ledger.show(job, "failed")
+    if publish:
+        event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
+        ledger.log({**event, "worker": holder})
+
+
+# --- peek -------------------------------------------------------------------------------------
+
+
+def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord]:
+    if count > MAX_JOBS_PER_CALL:
+        raise BadArgument(f"Peek(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    keys = ledger.keys.queue(queue)
+    if count <= 0:
+        return []
+    expired = [
+        time_and_jid(key, keys.locks)[1]
+        for key, _ in ledger.tx.scan(*until(keys.locks, now), limit=count)
+    ]
+    if is_due(ledger, keys, now):
+        recurring.spawn(ledger, keys, now, count - len(expired))
+        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
+        _keep_wake(ledger, keys, ledger.queue(keys), NEVER, NEVER)
+    return [
+        job for job in ledger.jobs([*expired, *_head(ledger, keys, count - len(expired))]) if job
+    ]
+
+
+def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
+    """Whether a scheduled or recurring job of the queue is due."""
+    if ledger.queue(keys).wake > now:
+        return False
+    return any(
+        True
+        for prefix in (keys.scheduled, keys.recurring)
+        for _ in ledger.tx.scan(*until(prefix, now), limit=1)
+    )
+
+
+def _head(ledger: "Ledger", keys: QueueKeys, count: int) -> Iterator[str]:
+    if count > 0:
+        for _, value in ledger.tx.scan(*below(keys.work), limit=count):
+            yield value.decode()

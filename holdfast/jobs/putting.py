@@ -1,0 +1,213 @@
+"""Putting: a job comes into a queue, new or from any state, one at a time or many at once."""
+
+from collections.abc import Sequence
+from random import getrandbits
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BadArgument, UnknownJob
+from holdfast.jobs import dependencies, places, tags, unique
+from holdfast.jobs.arguments import check_jids, check_name, check_numbers, check_tags, json_text
+from holdfast.jobs.canceling import cancel_jobs
+from holdfast.jobs.records import WAITING, JobRecord, NewJob, Tag
+from holdfast.limits import MAX_JOBS_PER_CALL
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class Putting:
+    """Operations that bring jobs into queues."""
+
+    _ledger: "Ledger"
+
+    def put(
+        self,
+        queue: str,
+        klass: str = "",
+        data: Any = None,
+        *,
+        id: str | None = None,
+        delay: float = 0,
+        priority: float | None = None,
+        tags: Sequence[Tag] | None = None,
+        retries: float | None = None,
+        depends: Sequence[str] | None = None,
+        throttles: Sequence[str] | None = None,
+        unique: str | None = None,
+        unique_for: str | float = "running",
+        unique_mode: str = "keep",
+        worker: str = "",
+        now: float | None = None,
+    ) -> str:
+        """Puts a job into `queue` and returns its id; a job of that id moves there.
+
+        A greater `priority` runs sooner. With a `delay` in seconds the job waits for its start,
+        with `depends` for other jobs. What is not given keeps the value that the job had before
+        (new: priority 0, no tags, 5 retries). While another job owns the key `unique`, nothing is
+        put: mode "keep" returns the owner's id, "error" raises `UniqueKeyTaken`, "replace" cancels
+        the owner first. The owner is a job that is "queued", "running" (or queued) or "complete"
+        (or anything else, until it is gone), or was put within the last `unique_for` seconds.
+        `worker` is the caller's name: another worker that holds the job is told that it lost it.
+
+        Reads 3 keys, writes 3; each tag adds 4, each dependency 3.
+        """
+        return put(
+            self._ledger,
+            NewJob(
+                queue=queue,
+                klass=klass,
+                data=data,
+                id=id,
+                delay=delay,
+                priority=priority,
+                tags=None if tags is None else tuple(tags),
+                retries=retries,
+                depends=None if depends is None else tuple(depends),
+                throttles=None if throttles is None else tuple(throttles),
+                unique=unique,
+                unique_for=unique_for,
+                unique_mode=unique_mode,
+            ),
+            worker,
+            self._ledger.time(now),
+        )
+
+    def put_many(
+        self, jobs: Sequence[NewJob], *, worker: str = "", now: float | None = None
+    ) -> list[str]:
+        """Puts all `jobs`, or none if one of them is refused, and returns their ids in order.
+
+        `store.jobs.put_many([NewJob(queue="emails", data={"to": to}) for to in people])`. Costs
+        what `put` does for each of them, and one commit.
+        """
+        if len(jobs) > MAX_JOBS_PER_CALL:
+            raise BadArgument(f"Put(): {len(jobs)} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+        time = self._ledger.time(now)
+        return [put(self._ledger, job, worker, time) for job in jobs]
+
+    def requeue(
+        self,
+        queue: str,
+        id: str,
+        *,
+        klass: str | None = None,
+        data: Any = None,
+        delay: float = 0,
+        priority: float | None = None,
+        tags: Sequence[Tag] | None = None,
+        retries: float | None = None,
+        depends: Sequence[str] | None = None,
+        worker: str = "",
+        now: float | None = None,
+    ) -> str:
+        """Puts a job that exists into `queue`; class and data stay unless others are given.
+
+        Costs what `put` does.
+        """
+        job = self._ledger.job(id)
+        if job is None:
+            raise UnknownJob(f"Requeue(): Job {id} does not exist")
+        new = NewJob(
+            queue=queue,
+            klass=job.klass if klass is None else klass,
+            data=Kept if data is None else data,
+            id=id,
+            delay=delay,
+            priority=priority,
+            tags=None if tags is None else tuple(tags),
+            retries=retries,
+            depends=None if depends is None else tuple(depends),
+        )
+        return put(self._ledger, new, worker, self._ledger.time(now))
+
+
+class Kept:
+    """Stands for the data that a job already has."""
+
+
+# --- how it is done ---------------------------------------------------------------------------
+
+
+def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
+    """Puts one job. `caller` is the worker that does so, "" if it is none."""
+    check_name(new.queue, "Put", "queue")
+    jid = new_jid(now) if new.id is None else check_name(new.id, "Put", "jid")
+    if new.klass:
+        check_name(new.klass, "Put", "klass")
+    text = None if new.data is Kept else json_text(new.data, "Put")
+    if new.delay or new.priority or new.retries:
+        check_numbers("Put", delay=new.delay, priority=new.priority, retries=new.retries)
+    if new.unique is not None:
+        owner = unique.claim(ledger, new, jid, now)
+        if owner is not None:
+            if new.unique_mode == "keep":
+                return owner
+            cancel_jobs(ledger, [owner], now)
+    job = ledger.job(jid)
+    ledger.log({"jid": jid, "event": "put", "queue": new.queue})
+    if job is None:
+        job = JobRecord(
+            jid=jid,
+            klass=new.klass,
+            state=WAITING,
+            queue=new.queue,
+            tracked=ledger.tx.get(ledger.keys.tracked(jid)) is not None,
+            data=" ",  # not under a key of its own
+        )
+    else:
+        _take_back(ledger, job, caller, now)
+        job.klass, job.queue = new.klass, new.queue
+    if text is not None:
+        ledger.set_data(job, text)
+    _apply_options(ledger, job, new, now)
+    ledger.remember(job, "put", now, {"q": new.queue})
+    job.time = now
+    ledger.know_queue(ledger.keys.queue(new.queue), now)
+    places.enter(ledger, job, now, now + new.delay)
+    ledger.save(job)
+    ledger.show(job, "put")
+    return jid
+
+
+def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> None:
+    """Takes a job out of where it is; its holder, unless that is the caller, is told."""
+    if job.worker and job.worker != caller:
+        ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
+    places.leave(ledger, job, now)
+    job.worker = ""
+    job.expires = 0.0
+    job.noticed = False
+    job.start = 0.0
+    job.progress = None
+    job.progress_text = ""
+    if job.has_result:
+        job.has_result = False
+        ledger.tx.delete(ledger.keys.result(job.jid))
+
+
+def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) -> None:
+    """Sets what was given and keeps what was not; tags are indexed anew either way."""
+    wanted = job.tags if new.tags is None else check_tags(new.tags, "Put", list(new.tags))
+    if wanted or job.tags:
+        wanted = list(wanted)
+        tags.detach_all(ledger, job)
+        for tag in wanted:
+            tags.attach(ledger, job, tag, now)
+    if new.priority is not None:
+        job.priority = float(new.priority)
+    if new.retries is not None:
+        job.retries = new.retries
+    job.remaining = job.retries
+    if new.throttles is not None:
+        job.throttles = [check_name(name, "Put", "throttles") for name in new.throttles]
+    if new.depends:
+        jids = check_jids(list(new.depends), "Put", list(new.depends))
+        dependencies.replace(ledger, job, jids, "Put")
+    if new.unique is not None:
+        job.unique = new.unique
+        job.unique_for = new.unique_for if isinstance(new.unique_for, str) else ""
+
+
+def new_jid(now: float) -> str:
+    """A new id of 32 hex digits that begins with the time: jobs put together lie together."""
+    return f"{int(now * 1_000_000):016x}{getrandbits(64):016x}"

@@ -1,0 +1,112 @@
+"""The commands of Qless as a pure function: `call(tx, command, now, words)`, words in, reply out.
+
+This is what the originals' unified script does: the same names and arguments, the same replies and
+error texts. A door that speaks their protocol needs to decode, call and encode.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal
+
+from holdfast.engine.contract import Transaction
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import check_time, number_from
+from holdfast.jobs.ledger import LOG, TRACKED, WORKER, Ledger
+from holdfast.jobs.qless import changing, looking
+from holdfast.jobs.qless.first import call_first
+from holdfast.jobs.qless.looking import Reply
+from holdfast.jobs.qless.words import NIL, Words
+
+__all__ = ["COMMANDS", "Dialect", "Reply", "call", "call_first", "channel"]
+
+Dialect = Literal["G2", "G3"]
+Command = Callable[[Ledger, float, Words], Reply]
+
+COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
+    {
+        "cancel": changing.cancel,
+        "complete": changing.complete,
+        "config.get": looking.config_get,
+        "config.set": changing.config_set,
+        "config.unset": changing.config_unset,
+        "depends": changing.depends,
+        "fail": changing.fail,
+        "failed": looking.failed,
+        "get": looking.get,
+        "heartbeat": changing.heartbeat,
+        "jobs": looking.jobs,
+        "length": looking.length,
+        "log": changing.log,
+        "mput": changing.mput,
+        "multiget": looking.multiget,
+        "pause": changing.pause,
+        "peek": looking.peek,
+        "pop": changing.pop,
+        "priority": changing.priority,
+        "put": changing.put,
+        "queue.forget": changing.queue_forget,
+        "queues": looking.queues_command,
+        "recur": changing.recur,
+        "recur.get": looking.recur_get,
+        "recur.tag": changing.recur_tag,
+        "recur.untag": changing.recur_untag,
+        "recur.update": changing.recur_update,
+        "requeue": changing.requeue,
+        "result": looking.result,
+        "retry": changing.retry,
+        "stats": looking.stats,
+        "tag": looking.tag,
+        "throttle.delete": changing.throttle_delete,
+        "throttle.get": looking.throttle_get,
+        "throttle.locks": looking.throttle_locks,
+        "throttle.pending": looking.throttle_pending,
+        "throttle.set": changing.throttle_set,
+        "timeout": changing.timeout,
+        "track": looking.track,
+        "unfail": changing.unfail,
+        "unpause": changing.unpause,
+        "unrecur": changing.unrecur,
+        "worker.deregister": changing.worker_deregister,
+        "workers": looking.workers_command,
+    }
+)
+
+
+def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Reply:
+    """Runs `command now arguments...`; the reply is text, a number, ids, or None for nil.
+
+    What is refused raises a `HoldfastError` whose `message` is the text that clients know. A time
+    of "*" is the transaction's own. In the dialect of the first unified script, G2, `put` has no
+    caller's name.
+    """
+    if not words:
+        raise BadArgument("Must provide a command")
+    name = words[0]
+    command = COMMANDS.get(name)
+    if command is None:
+        raise BadArgument(f"Unknown command {name}")
+    if name == "put" and dialect == "G2":
+        command = changing.put_without_caller
+    given = words[1] if len(words) > 1 else None
+    if given == "*":
+        now: float | None = tx.now
+    else:
+        now = None if given is None else number_from(given)
+    if now is None:
+        raise BadArgument(f'Arg "now" missing or not a number: {NIL if given is None else given}')
+    return command(Ledger(tx), check_time(now), Words(list(words[2:])))
+
+
+def channel(topic: str) -> str | None:
+    """The pub/sub channel on which clients expect a notice, or None if it is none of theirs.
+
+    >>> [channel(topic) for topic in ("jobs.log", "jobs.worker.w1", "jobs.tracked.put")]
+    ['ql:log', 'ql:w:w1', 'ql:put']
+    """
+    if topic == LOG:
+        return "ql:log"
+    if topic.startswith(WORKER):
+        return f"ql:w:{topic.removeprefix(WORKER)}"
+    if topic.startswith(TRACKED):
+        return f"ql:{topic.removeprefix(TRACKED)}"
+    return None

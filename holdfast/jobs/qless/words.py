@@ -1,0 +1,152 @@
+"""The words of a Qless command, from which it takes what it needs or says what is missing."""
+
+from typing import Any, Final, NoReturn
+
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import check_name, from_json, number_from, shortened
+from holdfast.limits import MAX_JOBS_PER_CALL
+
+NIL: Final = "nil"  # how the originals write what is not there
+
+
+class Words:
+    """The arguments behind a command's name and time, taken one by one."""
+
+    __slots__ = ("_at", "_words")
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._at = 0
+
+    def maybe(self) -> str | None:
+        """The next word, or None if there is none."""
+        word = self.message()
+        return None if word is None else _valid(word)
+
+    def message(self) -> str | None:
+        """The next word for people to read: it may be no UTF-8, and nobody is refused for that."""
+        if self._at >= len(self._words):
+            return None
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def need(self, error: str) -> str:
+        """The next word, which must be there and not be empty."""
+        word = self.maybe()
+        if not word:
+            raise BadArgument(error)
+        return word
+
+    def name(self, call: str, argument: str) -> str:
+        """The next word, which must be a name."""
+        return check_name(self.maybe() or "", call, argument)
+
+    def jid(self, call: str = "Job") -> str:
+        jid = self.need(f"{call}(): no jid provided")
+        return check_name(jid, call, "jid")
+
+    def queue(self) -> str:
+        return check_name(self.need("Queue(): no queue name provided"), "Queue", "queue")
+
+    def number(self, error: str, default: float | None = None) -> float:
+        """The next word as a number; without a default it must be there."""
+        word = self.maybe()
+        if word is None and default is not None:
+            return default
+        return number(word, error)
+
+    def whole(self, error: str, default: int | None = None) -> int:
+        """The next word as a whole number."""
+        word = self.maybe()
+        if word is None and default is not None:
+            return default
+        return whole(word, error)
+
+    def page(
+        self, call: str, names: tuple[str, str] = ("offset", "count"), verb: str = ""
+    ) -> tuple[int, int]:
+        """Where a page begins and how long it is: 0 and 25 unless given; a length of -1 is all."""
+        first, second = names
+        offset = self.whole(f'{call}(): Arg "{first}" {verb}not a number: ', 0)
+        count = self.whole(f'{call}(): Arg "{second}" {verb}not a number: ', 25)
+        return max(0, offset), count
+
+    def rest(self) -> list[str]:
+        """All words that are left."""
+        words = self._words[self._at :]
+        self._at = len(self._words)
+        return [_valid(word) for word in words]
+
+    def jids(self) -> list[str]:
+        """All words that are left, as ids."""
+        jids = self.rest()
+        if len(jids) > MAX_JOBS_PER_CALL:
+            raise BadArgument(f"Job(): {len(jids)} jids, at most {MAX_JOBS_PER_CALL} fit one call")
+        return [check_name(jid, "Job", "jid") for jid in jids]
+
+    def options(self) -> dict[str, str]:
+        """All words that are left, as names with values."""
+        words = self.rest()
+        if len(words) % 2:
+            raise BadArgument(f"Odd number of additional args: {' '.join(words)}")
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _valid(word: str) -> str:
+    """The word, unless it was no UTF-8 when it came."""
+    if not word.isascii():
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = shortened(word).encode("utf-8", "replace").decode()
+            raise BadArgument(f'Arg "{shown}" is not valid UTF-8') from None
+    return word
+
+
+def number(word: str | None, error: str) -> float:
+    found = None if word is None else number_from(word)
+    if found is None:
+        _refuse(error, word)
+    return found
+
+
+def whole(word: str | None, error: str) -> int:
+    found = number(word, error)
+    if found != int(found):
+        _refuse(error, word)
+    return int(found)
+
+
+def json(word: str | None, error: str) -> Any:
+    """The value of a JSON word."""
+    if word is None:
+        _refuse(error, word)
+    try:
+        return from_json(word)
+    except (ValueError, RecursionError):
+        _refuse(error, word)
+
+
+def json_text(word: str | None, error: str) -> str:
+    """A word that must be JSON, as it is."""
+    json(word, error)
+    assert word is not None
+    return word
+
+
+def array(word: str, error: str, *kinds: type) -> list[Any]:
+    """The values of a word that must be a JSON array of such kinds of values."""
+    values = json(word, error)
+    if values == {}:  # how Lua writes an empty array
+        return []
+    if not isinstance(values, list) or not all(_is_one_of(value, kinds) for value in values):
+        _refuse(error, word)
+    return values
+
+
+def _is_one_of(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _refuse(error: str, word: str | None) -> NoReturn:
+    raise BadArgument(f"{error}{NIL if word is None else shortened(word)}")

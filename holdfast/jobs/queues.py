@@ -1,0 +1,274 @@
+"""Queues: how many jobs are where, lists of ids, pausing and forgetting."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.binding import read
+from holdfast.engine.contract import read_counter
+from holdfast.errors import BadArgument
+from holdfast.jobs import places
+from holdfast.jobs.arguments import check_name
+from holdfast.jobs.layout import QueueKeys, below, last_part, read_pair, since, time_and_jid, until
+from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
+from holdfast.keys import after, unpack
+from holdfast.limits import JOBS_PER_STEP
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+_decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
+
+
+class Queueing:
+    """Operations on queues."""
+
+    _ledger: "Ledger"
+
+    def queues(self, *, now: float | None = None) -> list[QueueCounts]:
+        """The counts of all known queues, in the order in which they became known.
+
+        Starts scheduled jobs that are due, so it may write. Reads 4 keys for each queue, and those
+        locks that have ended or those that have not, whichever are fewer.
+        """
+        time = self._ledger.time(now)
+        return [counts(self._ledger, name, time) for name in known_queues(self._ledger)]
+
+    def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
+        """The counts of one queue, zeros for one that nobody has used.
+
+        Reads what `queues` does for one.
+        """
+        return counts(self._ledger, queue, self._ledger.time(now))
+
+    @read
+    def length(self, queue: str) -> int:
+        """How many jobs of the queue wait, are scheduled or run. Reads 2 keys."""
+        return length(self._ledger, queue)
+
+    def jobs(
+        self,
+        state: str,
+        queue: str = "",
+        *,
+        offset: int = 0,
+        count: int = 25,
+        now: float | None = None,
+    ) -> list[str]:
+        """Ids of jobs in a list: "complete", or of a queue "running", "stalled", "scheduled",
+        "depends", "recurring".
+
+        `count=-1` is all of them. "scheduled" starts what is due. Reads 1 key for each job up to
+        the page's end.
+        """
+        return listed(self._ledger, state, queue, offset, count, self._ledger.time(now))
+
+    def erase_some(self, limit: int) -> int:
+        """Erases up to `limit` keys of this layer, jobs and all that belongs to them, and says how
+        many; 0 when nothing is left. Deletes `limit` keys."""
+        tx = self._ledger.tx
+        begin, end = below(self._ledger.keys.all)
+        keys = [key for key, _ in tx.scan(begin, end, limit=limit)]
+        if keys:
+            tx.clear(begin, after(keys[-1]))
+        return len(keys)
+
+    def pause(self, *queues: str) -> None:
+        """Lets every pop of `queues` give nothing; all else goes on.
+
+        Reads 1 key and writes 1 for each.
+        """
+        for queue in queues:
+            set_paused(self._ledger, queue, True)
+
+    def unpause(self, *queues: str) -> None:
+        """Ends a pause. Reads 1 key and writes 1 for each."""
+        for queue in queues:
+            set_paused(self._ledger, queue, False)
+
+    def queue_forget(self, *queues: str) -> None:
+        """Takes `queues` off the known ones; their jobs stay, and a put brings them back."""
+        for queue in queues:
+            forget_queue(self._ledger, queue)
+
+    @read
+    def next_wake(self, *queues: str) -> float | None:
+        """When a lock ends, a job starts or recurs next in any of `queues`; None if never.
+
+        For those who wait: nothing but a notice `jobs.ready` can make a job available sooner. Reads
+        1 key for each.
+        """
+        ledger = self._ledger
+        wake = min((_wake(ledger, name) for name in queues), default=NEVER)
+        return None if wake == NEVER else wake
+
+
+# --- counts -----------------------------------------------------------------------------------
+
+
+def known_queues(ledger: "Ledger") -> list[str]:
+    prefix = ledger.keys.queues
+    known: list[tuple[float, str]] = []
+    for key, value in ledger.tx.scan(*below(prefix)):
+        record = _decode_queue(value)
+        if record.known_since is not None:
+            known.append((record.known_since, last_part(key, prefix)))
+    return [name for _, name in sorted(known, key=_by_time_and_bytes)]
+
+
+def _by_time_and_bytes(entry: tuple[float, str]) -> tuple[float, bytes]:
+    return entry[0], entry[1].encode()
+
+
+def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
+    keys = ledger.keys.queue(name)
+    due = start_due(ledger, keys, now)  # as good as waiting, whether or not they were moved yet
+    numbers = ledger.tx.get_many([keys.work_counts, keys.blocked, keys.other])
+    (waiting, locks), (scheduled, depends), (throttled, recurring) = (
+        read_pair(read_counter(number)) for number in numbers
+    )
+    stalled = _stalled(ledger, keys, now, locks) if locks else 0
+    return QueueCounts(
+        name=name,
+        waiting=waiting + due,
+        running=locks - stalled,
+        stalled=stalled,
+        scheduled=scheduled - due,
+        depends=depends,
+        recurring=recurring,
+        throttled=throttled,
+        paused=ledger.queue(keys).paused,
+    )
+
+
+def _stalled(ledger: "Ledger", keys: QueueKeys, now: float, locks: int) -> int:
+    """How many locks have ended, counted from both ends: the cost is that of the shorter part."""
+    ended = ledger.tx.scan(*until(keys.locks, now))
+    held = ledger.tx.scan(*since(keys.locks, now + 0.0), reverse=True)
+    for number in range(locks + 1):
+        if next(ended, None) is None:
+            return number
+        pair = next(held, None)
+        if pair is None or time_and_jid(pair[0], keys.locks)[0] <= now:
+            return locks - number
+    return locks
+
+
+def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
+    """Starts scheduled jobs that are due, in one bounded step; returns how many are left for later.
+
+    With none in sight it reads 1 key.
+    """
+    if ledger.queue(keys).wake > now or places.move_due(ledger, keys, now) < JOBS_PER_STEP:
+        return 0
+    return sum(1 for _ in ledger.tx.scan(*until(keys.scheduled, now)))
+
+
+def length(ledger: "Ledger", queue: str) -> int:
+    keys = ledger.keys.queue(queue)
+    waiting, locks = ledger.pair(keys.work_counts)
+    scheduled, _ = ledger.pair(keys.blocked)
+    return waiting + locks + scheduled
+
+
+def _wake(ledger: "Ledger", queue: str) -> float:
+    """When a pop may find something; one that is paused or full is not asked again and again."""
+    keys = ledger.keys.queue(queue)
+    record = ledger.queue(keys)
+    if record.paused:
+        return NEVER
+    limit = ledger.settings().concurrency_of(queue)
+    if limit <= 0 or record.wake > ledger.tx.now:
+        return record.wake
+    held = [key for key, _ in ledger.tx.scan(*since(keys.locks, ledger.tx.now), limit=limit)]
+    return record.wake if len(held) < limit else time_and_jid(held[0], keys.locks)[0]
+
+
+# --- lists ------------------------------------------------------------------------------------
+
+
+def listed(
+    ledger: "Ledger", state: str, queue: str, offset: int, count: int, now: float
+) -> list[str]:
+    if not state:
+        raise BadArgument('Jobs(): Arg "state" missing')
+    if state == "complete":
+        prefix = ledger.keys.completed
+        return _page(ledger, prefix, below(prefix), offset, count, reverse=True)
+    if not queue:
+        raise BadArgument('Jobs(): Arg "queue" missing')
+    keys = ledger.keys.queue(queue)
+    if state == "running":
+        return _page(
+            ledger, keys.locks, (until(keys.locks, now)[1], keys.locks + b"\xff"), offset, count
+        )
+    if state == "stalled":
+        return _page(ledger, keys.locks, until(keys.locks, now), offset, count)
+    if state == "scheduled":
+        start_due(ledger, keys, now)
+        ahead = (until(keys.scheduled, now)[1], keys.scheduled + b"\xff")
+        return _page(ledger, keys.scheduled, ahead, offset, count)
+    if state == "depends":
+        return _page(ledger, keys.depends, below(keys.depends), offset, count)
+    if state == "recurring":
+        return _page(ledger, keys.recurring, below(keys.recurring), offset, count)
+    raise BadArgument(
+        f'Jobs(): Unknown type "{state}"',
+        hint="Use complete, running, stalled, scheduled, depends or recurring.",
+    )
+
+
+def some_jobs(ledger: "Ledger", queue: str, limit: int) -> list[str]:
+    """Up to `limit` jobs of a queue, in whatever list."""
+    keys = ledger.keys.queue(queue)
+    found = [value.decode() for _, value in ledger.tx.scan(*below(keys.work), limit=limit)]
+    for prefix in (keys.scheduled, keys.depends, keys.locks):
+        if len(found) < limit:
+            found += _page(ledger, prefix, below(prefix), 0, limit - len(found))
+    throttled, _ = ledger.pair(keys.other)
+    return found + list(islice(_set_aside(ledger, queue), min(throttled, limit - len(found))))
+
+
+def _set_aside(ledger: "Ledger", queue: str) -> Iterator[str]:
+    """Jobs of a queue that wait for a throttle; they lie with those of all other queues."""
+    prefix = ledger.keys.throttle_waiters
+    for key, _ in ledger.tx.scan(*below(prefix)):
+        job = ledger.job(str(unpack(key, len(prefix))[2]))
+        if job is not None and job.queue == queue:
+            yield job.jid
+
+
+def _page(
+    ledger: "Ledger",
+    prefix: bytes,
+    bounds: tuple[bytes, bytes],
+    offset: int,
+    count: int,
+    *,
+    reverse: bool = False,
+) -> list[str]:
+    keys = ledger.page(bounds, offset, count, reverse=reverse)
+    return [time_and_jid(key, prefix)[1] for key in keys]
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+def set_paused(ledger: "Ledger", queue: str, paused: bool) -> None:
+    if not queue:
+        raise BadArgument("Queue(): no queue name provided")
+    keys = ledger.keys.queue(check_name(queue, "Queue", "queue"))
+    record = ledger.queue(keys)
+    record.paused = paused
+    ledger.save_queue(keys, record)
+    if not paused:
+        ledger.ready(queue)
+
+
+def forget_queue(ledger: "Ledger", queue: str) -> None:
+    keys = ledger.keys.queue(queue)
+    record = ledger.queue(keys)
+    record.known_since = None
+    ledger.save_queue(keys, record)

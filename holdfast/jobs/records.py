@@ -1,0 +1,283 @@
+"""What is stored (first half) and what callers are given (second half)."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+# --- stored -----------------------------------------------------------------------------------
+
+WAITING: Final = "waiting"
+SCHEDULED: Final = "scheduled"
+DEPENDS: Final = "depends"
+RUNNING: Final = "running"
+STALLED: Final = "stalled"
+FAILED: Final = "failed"
+COMPLETE: Final = "complete"
+THROTTLED: Final = "throttled"
+
+Tag = str | int | float
+DEFAULT_RETRIES: Final = 5
+NEVER: Final = float("inf")
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that happened to a job, at a whole second, and `more` about it."""
+
+    what: str
+    when: int
+    more: dict[str, Any] = {}
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a job failed last. It stays visible until the job completes."""
+
+    group: str
+    message: str
+    when: float
+    worker: str
+
+
+class JobRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A job as it is stored.
+
+    Operations change a decoded copy and write it back, so it isn't frozen.
+    """
+
+    jid: str
+    klass: str
+    state: str
+    queue: str
+    place: bytes = b""  # the one key of a list that the job occupies, by which it leaves the list
+    time: float = 0.0  # when it last entered or left a queue
+    data: str = ""  # JSON text, or "" when it lies under a key of its own
+    worker: str = ""
+    expires: float = 0.0
+    lock: int = 0  # the fencing number of the newest lock
+    priority: float = 0.0
+    retries: float = DEFAULT_RETRIES
+    remaining: float = DEFAULT_RETRIES
+    history: list[HistoryEntry] = []
+    tags: list[Tag] = []
+    tagged: list[float] = []  # when each of `tags` was attached
+    failure: Failure | None = None
+    spawned_from: str = ""
+    tracked: bool = False
+    noticed: bool = False  # the holder of this lock was told that its lock had expired
+    start: float = 0.0  # start time to use once dependencies are met
+    unmet: int = 0  # how many jobs it waits for
+    needed: bool = False  # other jobs may wait for it
+    progress: float | None = None
+    progress_text: str = ""
+    has_result: bool = False
+    unique: str = ""
+    unique_for: str = ""
+    throttles: list[str] = []
+    holds: list[str] = []  # throttles that this lock occupies
+    aside: str = ""  # the throttle that it waits for
+
+
+class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a queue is besides its lists."""
+
+    known_since: float | None = None
+    paused: bool = False
+    wake: float = NEVER  # no lock ends, no job becomes due and none recurs before this time
+
+
+class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A recurring job as it is stored."""
+
+    jid: str
+    klass: str
+    queue: str
+    data: str
+    next: float
+    interval: float = 0.0
+    cron: str = ""
+    tz: str = ""
+    priority: float = 0.0
+    retries: float = 0
+    backlog: float = 0
+    count: int = 0
+    tags: list[Tag] = []
+
+
+class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Who owns a unique key, and until when if it is owned for a time."""
+
+    jid: str
+    until: float | None = None
+
+
+class ThrottleRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A named maximum of jobs that run at once; 0 is no limit."""
+
+    maximum: int = 0
+    expires: float | None = None
+    held: int = 0
+    waiting: int = 0
+
+
+class ResultRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a job returned, as JSON text, and until when it is kept."""
+
+    text: str
+    expires: float | None = None
+
+
+# --- given to callers -------------------------------------------------------------------------
+
+State = Literal[
+    "waiting", "scheduled", "depends", "running", "stalled", "failed", "complete", "throttled"
+]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job at one moment.
+
+    `lock` is the fencing number: it grows with every lock, so that heartbeat, complete, fail and
+    retry can tell the present holder from one whose lock was given away.
+    """
+
+    id: str
+    klass: str
+    state: State
+    queue: str = ""
+    worker: str = ""
+    data: Any = None
+    priority: float = 0.0
+    expires: float = 0.0
+    lock: int = 0
+    retries: float = DEFAULT_RETRIES
+    remaining: float = DEFAULT_RETRIES
+    tags: tuple[Tag, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
+    failure: Failure | None = None
+    spawned_from: str | None = None
+    tracked: bool = False
+    dependents: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    progress: float | None = None
+    progress_text: str = ""
+    throttles: tuple[str, ...] = ()
+    unique: str | None = None
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job for `put_many`: the arguments of `put`."""
+
+    queue: str
+    klass: str = ""
+    data: Any = None
+    id: str | None = None
+    delay: float = 0
+    priority: float | None = None
+    tags: tuple[Tag, ...] | None = None
+    retries: float | None = None
+    depends: tuple[str, ...] | None = None
+    throttles: tuple[str, ...] | None = None
+    unique: str | None = None
+    unique_for: str | float = "running"
+    unique_mode: str = "keep"
+
+
+class RecurringJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A recurring job; `count` is how many jobs it has spawned, `next` its next run."""
+
+    id: str
+    klass: str
+    queue: str
+    data: Any
+    next: float
+    spec: Literal["interval", "cron"] = "interval"
+    interval: float = 0.0
+    cron: str = ""
+    tz: str = ""
+    priority: float = 0.0
+    retries: float = 0
+    backlog: float = 0
+    count: int = 0
+    tags: tuple[Tag, ...] = ()
+
+
+class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs of a queue are in which list. `stalled` counts locks that have ended."""
+
+    name: str
+    waiting: int = 0
+    running: int = 0
+    stalled: int = 0
+    scheduled: int = 0
+    depends: int = 0
+    recurring: int = 0
+    throttled: int = 0
+    paused: bool = False
+
+
+class WorkerCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs a worker holds, and how many of its locks have ended."""
+
+    name: str
+    jobs: int = 0
+    stalled: int = 0
+    seen: float = 0.0
+
+
+class WorkerJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs that a worker holds, and those whose locks have ended, newest lock first."""
+
+    jobs: tuple[str, ...] = ()
+    stalled: tuple[str, ...] = ()
+
+
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of job ids and how many there are in all."""
+
+    total: int
+    jobs: tuple[str, ...] = ()
+
+
+class TrackedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Tracked jobs, and the ids of tracked jobs that are gone."""
+
+    jobs: tuple[Job, ...] = ()
+    expired: tuple[str, ...] = ()
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """Wait or run times of a day in seconds.
+
+    `histogram` has the 148 numbers s0..s59, m1..m59, h1..h23, d1..d6.
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    std: float = 0.0
+    histogram: tuple[int, ...] = ()
+
+
+class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
+    """The statistics of a queue on one day."""
+
+    wait: Times
+    run: Times
+    retries: int = 0
+    failures: int = 0
+    failed: int = 0
+
+
+class Throttle(msgspec.Struct, frozen=True, kw_only=True):
+    """A named maximum of jobs that run at once; 0 is no limit."""
+
+    name: str
+    maximum: int = 0
+    expires: float | None = None
+    locks: int = 0
+    pending: int = 0
+
+
+class DeadLetters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page of failed jobs; `cursor` is where the next page begins, None after the last."""
+
+    jobs: tuple[Job, ...] = ()
+    cursor: str | None = None

@@ -1,0 +1,314 @@
+"""Recurring jobs: templates from which pop and peek make a job whenever one is due."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.binding import read
+from holdfast.errors import BadArgument, UnknownRecurringJob
+from holdfast.jobs import cron, places, tags
+from holdfast.jobs.arguments import (
+    check_name,
+    check_numbers,
+    check_size,
+    check_tags,
+    from_json,
+    json_text,
+    tag_text,
+)
+from holdfast.jobs.layout import HIGH, QueueKeys, time_and_jid, until
+from holdfast.jobs.putting import new_jid
+from holdfast.jobs.records import WAITING, JobRecord, RecurringJob, RecurringRecord, Tag
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+_decode: Final = msgspec.msgpack.Decoder(RecurringRecord).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class Recurring:
+    """Operations on recurring jobs."""
+
+    _ledger: "Ledger"
+
+    def recur(
+        self,
+        queue: str,
+        klass: str = "",
+        data: Any = None,
+        *,
+        interval: float | None = None,
+        cron: str | None = None,
+        tz: str = "UTC",
+        offset: float = 0,
+        id: str | None = None,
+        priority: float = 0,
+        tags: Sequence[Tag] = (),
+        retries: float = 0,
+        backlog: float = 0,
+        now: float | None = None,
+    ) -> str:
+        """Makes a recurring job and returns its id; one of that id is replaced, but for its count.
+
+        Give either an `interval` in seconds (first run after `offset` seconds) or a `cron`
+        expression with its time zone `tz`. A queue that nobody popped for a while catches up run by
+        run, with a `backlog` above 0 on at most the newest `backlog` + 1. Reads 3 keys, writes 4.
+        """
+        ledger = self._ledger
+        time = ledger.time(now)
+        record = RecurringRecord(
+            jid=new_jid(time) if id is None else id,
+            klass=klass,
+            queue=queue,
+            data=json_text(data, "RecurringJob On"),
+            next=time + offset,
+            interval=interval or 0.0,
+            cron=cron or "",
+            tz=tz if cron else "",
+            priority=float(priority),
+            retries=retries,
+            backlog=backlog,
+            tags=check_tags(list(tags), "Recur", list(tags)),
+        )
+        if (interval is None) == (cron is None):
+            raise BadArgument("Recur(): give either an interval or a cron expression")
+        return recur(ledger, record, time)
+
+    def unrecur(self, id: str) -> None:
+        """Ends a recurring job; jobs that it has spawned stay. Reads 1 key, writes 3."""
+        unrecur(self._ledger, id)
+
+    @read
+    def recur_get(self, id: str) -> RecurringJob | None:
+        """The recurring job, or None if there is none. Reads 1 key."""
+        record = load(self._ledger, id)
+        return None if record is None else _shown(record)
+
+    def recur_update(
+        self,
+        id: str,
+        *,
+        priority: float | None = None,
+        interval: float | None = None,
+        retries: float | None = None,
+        data: Any = None,
+        klass: str | None = None,
+        queue: str | None = None,
+        backlog: float | None = None,
+        now: float | None = None,
+    ) -> None:
+        """Changes what is given. A new `interval` moves the next run by the difference.
+
+        Reads 3 keys, writes up to 5.
+        """
+        ledger = self._ledger
+        changes = {
+            "priority": None if priority is None else float(priority),
+            "interval": interval,
+            "retries": retries,
+            "data": None if data is None else json_text(data, "Recur"),
+            "klass": klass,
+            "queue": queue,
+            "backlog": backlog,
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        update(ledger, id, given, ledger.time(now))
+
+    def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
+        """Gives the jobs to come more tags, and returns all. Reads 1 key, writes 1."""
+        return tuple(tag(self._ledger, id, list(tags)))
+
+    def recur_untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
+        """Takes tags from the jobs to come, and returns those left. Reads 1 key, writes 1."""
+        return tuple(untag(self._ledger, id, list(tags)))
+
+
+# --- how it is done ---------------------------------------------------------------------------
+
+
+def load(ledger: "Ledger", jid: str) -> RecurringRecord | None:
+    value = ledger.tx.get(ledger.keys.recurring_job(jid))
+    return None if value is None else _decode(value)
+
+
+def need(ledger: "Ledger", jid: str, error: str) -> RecurringRecord:
+    """The recurring job, or `UnknownRecurringJob` with that text."""
+    record = load(ledger, jid)
+    if record is None:
+        raise UnknownRecurringJob(error)
+    return record
+
+
+def _save(ledger: "Ledger", record: RecurringRecord) -> None:
+    check_size(record.data, f"the data of recurring job {record.jid}")
+    ledger.tx.put(ledger.keys.recurring_job(record.jid), _encode(record))
+
+
+def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
+    """Stores a recurring job under its id, in place of any that is there."""
+    check_name(record.queue, "RecurringJob On", "queue")
+    check_name(record.jid, "RecurringJob On", "jid")
+    check_numbers("Recur", interval=record.interval, offset=record.next, priority=record.priority)
+    if record.cron:
+        record.next = cron.parsed(record.cron, record.tz).next_after(now)
+    elif record.interval <= 0:
+        raise BadArgument('Recur(): Arg "interval" must be greater than 0')
+    before = load(ledger, record.jid)
+    if before is not None:
+        record.count = before.count
+        _leave(ledger, before)
+    _enter(ledger, record, now)
+    return record.jid
+
+
+def unrecur(ledger: "Ledger", jid: str) -> None:
+    record = load(ledger, jid)
+    if record is not None:
+        _leave(ledger, record)
+        ledger.tx.delete(ledger.keys.recurring_job(jid))
+
+
+def _enter(ledger: "Ledger", record: RecurringRecord, now: float) -> None:
+    keys = ledger.keys.queue(record.queue)
+    ledger.tx.put(keys.next_run(record.next, record.jid), b"")
+    ledger.tx.add(keys.other, HIGH)
+    ledger.know_queue(keys, now, record.next)
+    ledger.ready(record.queue)  # those who wait for a job wait no longer than until it runs
+    _save(ledger, record)
+
+
+def _leave(ledger: "Ledger", record: RecurringRecord) -> None:
+    keys = ledger.keys.queue(record.queue)
+    ledger.tx.delete(keys.next_run(record.next, record.jid))
+    ledger.tx.add(keys.other, -HIGH)
+
+
+def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> None:
+    record = need(ledger, jid, f"Recur(): No recurring job {jid}")
+    _leave(ledger, record)
+    if "interval" in changes:
+        if record.cron:
+            raise BadArgument(f"Recur(): Job {jid} recurs by its cron expression")
+        if changes["interval"] <= 0:
+            raise BadArgument('Recur(): Arg "interval" must be greater than 0')
+        record.next = max(0.0, record.next + changes["interval"] - record.interval)
+    for name, value in changes.items():
+        setattr(record, name, value)
+    check_name(record.queue, "Recur", "queue")
+    _enter(ledger, record, now)
+
+
+def tag(ledger: "Ledger", jid: str, more: list[Tag]) -> list[Tag]:
+    record = need(ledger, jid, f"Tag(): Job {jid} does not exist")
+    record.tags = check_tags([*record.tags, *more], "Tag", more)
+    _save(ledger, record)
+    return record.tags
+
+
+def untag(ledger: "Ledger", jid: str, less: list[Tag]) -> list[Tag]:
+    record = need(ledger, jid, f"Untag(): Job {jid} does not exist")
+    unwanted = {tag_text(each) for each in less}
+    record.tags = [each for each in record.tags if tag_text(each) not in unwanted]
+    _save(ledger, record)
+    return record.tags
+
+
+def _shown(record: RecurringRecord) -> RecurringJob:
+    return RecurringJob(
+        id=record.jid,
+        klass=record.klass,
+        queue=record.queue,
+        data=from_json(record.data),
+        next=record.next,
+        spec="cron" if record.cron else "interval",
+        interval=record.interval,
+        cron=record.cron,
+        tz=record.tz,
+        priority=record.priority,
+        retries=record.retries,
+        backlog=record.backlog,
+        count=record.count,
+        tags=tuple(record.tags),
+    )
+
+
+# --- spawning ---------------------------------------------------------------------------------
+
+
+def spawn(ledger: "Ledger", keys: QueueKeys, now: float, room: int) -> None:
+    """Makes the jobs that are due, at most `room`, those of the earliest recurring job first."""
+    if room <= 0:
+        return
+    for key, _ in list(ledger.tx.scan(*until(keys.recurring, now), limit=room)):
+        if room <= 0:
+            return
+        record = load(ledger, time_and_jid(key, keys.recurring)[1])
+        assert record is not None
+        spawned = _spawn_from(ledger, record, now, room)
+        room -= spawned
+        ledger.tx.delete(key)
+        ledger.tx.put(keys.next_run(record.next, record.jid), b"")
+        _save(ledger, record)
+
+
+def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int) -> int:
+    """Makes the due jobs of one recurring job; its record then holds the new count and next run."""
+    spawned = 0
+    run = _skip_backlog(record, math.floor(record.next), now)
+    while run <= now and spawned < room:
+        _spawn(ledger, record, run)
+        spawned += 1
+        run = _following(record, run)
+    record.next = run
+    return spawned
+
+
+def _following(record: RecurringRecord, run: float) -> float:
+    return (
+        cron.parsed(record.cron, record.tz).next_after(run)
+        if record.cron
+        else run + record.interval
+    )
+
+
+def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
+    """The run to begin with: a backlog above 0 forgets all but the newest."""
+    if record.backlog <= 0 or run > now:
+        return run
+    if record.cron:
+        kept = int(record.backlog) + 1
+        return cron.parsed(record.cron, record.tz).newest_runs(run, now, kept)[0]
+    missed = (now - run) / record.interval
+    if missed > record.backlog:
+        return run + math.ceil(missed - record.backlog) * record.interval
+    return run
+
+
+def _spawn(ledger: "Ledger", record: RecurringRecord, run: float) -> None:
+    """Makes one job that was due at `run`, under the next number that is free."""
+    record.count += 1
+    while ledger.tx.get(ledger.keys.job(f"{record.jid}-{record.count}")) is not None:
+        record.count += 1
+    jid = f"{record.jid}-{record.count}"
+    job = JobRecord(
+        jid=jid,
+        klass=record.klass,
+        state=WAITING,
+        queue=record.queue,
+        time=run,
+        data=" ",  # not under a key of its own
+        priority=record.priority,
+        retries=record.retries,
+        remaining=record.retries,
+        spawned_from=record.jid,
+        tracked=ledger.tx.get(ledger.keys.tracked(jid)) is not None,
+    )
+    ledger.set_data(job, record.data)
+    for each in record.tags:
+        tags.attach(ledger, job, each, run)
+    ledger.remember(job, "put", run, {"q": record.queue})
+    places.enter_work(ledger, job, run)
+    ledger.save(job)

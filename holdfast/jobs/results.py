@@ -1,0 +1,83 @@
+"""Results and progress: what a job returned, and how far it has come."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.binding import read
+from holdfast.engine.contract import Notice, Transaction
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import check_size, from_json
+from holdfast.jobs.ledger import TRACKED, Ledger
+from holdfast.jobs.records import JobRecord, ResultRecord
+
+if TYPE_CHECKING:
+    from holdfast.engine.contract import Reader
+
+RESULT_KIND: Final = "jobs.result"
+_decode: Final = msgspec.msgpack.Decoder(ResultRecord).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+_encode_json: Final = msgspec.json.Encoder().encode
+
+
+def keep(ledger: Ledger, job: JobRecord, text: str) -> None:
+    """Keeps what the job returned: as long as the job, or for `result-ttl` seconds if set."""
+    check_size(text, f"the result of job {job.jid}")
+    ttl = ledger.settings().result_ttl
+    expires = ledger.tx.now + ttl if ttl > 0 else None
+    if expires is not None:
+        expiry.schedule(ledger.tx, expires, RESULT_KIND, job.jid.encode())
+    ledger.tx.put(ledger.keys.result(job.jid), _encode(ResultRecord(text=text, expires=expires)))
+    job.has_result = True
+
+
+def result_text(ledger: Ledger, jid: str) -> str | None:
+    """The JSON text of what the job returned, or None if there is nothing (any more)."""
+    value = ledger.tx.get(ledger.keys.result(jid))
+    record = None if value is None else _decode(value)
+    if record is None or _has_expired(record, ledger.tx):
+        return None
+    return record.text
+
+
+def _has_expired(record: ResultRecord, reader: "Reader") -> bool:
+    return record.expires is not None and expiry.is_expired(
+        expiry.to_ms(record.expires), reader.now
+    )
+
+
+def remove_result(tx: Transaction, subject: bytes) -> bool:
+    """The remover of results whose time is over; see expiry.py."""
+    key = Ledger(tx).keys.result(subject.decode())
+    value = tx.get(key)
+    if value is not None and _has_expired(_decode(value), tx):
+        tx.delete(key)
+    return True
+
+
+def check_progress(progress: float) -> None:
+    if not 0 <= progress <= 1:
+        raise BadArgument(f'Heartbeat(): Arg "progress" not a number from 0 to 1: {progress}')
+
+
+def set_progress(ledger: Ledger, job: JobRecord, progress: float, text: str) -> None:
+    """Notes how far a running job has come, and publishes it if the job is tracked."""
+    job.progress = progress
+    job.progress_text = text
+    ledger.save(job)
+    if job.tracked:
+        event = {"jid": job.jid, "event": "progress", "progress": progress, "text": text}
+        ledger.tx.after_commit(Notice(f"{TRACKED}progress", _encode_json(event)))
+
+
+class Returning:
+    """Operations on results."""
+
+    _ledger: Ledger
+
+    @read
+    def result(self, id: str) -> Any:
+        """What the job returned when it completed, or None. Reads 1 key."""
+        text = result_text(self._ledger, id)
+        return None if text is None else from_json(text)

@@ -1,0 +1,259 @@
+"""The seed's API, of 2012, as a thin translation: positional calls, other names.
+
+Priorities are negated on the way in and out, for in the seed the lower one runs sooner. Days stand
+for seconds in `jobs-history`. What is refused is None, not an error. Locks end at a time that the
+caller gives, and a lock that has ended is handed over without a grace period.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.binding import Runner, per_call, read
+from holdfast.engine.contract import Transaction
+from holdfast.errors import BadArgument, UnknownJob, WrongState
+from holdfast.jobs import popping, settings, settling, statistics
+from holdfast.jobs.arguments import JsonText, json_text, number_from, number_text, plain
+from holdfast.jobs.ledger import Ledger
+from holdfast.jobs.putting import put as put_job
+from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, JobRecord, NewJob, Tag
+from holdfast.jobs.statistics import DAY, Measured
+
+if TYPE_CHECKING:
+    from holdfast.jobs.records import HistoryEntry
+
+Row = tuple[str, int, int | None, int | None, str | None]
+
+_IN_DAYS: Final = "jobs-history"
+_STATES: Final = {RUNNING: "pending", COMPLETE: "complete", FAILED: "failed"}
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class SeedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the seed shows it: data and tags as JSON texts, a row of history for each stay."""
+
+    id: str
+    priority: float
+    data: str
+    tags: str
+    worker: str
+    expires: float
+    state: str
+    queue: str | None
+    history: tuple[Row, ...]
+
+
+class SeedTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Times of a day; `histogram` has the seed's 286 numbers."""
+
+    total: int
+    mean: float
+    variance: float
+    histogram: tuple[int, ...]
+
+
+class SeedStats(SeedTimes, frozen=True, kw_only=True):
+    """The statistics of a day: run times at the top, and once more beside the wait times."""
+
+    wait: SeedTimes
+    run: SeedTimes
+
+
+class Seed:
+    """The calls of the seed on one transaction."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._ledger = Ledger(tx)
+
+    def set_config(self, option: str, value: str | float | None = None) -> None:
+        """Sets an option, or without a value takes it back to its default."""
+        if value is None:
+            settings.unset_option(self._ledger, option)
+            return
+        number = number_from(value) if isinstance(value, str) else value
+        if option == _IN_DAYS and number is not None:
+            value = number * DAY
+        text = value if isinstance(value, str) else number_text(value)
+        settings.set_option(self._ledger, option, text)
+
+    @read
+    def get_config(self, option: str) -> str | None:
+        """The option's value as text, its default if it was not set, None if nobody knows it."""
+        value = settings.get_option(self._ledger, option)
+        return None if value is None else str(_in_days(option, value))
+
+    @read
+    def configuration(self) -> dict[str, settings.Value]:
+        """All options."""
+        found = settings.all_options(self._ledger)
+        return {option: _in_days(option, value) for option, value in found.items()}
+
+    def put(
+        self,
+        queue: str,
+        id: str,
+        data: Any,
+        now: float,
+        priority: float = 0,
+        tags: Sequence[Tag] = (),
+        delay: float = 0,
+    ) -> str:
+        """Puts a job; a worker that holds it loses it. A str as `data` is JSON text."""
+        new = NewJob(
+            queue=queue,
+            id=id,
+            data=JsonText(data) if isinstance(data, str) else data,
+            priority=-priority,
+            tags=tuple(tags),
+            delay=delay,
+            retries=5,
+        )
+        return put_job(self._ledger, new, "", self._ledger.time(now))
+
+    @read
+    def get(self, id: str) -> SeedJob | None:
+        """The job, or None."""
+        job = self._ledger.job(id)
+        return None if job is None else self._shown(job)
+
+    def pop(
+        self, queue: str, worker: str, count: int, now: float, expiration: float
+    ) -> list[SeedJob]:
+        """Takes jobs under locks that end at the time `expiration`."""
+        time = self._ledger.time(now)
+        jobs = popping.pop(
+            self._ledger, queue, worker, count, time, expires=expiration, grace_period=0
+        )
+        return [self._shown(job) for job in jobs]
+
+    def peek(self, queue: str, count: int, now: float) -> list[SeedJob]:
+        """Shows the next jobs."""
+        jobs = popping.peek(self._ledger, queue, count, self._ledger.time(now))
+        return [self._shown(job) for job in jobs]
+
+    def heartbeat(
+        self, id: str, worker: str, expiration: float, data: Any = settling.UNSET
+    ) -> float | None:
+        """Lets the lock end at `expiration`; None if the worker does not hold the job."""
+        ledger = self._ledger
+        text = None if data is settling.UNSET else _text(data, "Heartbeat")
+        try:
+            settling.heartbeat(ledger, id, worker, text, ledger.tx.now, expires=expiration)
+        except (UnknownJob, WrongState):
+            return None
+        return expiration
+
+    def complete(
+        self, id: str, data: Any = settling.UNSET, queue: str | None = None, delay: float = 0
+    ) -> str | None:
+        """Ends the job or moves it on to `queue`, for whoever holds it; None if nobody does."""
+        ledger = self._ledger
+        text = None if data is settling.UNSET else _text(data, "Complete")
+        job = ledger.job(id)
+        if job is None or job.state != RUNNING:
+            return None
+        delay = delay if queue else 0
+        return settling.complete(
+            ledger, id, job.worker, None, text, ledger.tx.now, next_queue=queue, delay=delay
+        )
+
+    def fail(self, id: str, type: str, message: str, now: float) -> str | None:
+        """Fails a job in any state but complete; None for a complete or unknown one."""
+        if not type:
+            raise BadArgument('Fail(): Arg "type" missing')
+        time = self._ledger.time(now)
+        job = self._ledger.job(id)
+        if job is None or job.state == COMPLETE:
+            return None
+        settling.fail_job(self._ledger, job, job.worker, type, message, time)
+        return id
+
+    @read
+    def stats(self, queue: str, date: float | str) -> SeedStats:
+        """The statistics of the day that `date` falls into, a time or `YYYY-MM-DD`."""
+        day = statistics.day_of(_time_of(date))
+        wait, run = statistics.measured_on(self._ledger, queue, day)
+        top = _times(run)
+        return SeedStats(
+            total=top.total,
+            mean=top.mean,
+            variance=top.variance,
+            histogram=top.histogram,
+            wait=_times(wait),
+            run=top,
+        )
+
+    def _shown(self, job: JobRecord) -> SeedJob:
+        return SeedJob(
+            id=job.jid,
+            priority=plain(-job.priority),
+            data=self._ledger.data_of(job),
+            tags=_encode(job.tags).decode(),
+            worker=job.worker,
+            expires=plain(job.expires),
+            state=_STATES.get(job.state, "waiting"),
+            queue=job.queue or None,
+            history=rows_of(job.history),
+        )
+
+
+if TYPE_CHECKING:
+
+    class SeedJobs(Seed):
+        """The calls of the seed on a store, one transaction each."""
+
+        def __init__(self, runner: Runner) -> None: ...
+
+else:
+    SeedJobs = per_call(Seed)
+
+
+# --- translation ------------------------------------------------------------------------------
+
+
+def rows_of(history: "list[HistoryEntry]") -> tuple[Row, ...]:
+    """The seed's rows `[queue, put, popped, done, worker]`, one for each stay in a queue."""
+    rows: list[list[Any]] = []
+    for entry in history:
+        if entry.what == "put":
+            rows.append([entry.more.get("q"), entry.when, None, None, None])
+        elif rows and entry.what == "popped":
+            rows[-1][2] = entry.when
+            rows[-1][4] = entry.more.get("worker")
+        elif rows and entry.what == "done":
+            rows[-1][3] = entry.when
+    return tuple(tuple(row) for row in rows)
+
+
+def _in_days(option: str, value: settings.Value) -> settings.Value:
+    if option != _IN_DAYS:
+        return value
+    seconds = number_from(value) if isinstance(value, str) else value
+    return value if seconds is None else plain(seconds / DAY)
+
+
+def _text(data: Any, call: str) -> str:
+    return json_text(JsonText(data) if isinstance(data, str) else data, call)
+
+
+def _time_of(date: float | str) -> float:
+    if not isinstance(date, str):
+        return date
+    number = number_from(date)
+    if number is not None:
+        return number
+    try:
+        return datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise BadArgument(f'Stats(): Arg "date" missing or not a number: {date}') from None
+
+
+def _times(measured: Measured) -> SeedTimes:
+    return SeedTimes(
+        total=measured.count,
+        mean=plain(measured.mean),
+        variance=plain(measured.variance),
+        histogram=measured.seed_histogram(),
+    )

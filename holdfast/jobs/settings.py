@@ -1,0 +1,148 @@
+"""Configuration: what can be set, its defaults, and the operations on it.
+
+All options of a space lie in one record, so an operation pays one read for all that it needs to
+know.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.binding import read
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import check_name, number_from, number_text
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+Value = str | int | float
+
+# `config_get` without a key shows exactly these, whether set or not.
+SHOWN_DEFAULTS: Final[dict[str, Value]] = {
+    "application": "qless",
+    "grace-period": 10,
+    "heartbeat": 60,
+    "histogram-history": 7,
+    "jobs-history": 604800,
+    "jobs-history-count": 50000,
+    "stats-history": 30,
+}
+MAX_WORKER_AGE: Final = "max-worker-age"
+MAX_JOB_HISTORY: Final = "max-job-history"
+RESULT_TTL: Final = "result-ttl"
+_OTHER_NUMBERS: Final = {MAX_WORKER_AGE: 86400, MAX_JOB_HISTORY: 100, RESULT_TTL: 0}
+_QUEUE_NUMBERS: Final = ("-heartbeat", "-max-concurrency")
+
+
+class Settings:
+    """What is configured in one space. Made from the stored bytes, and the same for equal bytes."""
+
+    __slots__ = (
+        "given",
+        "grace_period",
+        "heartbeat",
+        "histogram_days",
+        "history_length",
+        "jobs_history",
+        "jobs_history_count",
+        "result_ttl",
+        "statistics_days",
+        "worker_age",
+    )
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self.given = given
+        self.heartbeat = self._number("heartbeat")
+        self.grace_period = self._number("grace-period")
+        self.jobs_history = self._number("jobs-history")
+        self.jobs_history_count = self._number("jobs-history-count")
+        self.histogram_days = self._number("histogram-history")
+        self.statistics_days = self._number("stats-history")
+        self.worker_age = self._number(MAX_WORKER_AGE)
+        self.history_length = int(self._number(MAX_JOB_HISTORY))
+        self.result_ttl = self._number(RESULT_TTL)
+
+    def _number(self, option: str) -> float:
+        text = self.given.get(option)
+        if text is not None:
+            return number_from(text) or 0.0
+        return float(SHOWN_DEFAULTS.get(option, _OTHER_NUMBERS.get(option, 0)))
+
+    def heartbeat_of(self, queue: str) -> float:
+        """How many seconds a lock of `queue` lasts."""
+        own = self.given.get(f"{queue}-heartbeat") if self.given else None
+        return self.heartbeat if own is None else number_from(own) or 0.0
+
+    def concurrency_of(self, queue: str) -> int:
+        """How many jobs of `queue` may run at once; 0 is no limit."""
+        own = self.given.get(f"{queue}-max-concurrency") if self.given else None
+        return 0 if own is None else int(number_from(own) or 0)
+
+
+DEFAULTS: Final = Settings({})
+
+
+@lru_cache(maxsize=256)
+def settings_from(value: bytes) -> Settings:
+    return Settings(msgspec.msgpack.decode(value, type=dict[str, str]))
+
+
+# --- operations -------------------------------------------------------------------------------
+
+
+def get_option(ledger: "Ledger", option: str) -> Value | None:
+    """The string that was set, else the default as a number, else None."""
+    given = ledger.settings().given.get(option)
+    return SHOWN_DEFAULTS.get(option) if given is None else given
+
+
+def all_options(ledger: "Ledger") -> dict[str, Value]:
+    return {**SHOWN_DEFAULTS, **ledger.settings().given}
+
+
+def set_option(ledger: "Ledger", option: str, value: str) -> None:
+    check_name(option, "config.set", "option")
+    numeric = option in _OTHER_NUMBERS or (option in SHOWN_DEFAULTS and option != "application")
+    if (numeric or option.endswith(_QUEUE_NUMBERS)) and number_from(value) is None:
+        raise BadArgument(f'config.set(): Arg "value" not a number: {value}')
+    ledger.save_settings({**ledger.settings().given, option: value})
+    ledger.log({"option": option, "event": "config_set", "value": value})
+    ledger.ready_everywhere()
+
+
+def unset_option(ledger: "Ledger", option: str) -> None:
+    if not option:
+        raise BadArgument('config.unset(): Arg "option" missing')
+    given = dict(ledger.settings().given)
+    given.pop(option, None)
+    ledger.save_settings(given)
+    ledger.log({"event": "config_unset", "option": option})
+    ledger.ready_everywhere()
+
+
+class Configuring:
+    """Operations on the configuration."""
+
+    _ledger: "Ledger"
+
+    @read
+    def config_get(self, option: str) -> Value | None:
+        """The string that was set for `option`, else its default, else None. Reads 1 key."""
+        return get_option(self._ledger, option)
+
+    @read
+    def config(self) -> dict[str, Value]:
+        """The seven documented options and all that was set. Reads 1 key."""
+        return all_options(self._ledger)
+
+    def config_set(self, option: str, value: Value) -> None:
+        """Sets any option; those with a numeric meaning take numbers only.
+
+        Reads 1 key, writes 1.
+        """
+        set_option(self._ledger, option, value if isinstance(value, str) else number_text(value))
+
+    def config_unset(self, option: str) -> None:
+        """Takes an option back to its default. Reads 1 key, writes 1."""
+        unset_option(self._ledger, option)

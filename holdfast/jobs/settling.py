@@ -1,0 +1,387 @@
+"""Settling: heartbeat, complete, fail and retry by the holder of a lock, and timeout.
+
+Ownership counts, not the clock: the holder may settle a job after its lock has ended, as long as
+nobody else was given the job. A caller that gives the lock's fencing number is refused as soon as
+that lock is not the newest.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
+from holdfast.jobs import dependencies, places, results, retention, statistics
+from holdfast.jobs.arguments import check_jids, check_name, check_numbers, cut_message, json_text
+from holdfast.jobs.layout import pack_time
+from holdfast.jobs.popping import exhaust
+from holdfast.jobs.records import RUNNING, Failure, JobRecord
+from holdfast.limits import MAX_JOBS_PER_CALL
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class Unset:
+    """Stands for an argument that was not given where None is a value."""
+
+
+UNSET: Final = Unset()
+
+
+class Settling:
+    """Operations of those who hold a job."""
+
+    _ledger: "Ledger"
+
+    def heartbeat(
+        self,
+        id: str,
+        worker: str,
+        *,
+        data: Any = UNSET,
+        progress: float | None = None,
+        progress_text: str = "",
+        lock: int | None = None,
+        lock_seconds: float | None = None,
+        now: float | None = None,
+    ) -> float:
+        """Renews the lock and returns when it ends now. Reads 3 keys, writes 4."""
+        ledger = self._ledger
+        time = ledger.time(now)
+        text = None if data is UNSET else json_text(data, "Heartbeat")
+        if progress is not None:
+            results.check_progress(progress)
+        expires = None if lock_seconds is None else time + lock_seconds
+        job = heartbeat(ledger, id, worker, text, time, lock=lock, expires=expires)
+        if progress is not None:
+            results.set_progress(ledger, job, progress, progress_text)
+        return job.expires
+
+    def complete(
+        self,
+        id: str,
+        worker: str,
+        *,
+        queue: str | None = None,
+        data: Any = UNSET,
+        next: str | None = None,
+        delay: float = 0,
+        depends: Sequence[str] = (),
+        result: Any = UNSET,
+        lock: int | None = None,
+        now: float | None = None,
+    ) -> str:
+        """Ends the job, or with `next` moves it on to that queue; returns its new state.
+
+        `queue`, if given, must be the one that it runs in; `data` replaces the job's data, `result`
+        is kept for `result(id)`. Jobs that depend on it start when it ends without `next`. Reads 6
+        keys, writes 7.
+        """
+        return complete(
+            self._ledger,
+            id,
+            worker,
+            queue,
+            None if data is UNSET else json_text(data, "Complete"),
+            self._ledger.time(now),
+            next_queue=next,
+            delay=delay,
+            depends=check_jids(list(depends), "Complete", list(depends)) if depends else (),
+            result=None if result is UNSET else json_text(result, "Complete", "result"),
+            lock=lock,
+        )
+
+    def fail(
+        self,
+        id: str,
+        worker: str,
+        group: str,
+        message: str,
+        *,
+        data: Any = UNSET,
+        lock: int | None = None,
+        now: float | None = None,
+    ) -> str:
+        """Puts the job into the failure group `group` and returns its id.
+
+        Reads 6 keys, writes 8.
+        """
+        text = None if data is UNSET else json_text(data, "Fail")
+        return fail(
+            self._ledger, id, worker, group, message, text, self._ledger.time(now), lock=lock
+        )
+
+    def retry(
+        self,
+        id: str,
+        worker: str,
+        *,
+        queue: str | None = None,
+        delay: float = 0,
+        group: str | None = None,
+        message: str | None = None,
+        lock: int | None = None,
+        now: float | None = None,
+    ) -> int:
+        """Puts the job back, after `delay` seconds, and returns how many retries remain.
+
+        -1 means that none was left: the job has failed, in `group` or in `failed-retries-<queue>`.
+        Reads 6 keys, writes 6.
+        """
+        return retry(
+            self._ledger,
+            id,
+            queue,
+            worker,
+            delay,
+            group,
+            message,
+            self._ledger.time(now),
+            lock=lock,
+        )
+
+    def timeout(self, *ids: str, now: float | None = None) -> None:
+        """Takes running jobs from their workers at once; they come first in their queues.
+
+        Reads 4 keys, writes 5 each.
+        """
+        timeout(self._ledger, ids, self._ledger.time(now))
+
+
+# --- who holds it -----------------------------------------------------------------------------
+
+
+def _held_job(
+    ledger: "Ledger",
+    jid: str,
+    worker: str,
+    lock: int | None,
+    call: str,
+    texts: tuple[str, str],
+) -> JobRecord:
+    """The job, if `worker` holds it, under the lock numbered `lock` if that is given."""
+    check_name(worker, call, "worker")
+    job = ledger.job(jid)
+    if job is None:
+        raise UnknownJob(f"{call}(): Job {jid} does not exist")
+    not_running, another = texts
+    if job.state != RUNNING:
+        raise WrongState(f"{call}(): Job {jid} {not_running}: {job.state}")
+    if job.worker != worker:
+        raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}")
+    if lock is not None and job.lock != lock:
+        raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}, by lock {job.lock}")
+    return job
+
+
+# --- heartbeat --------------------------------------------------------------------------------
+
+
+def heartbeat(
+    ledger: "Ledger",
+    jid: str,
+    worker: str,
+    data: str | None,
+    now: float,
+    *,
+    lock: int | None = None,
+    expires: float | None = None,
+) -> JobRecord:
+    """Renews the lock until `expires`, by default for as long as is configured."""
+    texts = ("not currently running", "given out to another worker")
+    job = _held_job(ledger, jid, worker, lock, "Heartbeat", texts)
+    if expires is None:
+        expires = now + ledger.settings().heartbeat_of(job.queue)
+    keys = ledger.keys.queue(job.queue)
+    sooner = expires < job.expires
+    places.move_lock(ledger, keys, job, expires)
+    if sooner:
+        ledger.wake_queue(keys, job.expires)
+    job.noticed = False
+    if data is not None:
+        ledger.set_data(job, data)
+    ledger.save(job)
+    ledger.tx.put(ledger.keys.held(worker, jid), pack_time(job.expires))
+    ledger.tx.put(ledger.keys.worker(worker), pack_time(now))
+    return job
+
+
+# --- complete ---------------------------------------------------------------------------------
+
+
+def complete(
+    ledger: "Ledger",
+    jid: str,
+    worker: str,
+    queue: str | None,
+    data: str | None,
+    now: float,
+    *,
+    next_queue: str | None = None,
+    delay: float = 0,
+    depends: Sequence[str] = (),
+    result: str | None = None,
+    lock: int | None = None,
+) -> str:
+    if delay:
+        check_numbers("Complete", delay=delay)
+    if delay and next_queue is None:
+        raise BadArgument('Complete(): "delay" cannot be used without a "next".')
+    if depends and next_queue is None:
+        raise BadArgument('Complete(): "depends" cannot be used without a "next".')
+    texts = ("is not currently running", "has been handed out to another worker")
+    job = _held_job(ledger, jid, worker, lock, "Complete", texts)
+    if queue is not None and job.queue != queue:
+        raise JobLost(f"Complete(): Job {jid} running in another queue: {job.queue}")
+    ledger.remember(job, "done", now)
+    if data is not None:
+        ledger.set_data(job, data)
+    left = job.queue
+    places.leave(ledger, job, now)
+    statistics.measure(ledger, ledger.keys.queue(left), "run", now, (now - job.time,))
+    job.time = now
+    job.worker = ""
+    job.expires = 0.0
+    job.failure = None
+    job.remaining = job.retries
+    if result is not None:
+        results.keep(ledger, job, result)
+    ledger.show(job, "completed")
+    if next_queue is None:
+        _end(ledger, job, left, now)
+    else:
+        _advance(ledger, job, left, next_queue, now, delay, depends)
+    return job.state
+
+
+def _end(ledger: "Ledger", job: JobRecord, left: str, now: float) -> None:
+    ledger.log({"jid": job.jid, "event": "completed", "queue": left})
+    places.enter_complete(ledger, job, now)
+    if job.needed:
+        dependencies.release_dependents(ledger, job, now)
+    ledger.save(job)
+    retention.forget_old(ledger, now)
+
+
+def _advance(
+    ledger: "Ledger",
+    job: JobRecord,
+    left: str,
+    queue: str,
+    now: float,
+    delay: float,
+    depends: Sequence[str],
+) -> None:
+    check_name(queue, "Complete", "next")
+    event = {"jid": job.jid, "to": queue, "event": "advanced", "queue": left}
+    ledger.log(event)
+    job.queue = queue
+    ledger.remember(job, "put", now, {"q": queue})
+    if depends:
+        dependencies.replace(ledger, job, list(depends), "Complete")
+    ledger.know_queue(ledger.keys.queue(queue), now)
+    places.enter(ledger, job, now, now + delay)
+    ledger.save(job)
+
+
+# --- fail and retry ---------------------------------------------------------------------------
+
+
+def fail(
+    ledger: "Ledger",
+    jid: str,
+    worker: str,
+    group: str,
+    message: str,
+    data: str | None,
+    now: float,
+    *,
+    lock: int | None = None,
+) -> str:
+    check_name(worker, "Fail", "worker")
+    check_name(group, "Fail", "group")
+    texts = ("not currently running", "running with another worker")
+    job = _held_job(ledger, jid, worker, lock, "Fail", texts)
+    if data is not None:
+        ledger.set_data(job, data)
+    fail_job(ledger, job, worker, group, message, now)
+    return jid
+
+
+def fail_job(
+    ledger: "Ledger", job: JobRecord, worker: str, group: str, message: str, now: float
+) -> None:
+    """Fails a job in any state."""
+    message = cut_message(message)
+    ledger.log(
+        {"message": message, "jid": job.jid, "group": group, "event": "failed", "worker": worker}
+    )
+    ledger.show(job, "failed")
+    ledger.remember(job, "failed", now, {"worker": worker, "group": group})
+    places.leave(ledger, job, now)
+    places.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
+    ledger.save(job)
+
+
+def retry(
+    ledger: "Ledger",
+    jid: str,
+    queue: str | None,
+    worker: str,
+    delay: float,
+    group: str | None,
+    message: str | None,
+    now: float,
+    *,
+    lock: int | None = None,
+) -> int:
+    check_numbers("Retry", delay=delay)
+    texts = ("is not currently running", "has been given to another worker")
+    job = _held_job(ledger, jid, worker, lock, "Retry", texts)
+    if queue is not None and job.queue != queue:
+        raise JobLost(f"Retry(): Job {jid} running in another queue: {job.queue}")
+    if group is not None:
+        check_name(group, "Retry", "group")
+    failure = None
+    if group is not None and message is not None:
+        failure = Failure(group, cut_message(message), int(now), worker)
+    job.remaining -= 1
+    if job.remaining < 0:
+        exhaust(ledger, job, now, group=group, failure=failure, publish=False)
+        ledger.save(job)
+        return -1
+    places.leave(ledger, job, now)
+    job.worker = ""
+    job.expires = 0.0
+    job.time = now
+    if failure is not None:
+        job.failure = failure
+    places.enter(ledger, job, now, now + delay)
+    ledger.save(job)
+    return int(job.remaining)
+
+
+# --- timeout ----------------------------------------------------------------------------------
+
+
+def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
+    distinct = list(dict.fromkeys(jids))
+    if len(distinct) > MAX_JOBS_PER_CALL:
+        raise BadArgument(
+            f"Timeout(): {len(distinct)} jobs, at most {MAX_JOBS_PER_CALL} fit one call"
+        )
+    jobs: list[JobRecord] = []
+    for jid, job in zip(distinct, ledger.jobs(distinct), strict=True):
+        if job is None:
+            raise UnknownJob(f"Timeout(): Job {jid} does not exist")
+        if job.state != RUNNING:
+            raise WrongState(f"Timeout(): Job {jid} not running")
+        jobs.append(job)
+    for job in jobs:
+        ledger.remember(job, "timed-out", now)
+        ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
+        places.leave(ledger, job, now)
+        job.worker = ""
+        job.expires = 0.0
+        job.time = now
+        places.enter_work(ledger, job, now, front=True)
+        ledger.save(job)

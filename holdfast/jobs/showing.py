@@ -1,0 +1,58 @@
+"""Jobs as callers see them: records turned into `Job`, and the operations that only look."""
+
+from typing import TYPE_CHECKING, cast
+
+from holdfast.binding import read
+from holdfast.jobs import dependencies
+from holdfast.jobs.arguments import from_json
+from holdfast.jobs.records import Job, JobRecord, State
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+def shown(ledger: "Ledger", job: JobRecord) -> Job:
+    return Job(
+        id=job.jid,
+        klass=job.klass,
+        state=cast(State, job.state),
+        queue=job.queue,
+        worker=job.worker,
+        data=from_json(job.data or ledger.data_of(job)),
+        priority=job.priority,
+        expires=job.expires,
+        lock=job.lock,
+        retries=job.retries,
+        remaining=job.remaining,
+        tags=tuple(job.tags),
+        history=tuple(job.history),
+        failure=job.failure,
+        spawned_from=job.spawned_from or None,
+        tracked=job.tracked,
+        dependents=tuple(dependencies.dependents_of(ledger, job)) if job.needed else (),
+        dependencies=tuple(dependencies.dependencies_of(ledger, job)) if job.unmet else (),
+        progress=job.progress,
+        progress_text=job.progress_text,
+        throttles=tuple(job.throttles),
+        unique=job.unique or None,
+    )
+
+
+class Showing:
+    """Operations that look at jobs."""
+
+    _ledger: "Ledger"
+
+    @read
+    def get(self, id: str) -> Job | None:
+        """The job, or None if there is none.
+
+        Reads 1 key, more only for long data and dependencies.
+        """
+        job = self._ledger.job(id)
+        return None if job is None else shown(self._ledger, job)
+
+    @read
+    def multiget(self, *ids: str) -> list[Job]:
+        """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
+        return [shown(self._ledger, job) for job in self._ledger.jobs(list(ids)) if job is not None]

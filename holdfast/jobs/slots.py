@@ -1,0 +1,77 @@
+"""The slots of throttles: taken when a job is popped, given back when its lock ends."""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.jobs.layout import LOW, QueueKeys
+from holdfast.jobs.records import THROTTLED, JobRecord, ThrottleRecord
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+_decode: Final = msgspec.msgpack.Decoder(ThrottleRecord).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def load(ledger: "Ledger", name: str, now: float) -> ThrottleRecord:
+    """The throttle as it is at `now`; one that was never set, or has expired, limits nothing."""
+    value = ledger.tx.get(ledger.keys.throttle(name))
+    record = ThrottleRecord() if value is None else _decode(value)
+    if record.expires is not None and record.expires <= now:
+        record.maximum, record.expires = 0, None
+    return record
+
+
+def save(ledger: "Ledger", name: str, record: ThrottleRecord) -> None:
+    if record == ThrottleRecord():
+        ledger.tx.delete(ledger.keys.throttle(name))
+    else:
+        ledger.tx.put(ledger.keys.throttle(name), _encode(record))
+
+
+def acquire(ledger: "Ledger", job: JobRecord, now: float) -> str | None:
+    """Takes a slot of each of the job's throttles, or of none: then returns the full one."""
+    records = {name: load(ledger, name, now) for name in job.throttles}
+    for name, record in records.items():
+        if record.maximum and record.held >= record.maximum and name not in job.holds:
+            return name
+    for name, record in records.items():
+        if name not in job.holds:
+            record.held += 1
+            ledger.tx.put(ledger.keys.holder(name, job.jid), b"")
+            save(ledger, name, record)
+    job.holds = list(records)
+    return None
+
+
+def set_aside(ledger: "Ledger", keys: QueueKeys, job: JobRecord, throttle: str, now: float) -> None:
+    """Lets the job, which has left the work list, wait for `throttle`."""
+    record = load(ledger, throttle, now)
+    record.waiting += 1
+    save(ledger, throttle, record)
+    job.state = THROTTLED
+    job.aside = throttle
+    job.place = ledger.keys.waiter(throttle, job.time, job.jid)
+    ledger.tx.put(job.place, b"")
+    ledger.tx.add(keys.other, LOW)
+    ledger.save(job)
+
+
+def leave_waiters(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """Counts the job, which was set aside and has left its place, out of those who wait."""
+    record = load(ledger, job.aside, now)
+    record.waiting -= 1
+    save(ledger, job.aside, record)
+    job.aside = ""
+
+
+def release(ledger: "Ledger", job: JobRecord, now: float) -> list[str]:
+    """Gives back what the job's lock occupied; returns the throttles that have room now."""
+    names, job.holds = job.holds, []
+    for name in names:
+        record = load(ledger, name, now)
+        record.held -= 1
+        ledger.tx.delete(ledger.keys.holder(name, job.jid))
+        save(ledger, name, record)
+    return names

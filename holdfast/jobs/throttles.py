@@ -1,0 +1,88 @@
+"""Throttles: named limits of how many jobs run at once, over all queues.
+
+A job that names throttles takes a slot of each of them when it is popped and gives it back when its
+lock ends in any way. When one of them is full the job is set aside, in state `throttled`, and comes
+back into the work list when a slot is free, whoever has waited longest first.
+"""
+
+from typing import TYPE_CHECKING
+
+from holdfast.binding import read
+from holdfast.errors import BadArgument
+from holdfast.jobs import slots
+from holdfast.jobs.arguments import check_name
+from holdfast.jobs.layout import below
+from holdfast.jobs.places import admit
+from holdfast.jobs.records import JobPage, Throttle
+from holdfast.keys import unpack
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class Throttling:
+    """Operations on throttles."""
+
+    _ledger: "Ledger"
+
+    def throttle_set(
+        self, name: str, maximum: int, *, ttl: float | None = None, now: float | None = None
+    ) -> None:
+        """Lets at most `maximum` jobs that name this throttle run at once; 0 lifts the limit.
+
+        With a `ttl` the limit is lifted by itself after so many seconds. Running jobs go on. Reads
+        1 key, writes 1, and up to `JOBS_PER_STEP` jobs that may run now.
+        """
+        set_throttle(self._ledger, name, maximum, ttl, self._ledger.time(now))
+
+    @read
+    def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
+        """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
+        record = slots.load(self._ledger, name, self._ledger.time(now))
+        return Throttle(
+            name=name,
+            maximum=record.maximum,
+            expires=record.expires,
+            locks=record.held,
+            pending=record.waiting,
+        )
+
+    def throttle_delete(self, name: str, *, now: float | None = None) -> int:
+        """Lifts the limit; returns how many jobs are still to be let back, 0 when it is done.
+
+        One call lets at most `JOBS_PER_STEP` jobs back; `store.jobs` goes on by itself until all
+        are.
+        """
+        set_throttle(self._ledger, name, 0, None, self._ledger.time(now))
+        return self.throttle_get(name).pending
+
+    @read
+    def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
+        """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
+        total = slots.load(self._ledger, name, self._ledger.tx.now).held
+        return _page(self._ledger, self._ledger.keys.holders_of(name), total, offset, count)
+
+    @read
+    def throttle_pending(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
+        """The jobs that wait for the throttle, longest first.
+
+        Reads 1 key for each job up to the end of the page.
+        """
+        total = slots.load(self._ledger, name, self._ledger.tx.now).waiting
+        return _page(self._ledger, self._ledger.keys.waiters_of(name), total, offset, count)
+
+
+def set_throttle(ledger: "Ledger", name: str, maximum: int, ttl: float | None, now: float) -> None:
+    check_name(name, "Throttle", "id")
+    if maximum < 0:
+        raise BadArgument(f'Throttle(): Arg "max" must not be below 0: {maximum}')
+    record = slots.load(ledger, name, now)
+    record.maximum = maximum
+    record.expires = now + ttl if ttl else None
+    slots.save(ledger, name, record)
+    admit(ledger, name, now)
+
+
+def _page(ledger: "Ledger", prefix: bytes, total: int, offset: int, count: int) -> JobPage:
+    keys = ledger.page(below(prefix), offset, count)
+    return JobPage(total=total, jobs=tuple(str(unpack(key, len(prefix))[-1]) for key in keys))

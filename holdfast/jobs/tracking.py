@@ -1,0 +1,141 @@
+"""Tracking, logs and priorities: what is done to single jobs from outside."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.binding import read
+from holdfast.engine.contract import Notice
+from holdfast.errors import BadArgument, UnknownJob
+from holdfast.jobs import places
+from holdfast.jobs.arguments import check_name, check_numbers, cut_message
+from holdfast.jobs.layout import below, last_part, pack_time, unpack_time
+from holdfast.jobs.ledger import TRACKED
+from holdfast.jobs.records import SCHEDULED, STALLED, WAITING, JobRecord, TrackedJobs
+from holdfast.jobs.showing import shown
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+BEFORE_ALL: Final = -1.0  # a time before every `now`
+
+
+class Tracking:
+    """Operations on single jobs from outside."""
+
+    _ledger: "Ledger"
+
+    def track(self, id: str, *, now: float | None = None) -> bool:
+        """Has all that happens to the job published; says whether that is new.
+
+        Reads 2 keys, writes 2.
+        """
+        return track(self._ledger, id, self._ledger.time(now))
+
+    def untrack(self, id: str) -> bool:
+        """Ends the tracking of a job, also of one that is gone; says whether it was tracked.
+
+        Reads 2 keys, writes 2.
+        """
+        return untrack(self._ledger, id)
+
+    @read
+    def tracked(self) -> TrackedJobs:
+        """All tracked jobs, first tracked first, and the ids of those that are gone.
+
+        Reads 2 keys each.
+        """
+        jobs, expired = tracked_jobs(self._ledger)
+        return TrackedJobs(
+            jobs=tuple(shown(self._ledger, job) for job in jobs), expired=tuple(expired)
+        )
+
+    def log(
+        self,
+        id: str,
+        message: str,
+        data: dict[str, Any] | None = None,
+        *,
+        now: float | None = None,
+    ) -> None:
+        """Adds an entry to the job's history: `message` as what happened, `data` as more about it.
+
+        Reads 2, writes 1.
+        """
+        log(self._ledger, id, message, data, self._ledger.time(now))
+
+    def priority(self, id: str, priority: float) -> None:
+        """Changes the job's priority; a waiting job goes to the front of its new one.
+
+        Reads 1 key, writes 3.
+        """
+        set_priority(self._ledger, id, priority)
+
+
+def track(ledger: "Ledger", jid: str, now: float) -> bool:
+    check_name(jid, "Track", "jid")
+    job = ledger.job(jid)
+    if job is None:
+        raise UnknownJob("Track(): Job does not exist")
+    ledger.tx.after_commit(Notice(f"{TRACKED}track", jid.encode()))
+    if job.tracked:
+        return False
+    job.tracked = True
+    ledger.save(job)
+    ledger.tx.put(ledger.keys.tracked(jid), pack_time(now))
+    return True
+
+
+def untrack(ledger: "Ledger", jid: str) -> bool:
+    check_name(jid, "Track", "jid")
+    ledger.tx.after_commit(Notice(f"{TRACKED}untrack", jid.encode()))
+    key = ledger.keys.tracked(jid)
+    was_tracked = ledger.tx.get(key) is not None
+    ledger.tx.delete(key)
+    job = ledger.job(jid)
+    if job is not None and job.tracked:
+        job.tracked = False
+        ledger.save(job)
+    return was_tracked
+
+
+def tracked_jobs(ledger: "Ledger") -> tuple[list[JobRecord], list[str]]:
+    prefix = ledger.keys.tracked_jobs
+    pairs = ledger.tx.scan(*below(prefix))
+    ordered = sorted((unpack_time(value), last_part(key, prefix)) for key, value in pairs)
+    jids = [jid for _, jid in ordered]
+    found = ledger.jobs(jids)
+    expired = [jid for jid, job in zip(jids, found, strict=True) if job is None]
+    return [job for job in found if job is not None], expired
+
+
+def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, now: float) -> None:
+    if not jid:
+        raise BadArgument("Log(): Argument 'jid' missing")
+    if not message:
+        raise BadArgument("Log(): Argument 'message' missing")
+    job = ledger.job(jid)
+    if job is None:
+        raise UnknownJob(f"Log(): Job {jid} does not exist")
+    more = {name: value for name, value in (data or {}).items() if name not in ("what", "when")}
+    ledger.remember(job, cut_message(message), now, more or None)
+    ledger.save(job)
+
+
+def set_priority(ledger: "Ledger", jid: str, priority: float) -> None:
+    job = ledger.job(jid)
+    if job is None:
+        raise UnknownJob(f"Priority(): Job {jid} does not exist")
+    check_numbers("Priority", priority=priority)
+    job.priority = float(priority)
+    if job.state == WAITING or job.state == STALLED:
+        _to_front(ledger, job)
+    elif job.state == SCHEDULED:
+        places.note_priority(ledger, job)
+    ledger.save(job)
+
+
+def _to_front(ledger: "Ledger", job: JobRecord) -> None:
+    """Moves a job of the work list before all others of its priority."""
+    state = job.state
+    ledger.tx.delete(job.place)
+    places.enter_work(ledger, job, BEFORE_ALL, counted=False)
+    job.state = state  # one that was timed out still is

@@ -1,0 +1,92 @@
+"""Unique jobs: while a job owns a key, no other job is put under it.
+
+No operation gives a key back. Whoever wants it looks at its owner: the key is free when the owner
+has left the states for which it was taken. So jobs without a key pay nothing, and those with one
+pay only when they are put.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.errors import BadArgument, UniqueKeyTaken
+from holdfast.jobs.arguments import check_name
+from holdfast.jobs.records import (
+    DEPENDS,
+    RUNNING,
+    SCHEDULED,
+    STALLED,
+    THROTTLED,
+    WAITING,
+    JobRecord,
+    NewJob,
+    UniqueRecord,
+)
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+_QUEUED: Final = frozenset({WAITING, SCHEDULED, DEPENDS, STALLED, THROTTLED})
+_OWNING_STATES: Final[dict[str, frozenset[str] | None]] = {
+    "queued": _QUEUED,
+    "running": _QUEUED | {RUNNING},
+    "complete": None,  # as long as the job is there at all
+}
+_MODES: Final = ("keep", "replace", "error")
+_decode: Final = msgspec.msgpack.Decoder(UniqueRecord).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def claim(ledger: "Ledger", new: NewJob, jid: str, now: float) -> str | None:
+    """Makes `jid` the owner of the key of `new`; returns the id of another job that owns it.
+
+    In mode "keep" such an owner keeps it, in mode "replace" it is the caller's to cancel. Reads 2
+    keys, writes 1.
+    """
+    assert new.unique is not None
+    key = ledger.keys.unique(check_name(new.unique, "Put", "unique"))
+    _check(new)
+    owner = _owner(ledger, key, new.unique, now)
+    if owner is not None and owner.jid != jid:
+        if new.unique_mode == "error":
+            raise UniqueKeyTaken(f"Put(): Job {owner.jid} owns the unique key {new.unique}")
+        if new.unique_mode == "keep":
+            return owner.jid
+    until = None if isinstance(new.unique_for, str) else now + new.unique_for
+    ledger.tx.put(key, _encode(UniqueRecord(jid=jid, until=until)))
+    return None if owner is None or owner.jid == jid else owner.jid
+
+
+def forget(ledger: "Ledger", job: JobRecord) -> None:
+    """The job is going: its key goes too, unless another job has taken it over."""
+    key = ledger.keys.unique(job.unique)
+    value = ledger.tx.get(key)
+    if value is not None and _decode(value).jid == job.jid:
+        ledger.tx.delete(key)
+
+
+def _check(new: NewJob) -> None:
+    if isinstance(new.unique_for, str) and new.unique_for not in _OWNING_STATES:
+        raise BadArgument(
+            f'Put(): Arg "unique-for" unknown: {new.unique_for}',
+            hint="Use queued, running, complete or a number of seconds.",
+        )
+    if new.unique_mode not in _MODES:
+        raise BadArgument(
+            f'Put(): Arg "unique-mode" unknown: {new.unique_mode}',
+            hint="Use keep, replace or error.",
+        )
+
+
+def _owner(ledger: "Ledger", key: bytes, unique: str, now: float) -> JobRecord | None:
+    value = ledger.tx.get(key)
+    if value is None:
+        return None
+    record = _decode(value)
+    job = ledger.job(record.jid)
+    if job is None or job.unique != unique:
+        return None
+    if record.until is not None:
+        return job if now < record.until else None
+    states = _OWNING_STATES[job.unique_for]
+    return job if states is None or job.state in states else None

@@ -1,0 +1,97 @@
+"""Many workers at once: every job is handed out once, and none is lost when workers die."""
+
+import threading
+from collections import Counter
+from multiprocessing import get_context
+from pathlib import Path
+
+import holdfast
+from holdfast.jobs import NewJob
+from tests.jobs.crowd import work
+
+JOBS = 10_000
+WORKERS = 8
+
+
+def fill(folder: Path, count: int) -> None:
+    with holdfast.open(folder, durability="interval") as store:
+        store.jobs.config_set("grace-period", 0)
+        store.jobs.put_many([NewJob(queue="queue", id=f"{n:05}") for n in range(count)])
+
+
+def start(
+    folder: Path, name: str, *, count: int, die_after: int | None = None
+) -> tuple[object, Path]:
+    output = folder.parent / name
+    process = get_context("spawn").Process(
+        target=work,
+        args=(str(folder), name, str(output)),
+        kwargs={"count": count, "die_after": die_after},
+    )
+    process.start()
+    return process, output
+
+
+def read(output: Path) -> tuple[list[str], list[str]]:
+    given, _, done = output.read_text().partition("\n\n")
+    return given.split(), done.split()
+
+
+def test_eight_threads_get_each_of_ten_thousand_jobs_once(tmp_path: Path) -> None:
+    fill(tmp_path / "data", JOBS)
+    given: list[list[str]] = [[] for _ in range(WORKERS)]
+    with holdfast.open(tmp_path / "data", durability="interval") as store:
+
+        def run(mine: list[str], name: str) -> None:
+            while jobs := store.jobs.pop("queue", name, 20):
+                mine += [job.id for job in jobs]
+                for job in jobs[::10]:
+                    store.jobs.complete(job.id, name, lock=job.lock)
+
+        threads = [
+            threading.Thread(target=run, args=(mine, f"worker-{n}")) for n, mine in enumerate(given)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        counts = store.jobs.counts("queue")
+        assert (counts.waiting, counts.running) == (0, JOBS - JOBS // 10)
+        assert store.check() == []
+
+    handed_out = Counter(jid for mine in given for jid in mine)
+    assert len(handed_out) == JOBS
+    assert set(handed_out.values()) == {1}
+
+
+def test_eight_processes_get_each_of_ten_thousand_jobs_once(tmp_path: Path) -> None:
+    fill(tmp_path / "data", JOBS)
+
+    workers = [start(tmp_path / "data", f"worker-{n}", count=25) for n in range(WORKERS)]
+    for process, _ in workers:
+        process.join()  # type: ignore[attr-defined]  # a process of the spawn context
+
+    handed_out = Counter(jid for _, output in workers for jid in read(output)[0])
+    assert len(handed_out) == JOBS
+    assert set(handed_out.values()) == {1}
+
+
+def test_no_job_is_lost_when_workers_are_killed(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 1_000)
+
+    victims = [
+        start(tmp_path / "data", f"victim-{n}", count=20, die_after=100 + n) for n in range(3)
+    ]
+    for process, _ in victims:
+        process.join()  # type: ignore[attr-defined]  # a process of the spawn context
+    survivors = [start(tmp_path / "data", f"survivor-{n}", count=20) for n in range(2)]
+    for process, _ in survivors:
+        process.join()  # type: ignore[attr-defined]  # a process of the spawn context
+
+    assert not any(output.exists() for _, output in victims)
+    with holdfast.open(tmp_path / "data") as store:
+        complete = store.jobs.jobs("complete", count=-1)
+        assert sorted(complete) == [f"{n:05}" for n in range(1_000)]
+        assert store.check() == []
+    handed_over = [jid for _, output in survivors for jid in read(output)[1]]
+    assert len(handed_over) == len(set(handed_over))

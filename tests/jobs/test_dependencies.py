@@ -1,0 +1,233 @@
+"""Dependencies: who waits for whom, and for how long."""
+
+import pytest
+
+from holdfast.errors import BadArgument, CircularDependency, JobNeeded, WrongState
+from holdfast.limits import JOBS_PER_STEP
+from holdfast.store import Store
+from tests.jobs.conftest import Qless
+
+
+def put(qless: Qless, jid: str, *depends: str, now: float = 0, delay: float = 0) -> None:
+    options = ["depends", list(depends)] if depends else []
+    qless("put", now, "worker", "queue", jid, "klass", "{}", delay, *options)
+
+
+def finish(qless: Qless, jid: str, now: float = 1, *options: object) -> None:
+    [popped] = qless("pop", now, "queue", "worker", 1)
+    assert popped["jid"] == jid
+    qless("complete", now, jid, "worker", "queue", "{}", *options)
+
+
+def test_a_job_waits_until_its_dependency_is_complete(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+    assert qless("get", 0, "b")["state"] == "depends"
+    assert qless("get", 0, "b")["dependencies"] == ["a"]
+    assert qless("get", 0, "a")["dependents"] == ["b"]
+    assert qless("jobs", 0, "depends", "queue") == ["b"]
+    assert qless("queues", 0, "queue")["depends"] == 1
+    assert qless("length", 0, "queue") == 1
+
+    finish(qless, "a")
+
+    job = qless("get", 1, "b")
+    assert (job["state"], job["dependencies"]) == ("waiting", {})
+    finish(qless, "b")
+
+
+def test_dependencies_that_are_unknown_or_complete_count_as_met(qless: Qless) -> None:
+    put(qless, "a")
+    finish(qless, "a")
+
+    put(qless, "b", "a", "nobody")
+
+    job = qless("get", 1, "b")
+    assert (job["state"], job["dependencies"]) == ("waiting", {})
+
+
+def test_completing_with_next_releases_nobody(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+
+    finish(qless, "a", 1, "next", "queue")
+    assert qless("get", 1, "b")["state"] == "depends"
+
+    finish(qless, "a", 2)
+    assert qless("get", 2, "b")["state"] == "waiting"
+
+
+def test_a_failed_job_keeps_its_dependents_waiting(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+    qless("pop", 0, "queue", "worker", 1)
+    qless("fail", 0, "a", "worker", "group", "message")
+
+    assert qless("get", 0, "b")["state"] == "depends"
+
+
+def test_dependents_and_dependencies_are_shown_in_ascending_order(qless: Qless) -> None:
+    for jid in ("c", "a", "b"):
+        put(qless, jid)
+    for jid in ("z", "x", "y"):
+        put(qless, jid, "c", "a", "b")
+
+    assert qless("get", 0, "x")["dependencies"] == ["a", "b", "c"]
+    assert qless("get", 0, "a")["dependents"] == ["x", "y", "z"]
+
+
+def test_putting_again_keeps_or_replaces_the_dependencies(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b")
+    put(qless, "c", "a")
+    qless("put", 1, "worker", "queue", "c", "klass", "{}", 0, "depends", [])
+    assert qless("get", 1, "c")["dependencies"] == ["a"]
+
+    put(qless, "c", "b")
+
+    assert qless("get", 1, "c")["dependencies"] == ["b"]
+    assert qless("get", 1, "a")["dependents"] == {}
+
+
+def test_a_delay_is_remembered_until_the_dependencies_are_met(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a", delay=100)
+    finish(qless, "a", 10)
+
+    assert qless("get", 10, "b")["state"] == "scheduled"
+    assert qless("pop", 99, "queue", "worker", 1) == {}
+    assert len(qless("pop", 100, "queue", "worker", 1)) == 1
+
+
+def test_a_remembered_delay_is_forgotten_when_the_job_is_put_again(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a", delay=100)
+    put(qless, "b")
+    finish(qless, "a", 10)
+
+    assert qless("get", 10, "b")["state"] == "waiting"
+
+
+# --- on and off ---------------------------------------------------------------------------------
+
+
+def test_dependencies_can_be_added_and_removed_while_a_job_waits(qless: Qless) -> None:
+    for jid in ("a", "b", "c"):
+        put(qless, jid)
+    put(qless, "d", "a")
+
+    assert qless("depends", 1, "d", "on", "b", "nobody", "b") == 1
+    assert qless("get", 1, "d")["dependencies"] == ["a", "b"]
+    assert qless("depends", 1, "d", "off", "a", "nobody") == 1
+    assert qless("get", 1, "d")["state"] == "depends"
+    assert qless("depends", 1, "d", "off", "b") == 1
+    assert qless("get", 1, "d")["state"] == "waiting"
+
+
+def test_all_dependencies_can_be_removed_at_once_and_the_delay_is_honoured(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a", delay=50)
+
+    qless("depends", 1, "b", "off", "all")
+
+    job = qless("get", 1, "b")
+    assert (job["state"], job["dependencies"]) == ("scheduled", {})
+    assert qless("get", 1, "a")["dependents"] == {}
+
+
+@pytest.mark.parametrize("action", ["on", "off"])
+def test_dependencies_change_only_in_the_depends_state(qless: Qless, action: str) -> None:
+    put(qless, "a")
+
+    with pytest.raises(WrongState) as refused:
+        qless("depends", 1, "a", action, "b")
+    assert refused.value.message == "Depends(): Job a not in the depends state: waiting"
+    with pytest.raises(WrongState) as refused:
+        qless("depends", 1, "nobody", action, "b")
+    assert refused.value.message == "Depends(): Job nobody not in the depends state: false"
+
+
+def test_depends_knows_on_and_off_only(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+
+    with pytest.raises(BadArgument, match='Argument "command" must be "on" or "off"'):
+        qless("depends", 1, "b", "foo", "a")
+    with pytest.raises(BadArgument, match=r'Depends\(\): Arg "command" missing'):
+        qless("depends", 1, "b")
+    with pytest.raises(BadArgument, match="no jid"):
+        qless("depends", 1)
+
+
+# --- circles ------------------------------------------------------------------------------------
+
+
+def test_a_circle_is_refused_however_it_is_closed(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+    put(qless, "c", "b")
+
+    with pytest.raises(CircularDependency) as refused:
+        put(qless, "a", "c")
+    assert refused.value.message == "Put(): Job a would depend on itself"
+    with pytest.raises(CircularDependency, match=r"Depends\(\): Job b would depend on itself"):
+        qless("depends", 1, "b", "on", "c")
+    qless("pop", 1, "queue", "worker", 1)
+    with pytest.raises(CircularDependency, match=r"Complete\(\): Job a would depend on itself"):
+        qless("complete", 1, "a", "worker", "queue", "{}", "next", "queue", "depends", ["c"])
+    assert qless("get", 1, "a")["state"] == "running"
+
+
+# --- canceling ----------------------------------------------------------------------------------
+
+
+def test_a_job_is_canceled_together_with_all_that_depend_on_it(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+    put(qless, "c", "b")
+
+    with pytest.raises(JobNeeded) as refused:
+        qless("cancel", 1, "a", "b")
+    text = "Cancel(): b is a dependency of c but is not mentioned to be canceled"
+    assert refused.value.message == text
+    assert qless("get", 1, "a")["state"] == "waiting"
+
+    assert qless("cancel", 1, "c", "a", "b") == ["c", "a", "b"]
+    assert qless("multiget", 1, "a", "b", "c") == {}
+    assert qless("queues", 1, "queue")["depends"] == 0
+
+
+def test_a_canceled_job_is_forgotten_by_those_it_waited_for(qless: Qless) -> None:
+    put(qless, "a")
+    put(qless, "b", "a")
+
+    qless("cancel", 1, "b")
+
+    assert qless("get", 1, "a")["dependents"] == {}
+    assert qless("cancel", 1, "a") == ["a"]
+
+
+def test_a_great_many_jobs_are_canceled_in_steps(store: Store) -> None:
+    ids = [f"j{n:05}" for n in range(JOBS_PER_STEP + 100)]
+    for n, jid in enumerate(ids):
+        store.jobs.put("queue", id=jid, depends=[ids[n - 100]] if n >= 100 else None)
+
+    with pytest.raises(JobNeeded):
+        store.jobs.cancel(*ids[:-1])
+    assert store.jobs.cancel(*ids) == ids
+
+    assert store.jobs.multiget(*ids) == []
+    counts = store.jobs.counts("queue")
+    assert (counts.waiting, counts.depends) == (0, 0)
+
+
+def test_a_whole_queue_is_canceled_in_steps(store: Store) -> None:
+    for n in range(JOBS_PER_STEP + 10):
+        store.jobs.put("queue", id=f"j{n}", delay=n % 2)
+    store.jobs.put("other", id="dependent", depends=["j0"])
+    store.jobs.pop("queue", "worker", 3)
+
+    assert store.jobs.cancel_queue("queue") == JOBS_PER_STEP + 11
+
+    assert store.jobs.length("queue") == 0
+    assert store.jobs.get("dependent") is None

@@ -1,0 +1,453 @@
+"""Popping: order, locks, grace, retries, pause, concurrency, peek."""
+
+import pytest
+
+from holdfast.errors import BadArgument, JobLost, WrongState
+from holdfast.jobs import NewJob
+from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
+from holdfast.store import Store
+from holdfast.testing import Clock
+from tests.jobs.conftest import Events, Qless
+
+
+def put(qless: Qless, jid: str, now: float = 0, *options: object, queue: str = "queue") -> None:
+    qless("put", now, "worker", queue, jid, "klass", "{}", 0, *options)
+
+
+def jids(jobs: object) -> list[str]:
+    return [job["jid"] for job in jobs] if isinstance(jobs, list) else []
+
+
+# --- order --------------------------------------------------------------------------------------
+
+
+def test_the_highest_priority_comes_first(qless: Qless) -> None:
+    for priority in (-3, 10, 0, 2.5):
+        put(qless, f"p{priority}", 0, "priority", priority)
+
+    assert jids(qless("pop", 1, "queue", "worker", 10)) == ["p10", "p2.5", "p0", "p-3"]
+
+
+def test_equal_priorities_leave_in_the_order_of_their_times(qless: Qless) -> None:
+    for now in (3, 1, 2):
+        put(qless, f"t{now}", now)
+
+    assert jids(qless("peek", 4, "queue", 10)) == ["t1", "t2", "t3"]
+
+
+def test_jobs_of_one_moment_leave_in_the_order_in_which_they_came(qless: Qless) -> None:
+    names = ["m", "z", "a", "k", "b"]
+    for name in names:
+        put(qless, name)
+
+    assert jids(qless("pop", 0, "queue", "worker", 2)) == names[:2]
+    put(qless, "c")
+    assert jids(qless("pop", 0, "queue", "worker", 9)) == [*names[2:], "c"]
+
+
+def test_a_great_priority_does_not_blur_the_time(qless: Qless) -> None:
+    put(qless, "second", 2, "priority", 10**12)
+    put(qless, "first", 1, "priority", 10**12)
+
+    assert jids(qless("pop", 3, "queue", "worker", 2)) == ["first", "second"]
+
+
+def test_a_new_priority_brings_a_waiting_job_to_its_front(qless: Qless) -> None:
+    put(qless, "old", 0, "priority", 5)
+    put(qless, "urgent", 1)
+
+    assert qless("priority", 2, "urgent", 5) == 5
+    assert jids(qless("pop", 3, "queue", "worker", 2)) == ["urgent", "old"]
+
+
+def test_a_job_that_was_timed_out_comes_before_everything(qless: Qless) -> None:
+    put(qless, "low", 0, "priority", -5)
+    qless("pop", 0, "queue", "worker", 1)
+    put(qless, "high", 0, "priority", 100)
+
+    qless("timeout", 1, "low")
+
+    assert qless("get", 1, "low")["state"] == "stalled"
+    assert jids(qless("pop", 2, "queue", "worker", 2)) == ["low", "high"]
+
+
+def test_seed_and_later_clients_share_one_order(store: Store) -> None:
+    store.jobs.v1.put("queue", "seed", "{}", 0, -5)
+    store.jobs.put("queue", id="later", priority=4)
+    store.jobs.put("queue", id="first", priority=6)
+
+    assert [job.id for job in store.jobs.peek("queue", 3)] == ["first", "seed", "later"]
+
+
+# --- locks, grace and retries -------------------------------------------------------------------
+
+
+def test_a_popped_job_is_locked_for_the_heartbeat(qless: Qless) -> None:
+    put(qless, "jid")
+
+    [job] = qless("pop", 1.5, "queue", "worker", 1)
+
+    assert (job["state"], job["worker"], job["expires"]) == ("running", "worker", 61.5)
+    assert job["history"][-1] == {"what": "popped", "when": 1, "worker": "worker"}
+    assert qless("pop", 2, "queue", "worker", 1) == {}
+
+
+def test_a_lost_lock_gets_a_notice_then_a_grace_period_then_the_job_is_handed_over(
+    qless: Qless,
+) -> None:
+    put(qless, "jid")
+    qless("pop", 0, "queue", "one", 1)
+
+    assert qless("pop", 60, "queue", "two", 1) == {}
+    noticed = qless("get", 60, "jid")
+    assert (noticed["state"], noticed["worker"], noticed["remaining"]) == ("running", "one", 5)
+    assert noticed["history"][-1] == {"what": "timed-out", "when": 60}
+    assert qless("workers", 60, "one") == {"jobs": {}, "stalled": {}}
+    assert qless("stats", 60, "queue", 60)["retries"] == 1
+
+    assert qless("pop", 69, "queue", "two", 1) == {}
+    [job] = qless("pop", 70, "queue", "two", 1)
+    assert (job["worker"], job["remaining"]) == ("two", 4)
+
+
+def test_the_worker_may_finish_during_its_grace_period(qless: Qless) -> None:
+    put(qless, "jid")
+    qless("pop", 0, "queue", "one", 1)
+    qless("pop", 60, "queue", "two", 1)
+
+    assert qless("complete", 65, "jid", "one", "queue", "{}") == "complete"
+
+
+def test_every_new_lock_earns_a_new_notice(qless: Qless) -> None:
+    put(qless, "jid")
+    qless("pop", 0, "queue", "one", 1)
+    qless("pop", 60, "queue", "two", 1)
+    qless("heartbeat", 65, "jid", "one")
+
+    assert qless("pop", 125, "queue", "two", 1) == {}
+    assert qless("stats", 125, "queue", 125)["retries"] == 2
+    assert jids(qless("pop", 135, "queue", "two", 1)) == ["jid"]
+    assert qless("pop", 195, "queue", "three", 1) == {}
+    assert jids(qless("pop", 205, "queue", "three", 1)) == ["jid"]
+
+
+@pytest.mark.parametrize("grace", [0, -5])
+def test_without_a_grace_period_the_same_pop_hands_the_job_over(qless: Qless, grace: int) -> None:
+    qless("config.set", 0, "grace-period", grace)
+    put(qless, "jid")
+    put(qless, "fresh", 0, "priority", 9)
+    qless("pop", 0, "queue", "one", 1)
+    qless("pop", 0, "queue", "one", 1)
+
+    found = qless("pop", 60, "queue", "two", 5)
+
+    assert jids(found) == ["fresh", "jid"]
+    assert [job["remaining"] for job in found] == [4, 4]
+
+
+def test_jobs_whose_lock_has_ended_come_before_the_work_list(qless: Qless) -> None:
+    qless("config.set", 0, "grace-period", 0)
+    put(qless, "lost")
+    qless("pop", 0, "queue", "one", 1)
+    put(qless, "fresh", 1, "priority", 100)
+
+    assert jids(qless("pop", 60, "queue", "two", 2)) == ["lost", "fresh"]
+
+
+def test_a_job_that_was_lost_too_often_fails(qless: Qless) -> None:
+    qless("config.set", 0, "grace-period", 0)
+    put(qless, "jid", 0, "retries", 1)
+    qless("pop", 0, "queue", "one", 1)
+    assert jids(qless("pop", 60, "queue", "two", 1)) == ["jid"]
+
+    assert qless("pop", 120.5, "queue", "three", 1) == {}
+
+    job = qless("get", 121, "jid")
+    assert (job["state"], job["remaining"], job["worker"]) == ("failed", -1, "")
+    assert job["failure"] == {
+        "group": "failed-retries-queue",
+        "message": 'Job exhausted retries in queue "queue"',
+        "when": 120.5,
+        "worker": "",
+    }
+    assert job["history"][-1] == {"what": "failed", "when": 120, "group": "failed-retries-queue"}
+    assert qless("failed", 121) == {"failed-retries-queue": 1}
+    stats = qless("stats", 121, "queue", 121)
+    assert (stats["failed"], stats["failures"], stats["retries"]) == (1, 1, 2)
+
+
+def test_pop_looks_at_no_more_ended_locks_than_it_was_asked_for(qless: Qless) -> None:
+    for n in range(4):
+        put(qless, f"j{n}")
+    qless("pop", 0, "queue", "one", 4)
+
+    qless("pop", 60, "queue", "two", 2)
+
+    assert qless("stats", 60, "queue", 60)["retries"] == 2
+    assert qless("jobs", 60, "stalled", "queue") == ["j2", "j3"]
+    assert qless("jobs", 60, "running", "queue") == ["j0", "j1"]
+
+
+def test_locks_may_be_born_expired(qless: Qless) -> None:
+    qless("config.set", 0, "heartbeat", -10)
+    put(qless, "jid")
+
+    [job] = qless("pop", 0, "queue", "one", 1)
+
+    assert job["expires"] == -10
+    assert qless("queues", 0, "queue")["stalled"] == 1
+    assert qless("pop", 0, "queue", "two", 1) == {}
+    assert jids(qless("pop", 10, "queue", "two", 1)) == ["jid"]
+
+
+def test_a_queue_may_have_its_own_heartbeat(qless: Qless) -> None:
+    qless("config.set", 0, "queue-heartbeat", 5)
+    put(qless, "jid")
+
+    [job] = qless("pop", 0, "queue", "one", 1)
+
+    assert job["expires"] == 5
+
+
+def test_a_job_whose_worker_died_is_handed_to_the_next_worker(store: Store, clock: Clock) -> None:
+    store.jobs.put("emails", id="welcome", data={"to": "ann"})
+    store.jobs.pop("emails", "one", lock_seconds=60)
+
+    clock.advance(seconds=61)
+    assert store.jobs.pop("emails", "two") == []
+    clock.advance(seconds=10)
+    [job] = store.jobs.pop("emails", "two")
+
+    assert (job.id, job.worker) == ("welcome", "two")
+
+
+# --- fencing ------------------------------------------------------------------------------------
+
+
+def test_every_lock_has_a_greater_number_than_the_one_before(store: Store, clock: Clock) -> None:
+    numbers = []
+    for _ in range(3):
+        store.jobs.put("queue", id="jid")
+        [job] = store.jobs.pop("queue", "worker")
+        numbers.append(job.lock)
+    store.jobs.cancel("jid")
+    clock.advance(seconds=0.001)
+    store.jobs.put("queue", id="jid")
+    [job] = store.jobs.pop("queue", "worker")
+    numbers.append(job.lock)
+
+    assert numbers == sorted(set(numbers))
+
+
+def test_a_lock_that_was_given_away_is_refused_even_under_the_same_name(store: Store) -> None:
+    store.jobs.put("queue", id="jid")
+    [old] = store.jobs.pop("queue", "worker")
+    store.jobs.timeout("jid")
+    [new] = store.jobs.pop("queue", "worker")
+
+    with pytest.raises(JobLost):
+        store.jobs.heartbeat("jid", "worker", lock=old.lock)
+    with pytest.raises(JobLost):
+        store.jobs.complete("jid", "worker", lock=old.lock)
+    with pytest.raises(JobLost):
+        store.jobs.fail("jid", "worker", "group", "message", lock=old.lock)
+    with pytest.raises(JobLost):
+        store.jobs.retry("jid", "worker", lock=old.lock)
+    store.jobs.heartbeat("jid", "worker", lock=new.lock)
+    assert store.jobs.complete("jid", "worker", lock=new.lock) == "complete"
+
+
+# --- pause and concurrency ----------------------------------------------------------------------
+
+
+def test_a_paused_queue_gives_nothing_and_sees_no_worker(qless: Qless) -> None:
+    put(qless, "jid")
+    qless("pause", 0, "queue")
+
+    assert qless("pop", 1, "queue", "worker", 1) == {}
+    assert qless("workers", 1) == {}
+    assert qless("queues", 1, "queue")["paused"] is True
+    assert jids(qless("peek", 1, "queue", 1)) == ["jid"]
+
+    qless("unpause", 2, "queue")
+    assert jids(qless("pop", 2, "queue", "worker", 1)) == ["jid"]
+
+
+def test_pausing_does_not_make_a_queue_known(qless: Qless) -> None:
+    qless("pause", 0, "queue")
+
+    assert qless("queues", 0) == {}
+    with pytest.raises(BadArgument):
+        qless("pause", 0)
+
+
+def test_no_more_jobs_run_than_the_concurrency_allows(qless: Qless) -> None:
+    qless("config.set", 0, "queue-max-concurrency", 3)
+    for n in range(5):
+        put(qless, f"j{n}", n)
+
+    assert len(qless("pop", 5, "queue", "worker", 5)) == 3
+    assert qless("pop", 6, "queue", "worker", 5) == {}
+    qless("complete", 7, "j0", "worker", "queue", "{}")
+    assert jids(qless("pop", 8, "queue", "worker", 5)) == ["j3"]
+
+
+def test_jobs_whose_lock_has_ended_can_be_handed_over_in_a_full_queue(qless: Qless) -> None:
+    qless("config.set", 0, "queue-max-concurrency", 1)
+    qless("config.set", 0, "grace-period", 0)
+    put(qless, "jid")
+    qless("pop", 0, "queue", "one", 1)
+
+    assert jids(qless("pop", 61, "queue", "two", 1)) == ["jid"]
+
+
+def test_lowering_the_concurrency_leaves_running_jobs_alone(qless: Qless) -> None:
+    for n in range(4):
+        put(qless, f"j{n}", n)
+    qless("pop", 4, "queue", "worker", 3)
+    qless("config.set", 5, "queue-max-concurrency", 1)
+
+    assert qless("pop", 6, "queue", "worker", 1) == {}
+    assert qless("complete", 7, "j0", "worker", "queue", "{}") == "complete"
+
+
+# --- peek and schedule --------------------------------------------------------------------------
+
+
+def test_peek_shows_jobs_in_the_order_of_pop_and_changes_nothing(qless: Qless) -> None:
+    put(qless, "lost")
+    qless("pop", 0, "queue", "one", 1)
+    put(qless, "fresh", 1)
+
+    shown = qless("peek", 60, "queue", 5)
+
+    assert jids(shown) == ["lost", "fresh"]
+    assert (shown[0]["worker"], shown[0]["remaining"]) == ("one", 5)
+    assert qless("stats", 60, "queue", 60)["retries"] == 0
+
+
+def test_a_scheduled_job_waits_for_its_time(qless: Qless) -> None:
+    qless("put", 0, "worker", "queue", "jid", "klass", "{}", 10)
+
+    assert qless("get", 0, "jid")["state"] == "scheduled"
+    assert qless("pop", 9.9, "queue", "worker", 1) == {}
+    assert qless("jobs", 9, "scheduled", "queue") == ["jid"]
+    [job] = qless("pop", 10, "queue", "worker", 1)
+    assert job["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    "command", [("queues",), ("queues", "queue"), ("jobs", "scheduled", "queue")]
+)
+def test_looking_at_a_queue_starts_what_is_due(qless: Qless, command: tuple[str, ...]) -> None:
+    qless("put", 0, "worker", "queue", "jid", "klass", "{}", 10)
+
+    qless(command[0], 10, *command[1:])
+
+    assert qless("get", 10, "jid")["state"] == "waiting"
+
+
+def test_a_great_many_due_jobs_start_in_steps_and_count_at_once(store: Store) -> None:
+    total = JOBS_PER_STEP * 2 + 5
+    store.jobs.put_many([NewJob(queue="queue", delay=5) for _ in range(total)], now=0)
+
+    counts = store.jobs.counts("queue", now=5)
+
+    assert (counts.waiting, counts.scheduled) == (total, 0)
+    assert store.jobs.jobs("scheduled", "queue", now=5) == []
+    assert len(store.jobs.pop("queue", "worker", total, now=5)) == total
+
+
+def test_an_urgent_due_job_is_not_overtaken(qless: Qless) -> None:
+    qless("put", 0, "worker", "queue", "dull", "klass", "{}", 5)
+    qless("put", 0, "worker", "queue", "urgent", "klass", "{}", 9, "priority", 9)
+
+    assert jids(qless("pop", 10, "queue", "worker", 1)) == ["urgent"]
+
+
+def test_nor_is_it_when_a_great_many_are_due(store: Store) -> None:
+    total = JOBS_PER_STEP * 2 + 5
+    store.jobs.put_many([NewJob(queue="queue", delay=5, id=f"{n:04}") for n in range(total)], now=0)
+    store.jobs.put("queue", id="urgent", delay=8, priority=9, now=0)
+    store.jobs.put("queue", id="raised", delay=9, now=0)
+    store.jobs.priority("raised", 8)
+
+    popped = [store.jobs.pop("queue", "worker", now=10)[0].id for _ in range(4)]
+    rest = store.jobs.pop("queue", "worker", total, now=10)
+
+    assert popped == ["urgent", "raised", "0000", "0001"]
+    assert [job.id for job in rest] == [f"{n:04}" for n in range(2, total)]
+
+
+def test_looking_through_the_store_moves_what_is_due_too(store: Store, clock: Clock) -> None:
+    store.jobs.put("queue", id="jid", delay=10)
+    assert store.jobs.counts("queue").scheduled == 1
+
+    clock.advance(seconds=10)
+
+    assert store.jobs.counts("queue").waiting == 1
+    assert store.jobs.jobs("scheduled", "queue") == []
+    assert [job.id for job in store.jobs.peek("queue")] == ["jid"]
+
+
+# --- arguments ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ([], "Queue(): no queue name provided"),
+        (["queue"], 'Pop(): Arg "worker" missing'),
+        (["queue", ""], 'Pop(): Arg "worker" missing'),
+        (["queue", "w"], 'Pop(): Arg "count" missing or not a number: nil'),
+        (["queue", "w", "x"], 'Pop(): Arg "count" missing or not a number: x'),
+        (["queue", "w", "1.5"], 'Pop(): Arg "count" missing or not a number: 1.5'),
+    ],
+)
+def test_malformed_pops_are_refused(qless: Qless, args: list[str], text: str) -> None:
+    with pytest.raises(BadArgument) as refused:
+        qless("pop", 0, *args)
+
+    assert refused.value.message == text
+
+
+def test_popping_none_gives_none_and_too_many_is_refused(store: Store) -> None:
+    store.jobs.put("queue")
+
+    assert store.jobs.pop("queue", "worker", 0) == []
+    assert store.jobs.pop("queue", "worker", -1) == []
+    with pytest.raises(BadArgument, match="at most"):
+        store.jobs.pop("queue", "worker", MAX_JOBS_PER_CALL + 1)
+    with pytest.raises(BadArgument, match="at most"):
+        store.jobs.peek("queue", MAX_JOBS_PER_CALL + 1)
+
+
+def test_a_thousand_jobs_are_popped_at_once(store: Store) -> None:
+    store.jobs.put_many([NewJob(queue="queue", id=f"{n:04}") for n in range(1_000)])
+
+    jobs = store.jobs.pop("queue", "worker", 1_000)
+
+    assert [job.id for job in jobs] == [f"{n:04}" for n in range(1_000)]
+    assert store.jobs.counts("queue").running == 1_000
+    assert store.jobs.stats("queue").wait.count == 1_000
+
+
+def test_nobody_hears_of_a_pop_unless_the_job_is_tracked(qless: Qless, events: Events) -> None:
+    put(qless, "jid")
+    put(qless, "tracked")
+    qless("track", 0, "track", "tracked")
+    events.new()
+
+    qless("pop", 1, "queue", "worker", 2)
+
+    assert events.new() == [("ql:popped", "tracked")]
+
+
+def test_a_refused_operation_changes_nothing(store: Store) -> None:
+    store.jobs.put("queue", id="jid")
+
+    with pytest.raises(WrongState):
+        store.jobs.complete("jid", "worker")
+
+    job = store.jobs["jid"].get()
+    assert [entry.what for entry in job.history] == ["put"]
