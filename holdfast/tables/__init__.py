@@ -1,0 +1,43 @@
+"""Tables: typed rows with hash, range and static keys, secondary indexes, retention and TTL.
+
+What a table is and does was written down by RESTBase's table storage; `layout.py` says where it
+lies.
+"""
+
+from holdfast.tables.calls import StoreTables
+from holdfast.tables.domains import EVERY_DOMAIN, Domains, EveryDomainTables
+from holdfast.tables.operations import Tables
+from holdfast.tables.records import (
+    BatchResult,
+    CreateResult,
+    DeleteResult,
+    Facts,
+    ImportReport,
+    IndexProgress,
+    Page,
+    PutResult,
+    Refusal,
+    StepResult,
+)
+from holdfast.tables.sweeping import REMOVERS
+from holdfast.tables.versions import Versions
+
+__all__ = [
+    "EVERY_DOMAIN",
+    "REMOVERS",
+    "BatchResult",
+    "CreateResult",
+    "DeleteResult",
+    "Domains",
+    "EveryDomainTables",
+    "Facts",
+    "ImportReport",
+    "IndexProgress",
+    "Page",
+    "PutResult",
+    "Refusal",
+    "StepResult",
+    "StoreTables",
+    "Tables",
+    "Versions",
+]

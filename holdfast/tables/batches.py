@@ -1,0 +1,92 @@
+"""Batch: several puts and deletes, over any tables of a space, all or nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from holdfast.engine.contract import Transaction
+from holdfast.errors import InvalidTableRequest, TableError
+from holdfast.limits import MAX_BATCH_OPERATIONS
+from holdfast.tables import catalogue, deletes, puts
+from holdfast.tables.deletes import Delete
+from holdfast.tables.puts import Put
+from holdfast.tables.records import BatchResult, StepResult
+from holdfast.tables.writing import Writer
+
+_MEMBERS = {"op", "table", "attributes", "if", "if_match", "if_none_match"}
+Step = tuple[Writer, Put | Delete]
+
+
+def run(
+    tx: Transaction, operations: Sequence[Mapping[str, Any]], make_version: Callable[[], Any]
+) -> BatchResult:
+    """Checks all operations, then all conditions, then writes: a refusal finds nothing written."""
+    if not isinstance(operations, list | tuple) or len(operations) > MAX_BATCH_OPERATIONS:
+        raise InvalidTableRequest(
+            f"The operations of a batch are an array of at most {MAX_BATCH_OPERATIONS}"
+        )
+    writers: dict[str, Writer] = {}
+    steps: list[Step] = []
+    for number, operation in enumerate(operations):
+        try:
+            steps.append(_prepare(tx, writers, operation, make_version))
+        except TableError as error:
+            error.message = f"operation {number}: {error.message}"
+            raise
+    for number, (writer, step) in enumerate(steps):
+        if step.has_condition and not _is_met(writer, step):
+            return BatchResult(applied=False, failed=number)
+    results: list[StepResult] = []
+    for writer, step in steps:
+        if isinstance(step, Put):
+            results.append(StepResult(tid=puts.write(writer, step)))
+        else:
+            results.append(StepResult(count=deletes.apply(writer, step).count))
+    for writer in writers.values():
+        writer.finish()
+    return BatchResult(applied=True, results=results)
+
+
+def _prepare(
+    tx: Transaction,
+    writers: dict[str, Writer],
+    operation: Mapping[str, Any],
+    make_version: Callable[[], Any],
+) -> Step:
+    is_object = type(operation) is dict or isinstance(operation, Mapping)
+    if not is_object or not _MEMBERS.issuperset(operation):
+        raise InvalidTableRequest(f"an operation has the members {sorted(_MEMBERS)}")
+    table = operation.get("table")
+    if not isinstance(table, str):
+        raise InvalidTableRequest("an operation names its table")
+    writer = writers.get(table)
+    if writer is None:
+        writer = writers[table] = Writer(tx, catalogue.find_to_write(tx, table))
+    attributes = operation.get("attributes")
+    if operation.get("op") == "put":
+        if len(operation) == 3:
+            return writer, puts.prepare(writer.plan, attributes, make_version=make_version)
+        put = puts.prepare(
+            writer.plan,
+            attributes,
+            make_version=make_version,
+            condition=operation.get("if"),
+            if_match=operation.get("if_match"),
+            if_none_match=operation.get("if_none_match"),
+        )
+        return writer, put
+    if operation.get("op") == "delete":
+        delete = deletes.prepare(
+            writer.plan,
+            tx.space,
+            attributes,
+            condition=operation.get("if"),
+            if_match=operation.get("if_match"),
+        )
+        return writer, delete
+    raise InvalidTableRequest(f"op is put or delete, not {operation.get('op')!r}")
+
+
+def _is_met(writer: Writer, step: Put | Delete) -> bool:
+    if isinstance(step, Delete):
+        return deletes.is_met(writer, step)
+    return puts.is_met(writer, step, puts.find(writer, step))

@@ -1,0 +1,133 @@
+"""Adding an index to a table that has rows: its entries are written in bounded steps while writes
+go on.
+
+From the moment that the index is in the schema every write keeps it, as if it were complete. A step
+writes the entries of the rows that it passes, which writes may have written already, and nothing
+else; so both may come in any order.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.errors import IndexNotFound, InvalidTableSchema, RowKeyTooLong
+from holdfast.keys import after, pack, prefix_range
+from holdfast.limits import ROWS_PER_BUILD_STEP
+from holdfast.tables import stored
+from holdfast.tables.layout import ENTRIES, ROWS, keys_of
+from holdfast.tables.plan import Index, Plan, encode_record
+from holdfast.tables.records import BuildRecord, IndexProgress
+from holdfast.tables.schema import check_name, normalise
+from holdfast.tables.writing import Writer
+
+BUILD: Final = "tables.build"  # the kind of its expiry entry; the subject is number and index id
+
+_BUILD: Final = msgspec.msgpack.Decoder(BuildRecord)
+
+
+def add_index(tx: Transaction, plan: Plan, name: str, elements: Any) -> None:
+    """Adds a secondary index that is built from now on; the schema's version grows by one."""
+    check_name(name, "index")
+    if name in plan.indexes:
+        raise InvalidTableSchema(f"{plan.name} has a secondary index {name!r} already")
+    indexes = {**plan.schema.get("secondaryIndexes", {}), name: elements}
+    version = plan.schema["version"] + 1
+    schema, _ = normalise(
+        plan.name, {**plan.schema, "version": version, "secondaryIndexes": indexes}
+    )
+    index = plan.record.next_index
+    record = msgspec.structs.replace(
+        plan.record,
+        schema=msgspec.json.encode(schema),
+        indexes={**plan.record.indexes, name: index},
+        next_index=index + 1,
+        building=[*plan.record.building, name],
+        inherited=False,
+    )
+    keys = keys_of(tx.space)
+    tx.put(keys.table(plan.name), encode_record(record))
+    tx.put(keys.build(plan.number, index), msgspec.msgpack.encode(BuildRecord()))
+    expiry.schedule(tx, tx.now, BUILD, pack(plan.number, index))
+
+
+def build_step(tx: Transaction, plan: Plan, index_id: int) -> bool:
+    """Writes the entries of some more rows; True if nothing is left to do."""
+    key = keys_of(tx.space).build(plan.number, index_id)
+    value = tx.get(key)
+    index = next((i for i in plan.indexes.values() if i.id == index_id), None)
+    if value is None or index is None:
+        return True
+    build = _BUILD.decode(value)
+    if build.problem:
+        return True
+    begin, end = prefix_range(keys_of(tx.space).rows_of(plan.number))
+    if build.after:
+        begin = after(tx.space + build.after)
+    rows = list(tx.scan(begin, end, limit=ROWS_PER_BUILD_STEP))
+    try:
+        _write_entries(tx, plan, index, rows, build)
+    except RowKeyTooLong as error:
+        # The row must not silently miss in the index, so the index stays incomplete, and says why.
+        problem = msgspec.structs.replace(build, problem=error.message)
+        tx.put(key, msgspec.msgpack.encode(problem))
+        return True
+    if len(rows) < ROWS_PER_BUILD_STEP:
+        _complete(tx, plan, index)
+        tx.delete(key)
+        return True
+    last = rows[-1][0][len(tx.space) :]
+    tx.put(key, msgspec.msgpack.encode(BuildRecord(after=last, rows=build.rows + len(rows))))
+    return False
+
+
+def progress(reader: Reader, plan: Plan, name: str) -> IndexProgress:
+    """How far the building of an index has come. Reads 2 keys."""
+    index = plan.indexes.get(name)
+    if index is None or index.id is None:
+        raise IndexNotFound(f"{plan.name} has no secondary index {name!r}")
+    keys = keys_of(reader.space)
+    total = read_counter(reader.get(keys.count(plan.number, ROWS)))
+    value = reader.get(keys.build(plan.number, index.id))
+    if value is None:
+        return IndexProgress(index=name, complete=index.complete, rows=total, total=total)
+    build = _BUILD.decode(value)
+    return IndexProgress(
+        index=name, complete=False, rows=build.rows, total=total, problem=build.problem
+    )
+
+
+def _write_entries(
+    tx: Transaction,
+    plan: Plan,
+    index: Index,
+    rows: list[tuple[bytes, bytes]],
+    build: BuildRecord,
+) -> None:
+    writer = Writer(tx, plan)
+    entries = keys_of(tx.space).entries + plan.number_bytes
+    record = writer.record_of(tx.space + build.after) if build.after else None
+    found = []
+    for key, value in rows:
+        if not index.per_row:
+            # Only the newest revision of a record, which comes first, has an entry.
+            if record is not None and key.startswith(record):
+                continue
+            record = writer.record_of(key)
+        row = stored.read(value)
+        entry = index.entry(plan.values(row.body))
+        if entry is not None:
+            found.append((entries + entry[0], stored.write(entry[1], expires_ms=row.expires_ms)))
+    added = 0
+    for key, entry_value in found:
+        added += tx.get(key) is None
+        tx.put(key, entry_value.value)
+    if added:
+        tx.add(keys_of(tx.space).count(plan.number, ENTRIES), added)
+
+
+def _complete(tx: Transaction, plan: Plan, index: Index) -> None:
+    building = [name for name in plan.record.building if name != index.name]
+    record = msgspec.structs.replace(plan.record, building=building)
+    tx.put(keys_of(tx.space).table(plan.name), encode_record(record))

@@ -1,0 +1,128 @@
+"""Tables of a store: each operation one transaction, and what takes more than one."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from holdfast.binding import Runner, per_call
+from holdfast.errors import IndexNotFound
+from holdfast.limits import ROWS_PER_IMPORT_STEP
+from holdfast.tables import building, catalogue, transfer
+from holdfast.tables.operations import Tables
+from holdfast.tables.queries import Query
+from holdfast.tables.reading import Form, scan_items
+from holdfast.tables.records import ImportReport, IndexProgress, Item, Refusal
+from holdfast.tables.versions import Versions
+
+if TYPE_CHECKING:
+    _PerCall = Tables
+else:
+    _PerCall = per_call(Tables)
+
+
+class StoreTables(_PerCall):
+    """The tables of one space. `versions` makes the automatic versions of the whole open store."""
+
+    def __init__(self, runner: Runner, versions: Versions | None = None) -> None:
+        self._runner = runner
+        self._versions = versions or Versions()
+        self._make = lambda tx: Tables(tx, self._versions)
+
+    def scan(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        proj: str | Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+        distinct: bool = False,
+        form: Form = "python",
+    ) -> Iterator[Item]:
+        """All rows of a slice, one after the other, on one snapshot and in constant memory.
+
+        The snapshot is held until the iterator is used up or closed.
+        """
+        query = Query(
+            attributes=attributes,
+            proj=proj,
+            order=order,
+            index=index,
+            with_ttl=with_ttl,
+            distinct=distinct,
+        )
+        with self._runner.view() as reader:
+            yield from scan_items(reader, catalogue.find(reader, table), query, form)
+
+    def export(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        format: transfer.Format = "ndjson",
+        proj: Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+    ) -> Iterator[bytes]:
+        """The rows of a slice as lines of NDJSON or CSV, on one snapshot and in constant memory."""
+        schema = self.schema(table)
+        if proj is not None:
+            names = [proj] if isinstance(proj, str) else list(proj)
+        else:
+            names = list(schema["attributes"])
+        names = list(dict.fromkeys(names))
+        items = self.scan(
+            table,
+            attributes,
+            proj=names,
+            order=order,
+            index=index,
+            with_ttl=with_ttl,
+            form="json",
+        )
+        return transfer.lines_of(items, [*names, "_ttl"] if with_ttl else names, format)
+
+    def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
+        """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones.
+
+        What `export` wrote can be imported. Blank lines are passed over; refused lines are named
+        by their number, the first 1,000 of them.
+        """
+        numbered = transfer.numbered(lines)
+        rows, count = 0, 0
+        refused: list[Refusal] = []
+        while portion := list(islice(numbered, ROWS_PER_IMPORT_STEP)):
+            put, refusals = self._import_some(table, portion)
+            rows += put
+            count += len(refusals)
+            refused = transfer.first_refusals(refused + refusals)
+        return ImportReport(rows=rows, refused=count, refusals=refused)
+
+    def build_index(self, table: str, index: str) -> IndexProgress:
+        """Builds an index that `add_index` has begun, step by step, and returns when it is
+        complete.
+
+        Without this call the steps are done by the server's background task, or along with later
+        writes.
+        """
+        while True:
+            progress = self.index_progress(table, index)
+            if progress.complete or progress.problem:
+                return progress
+            self._runner.transact(lambda tx: _build_step(tx, table, index))
+
+    def _import_some(self, table: str, portion: list[tuple[int, bytes]]) -> Any:
+        versions = self._versions or Versions()
+        return self._runner.transact(
+            lambda tx: transfer.import_lines(tx, table, portion, lambda: versions.make(tx.now))
+        )
+
+
+def _build_step(tx: Any, table: str, index: str) -> bool:
+    plan = catalogue.find(tx, table)
+    found = plan.indexes.get(index)
+    if found is None or found.id is None:
+        raise IndexNotFound(f"{table} has no secondary index {index!r}")
+    return building.build_step(tx, plan, found.id)

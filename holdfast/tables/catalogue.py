@@ -1,0 +1,199 @@
+"""Which tables a space has: finding, creating, migrating and dropping them, and their defaults."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
+from holdfast.keys import pack, prefix_range, unpack
+from holdfast.tables.layout import keys_of, table_key
+from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
+from holdfast.tables.plan import Plan, encode_record, plan_of
+from holdfast.tables.records import CreateResult, DefaultRecord, Facts, TableRecord
+from holdfast.tables.schema import Schema, normalise
+from holdfast.tables.sweeping import DROPPED_INDEX, DROPPED_TABLE
+
+_NO_NUMBER = 0  # of a table that is there by default only: nothing is stored under it
+
+
+def find(reader: Reader, table: str) -> Plan:
+    """The plan of a table of this space, of its own or by default. Reads 1 key."""
+    if type(table) is str:
+        try:
+            value = reader.get(table_key(reader.space, table)) or _by_default(reader, table)
+        except UnsupportedPart:
+            value = None
+        if value is not None:
+            return plan_of(value)
+    raise TableNotFound(f"there is no table {table!r}")
+
+
+def find_to_write(tx: Transaction, table: str) -> Plan:
+    """The same; a table that is there by default gets a record of its own."""
+    plan = find(tx, table)
+    if plan.number != _NO_NUMBER:
+        return plan
+    record = first_record(plan.schema, _next_number(tx), inherited=True)
+    return plan_of(_store(tx, table, record))
+
+
+def create(tx: Transaction, submitted: Any, table: str | None = None) -> CreateResult:
+    """Creates a table, or migrates it to the submitted schema."""
+    name = name_in(submitted, table)
+    schema, warnings = normalise(name, submitted)
+    changed, record = _create_or_migrate(tx, name, schema)
+    warnings += plan_of(encode_record(record)).warnings
+    return CreateResult(
+        table=name, version=int(schema["version"]), changed=changed, warnings=warnings
+    )
+
+
+def name_in(submitted: Any, table: str | None) -> str:
+    """The name of the table that a schema is submitted for: `table`, or what the schema says."""
+    name = table
+    if name is None:
+        name = submitted.get("table") if isinstance(submitted, Mapping) else None
+    if not isinstance(name, str):
+        raise InvalidTableSchema(f"Invalid name of table: {name!r}")
+    return name
+
+
+def drop(tx: Transaction, table: str) -> bool:
+    """Drops a table with its rows; where there is a default, it no longer applies here.
+
+    Whether there was a table. What it stored is removed in bounded steps from now on.
+    """
+    keys = keys_of(tx.space)
+    try:
+        value = tx.get(keys.table(table))
+    except UnsupportedPart:
+        return False
+    had_default = tx.get(keys.default(table)) is not None
+    if had_default:
+        tx.put(keys.mark(table), b"")
+    if value is None:
+        return False
+    number = plan_of(value).number
+    tx.delete(keys.table(table))
+    tx.delete(keys.number(number))
+    expiry.schedule(tx, tx.now, DROPPED_TABLE, pack(number))
+    return True
+
+
+def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
+    """Names of tables in the order of their bytes, those by default included."""
+    if limit < 1:
+        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
+    keys = keys_of(reader.space)
+    found: set[str] = set()
+    for prefix in (keys.tables, keys.defaults):
+        begin, end = prefix_range(prefix)
+        if after is not None:
+            begin = prefix_range(prefix + pack(after))[1]
+        for key, _ in reader.scan(begin, end, limit=limit):
+            [name] = unpack(key, len(prefix))
+            if prefix is keys.tables or reader.get(keys.mark(name)) is None:
+                found.add(name)
+    return sorted(found, key=str.encode)[:limit]
+
+
+def facts(reader: Reader, plan: Plan) -> Facts:
+    """Figures that every write keeps; reads 4 keys."""
+    keys = keys_of(reader.space)
+    counts = reader.get_many([keys.count(plan.number, what) for what in range(4)])
+    rows, size, entries, expiring = map(read_counter, counts)
+    return Facts(rows=rows, bytes=size, entries=entries, expiring=expiring)
+
+
+# --- the default of domain `*`, in one space ------------------------------------------------------
+
+
+def check_default(reader: Reader, table: str, schema: Schema) -> None:
+    """Raises if the table of this space can't be migrated to `schema`."""
+    value = reader.get(keys_of(reader.space).table(table))
+    if value is not None:
+        check_upgrade(plan_of(value).schema, schema)
+
+
+def adopt_default(tx: Transaction, table: str, schema: Schema) -> None:
+    """Migrates the table of this space, if it has one, and remembers the default."""
+    keys = keys_of(tx.space)
+    value = tx.get(keys.table(table))
+    if value is not None:
+        _migrate(tx, table, plan_of(value), schema)
+    tx.put(keys.default(table), _encode(DefaultRecord(schema=msgspec.json.encode(schema))))
+    tx.delete(keys.mark(table))
+
+
+def forget_default(tx: Transaction, table: str) -> None:
+    """Drops the table of this space, the default and the mark."""
+    keys = keys_of(tx.space)
+    tx.delete(keys.default(table))
+    drop(tx, table)
+    tx.delete(keys.mark(table))
+
+
+# --- within --------------------------------------------------------------------------------------
+
+
+def _by_default(reader: Reader, table: str) -> bytes | None:
+    """The record that a table has by default: the same as its own, but without a number."""
+    keys = keys_of(reader.space)
+    value = reader.get(keys.default(table))
+    if value is None or reader.get(keys.mark(table)) is not None:
+        return None
+    default = msgspec.msgpack.decode(value, type=DefaultRecord)
+    if default.is_template:
+        return None
+    return encode_record(first_record(msgspec.json.decode(default.schema), _NO_NUMBER))
+
+
+def _create_or_migrate(tx: Transaction, table: str, schema: Schema) -> tuple[bool, TableRecord]:
+    keys = keys_of(tx.space)
+    value = tx.get(keys.table(table))
+    if value is not None:
+        return _migrate(tx, table, plan_of(value), schema)
+    by_default = _by_default(tx, table)
+    tx.delete(keys.mark(table))
+    changed = True
+    if by_default is not None:
+        default = plan_of(by_default).schema
+        check_upgrade(default, schema)
+        changed = not are_equal(default, schema)
+    record = first_record(schema, _next_number(tx))
+    _store(tx, table, record)
+    return changed, record
+
+
+def _migrate(tx: Transaction, table: str, plan: Plan, schema: Schema) -> tuple[bool, TableRecord]:
+    if are_equal(plan.schema, schema):
+        return False, plan.record
+    record, removed = migrate(plan.record, schema)
+    record = msgspec.structs.replace(record, inherited=False)
+    tx.put(keys_of(tx.space).table(table), encode_record(record))
+    for index in removed:
+        tx.delete(keys_of(tx.space).build(record.number, index))
+        expiry.schedule(tx, tx.now, DROPPED_INDEX, pack(record.number, index))
+    return True, record
+
+
+def _next_number(tx: Transaction) -> int:
+    key = keys_of(tx.space).last_number
+    number = read_counter(tx.get(key)) + 1
+    tx.add(key, 1)
+    return number
+
+
+def _store(tx: Transaction, table: str, record: TableRecord) -> bytes:
+    keys = keys_of(tx.space)
+    value = encode_record(record)
+    tx.put(keys.table(table), value)
+    tx.put(keys.number(record.number), table.encode())
+    return value
+
+
+def _encode(record: DefaultRecord) -> bytes:
+    return msgspec.msgpack.encode(record)

@@ -1,0 +1,57 @@
+"""The `if` of a put or delete: not exists, exists, or predicates on what is stored."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import InvalidTableRequest, UnknownAttribute
+from holdfast.tables.plan import Column, Plan, Values
+from holdfast.tables.predicates import Predicate, holds, parse
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """What must hold before anything is written."""
+
+    exists: bool | None = None  # whether a live row must be there; None: it doesn't matter
+    row: list[tuple[Column, Predicate]] = []
+    static: list[tuple[Column, Predicate]] = []
+
+    def is_met(self, values: Values | None, statics: Values | None) -> bool:
+        """`values` are those of the live row with this key, `statics` those of its hash key."""
+        if self.exists is not None and self.exists != (values is not None):
+            return False
+        for column, predicate in self.static:
+            if not holds(column, predicate, None if statics is None else statics[column.id]):
+                return False
+        for column, predicate in self.row:
+            if values is None or not holds(column, predicate, values[column.id]):
+                return False
+        return True
+
+
+def parse_condition(plan: Plan, condition: Any) -> Condition | None:
+    """The condition in `if`; None if there is none."""
+    if condition is None:
+        return None
+    if isinstance(condition, str):
+        words = " ".join(condition.split()).lower()
+        if words not in ("not exists", "exists"):
+            raise InvalidTableRequest(
+                f"Only 'not exists' and 'exists' are supported as a condition, not {condition!r}"
+            )
+        return Condition(exists=words == "exists")
+    if not isinstance(condition, Mapping):
+        raise InvalidTableRequest(
+            f"Only 'not exists', 'exists' or an object of predicates is a condition, "
+            f"not {condition!r}"
+        )
+    row: list[tuple[Column, Predicate]] = []
+    static: list[tuple[Column, Predicate]] = []
+    for name, value in condition.items():
+        column = plan.columns.get(name)
+        if column is None:
+            raise UnknownAttribute(f"Unknown attribute {name} in a condition", attribute=str(name))
+        predicate = parse(column, value, InvalidTableRequest)
+        (static if column.is_static else row).append((column, predicate))
+    return Condition(row=row, static=static)

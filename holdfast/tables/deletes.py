@@ -1,0 +1,81 @@
+"""Delete: all rows of a slice of the primary index, with what hangs on them, in one transaction."""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import InvalidTableQuery, InvalidTableRequest, PreconditionFailed
+from holdfast.tables import stored
+from holdfast.tables.conditions import Condition, parse_condition
+from holdfast.tables.etags import matches, row_etag
+from holdfast.tables.layout import keys_of
+from holdfast.tables.plan import Plan
+from holdfast.tables.queries import Slice, slice_of
+from holdfast.tables.records import DeleteResult
+from holdfast.tables.writing import Writer
+
+
+class Delete(msgspec.Struct, kw_only=True):
+    """A delete that was checked against the schema."""
+
+    slice: Slice
+    static_key: bytes
+    condition: Condition | None
+    if_match: str | None
+
+    @property
+    def has_condition(self) -> bool:
+        return self.condition is not None or self.if_match is not None
+
+
+def prepare(
+    plan: Plan, space: bytes, attributes: Any, *, condition: Any = None, if_match: str | None = None
+) -> Delete:
+    """Checks a delete against the schema. Reads nothing."""
+    if not attributes:
+        raise InvalidTableQuery(
+            "All hash attributes must be given to delete rows",
+            hint="To empty a table, drop it.",
+        )
+    keys = keys_of(space)
+    slice = slice_of(plan, keys, plan.primary, attributes)
+    found = parse_condition(plan, condition)
+    needs_row = if_match is not None or (
+        found is not None and (found.exists is not None or bool(found.row))
+    )
+    if needs_row and not slice.is_whole_key:
+        raise InvalidTableRequest("A condition on a row needs the whole primary key of that row")
+    hashes = {e.name: attributes[e.name] for e in plan.primary.hashes}
+    hash_slice = slice_of(plan, keys, plan.primary, hashes)
+    static_key = keys.statics + plan.number_bytes + hash_slice.begin[len(slice.base) :]
+    return Delete(slice=slice, static_key=static_key, condition=found, if_match=if_match)
+
+
+def is_met(writer: Writer, delete: Delete) -> bool:
+    """Whether the condition holds; raises `PreconditionFailed` if the etag does not match."""
+    if not delete.has_condition:
+        return True
+    plan = writer.plan
+    row = writer.row(delete.slice.begin) if delete.slice.is_whole_key else None
+    if row is not None and not writer.is_live(row):
+        row = None
+    static_value = writer.tx.get(delete.static_key) if plan.statics else None
+    if delete.if_match is not None:
+        etag = None if row is None else row_etag(plan, row.body, static_value)
+        if not matches(etag, delete.if_match, None):
+            raise PreconditionFailed(f"The row has the etag {etag}")
+    if delete.condition is None:
+        return True
+    statics = None if static_value is None else plan.values(stored.read(static_value).body)
+    return delete.condition.is_met(None if row is None else plan.values(row.body), statics)
+
+
+def apply(writer: Writer, delete: Delete) -> DeleteResult:
+    """Removes the rows; the statics too if only the hash key was given."""
+    slice = delete.slice
+    rows = list(writer.rows_between(slice.begin, slice.end)) if slice.begin < slice.end else []
+    count = sum(writer.is_live(row) for _, row in rows)
+    writer.remove(rows)
+    if writer.plan.statics and not slice.fixed and not slice.bounded:
+        writer.delete_statics(delete.static_key)
+    return DeleteResult(applied=True, count=count)

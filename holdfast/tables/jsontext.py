@@ -1,0 +1,79 @@
+"""JSON as it comes from outside: integers exact, other numbers as `Decimal` until their type is
+known.
+"""
+
+import json
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import InvalidTableJson, RowTooLarge
+from holdfast.limits import MAX_BODY_BYTES, MAX_JSON_DEPTH
+
+_MAX_INTEGER_DIGITS: Final = 4_000  # more than any type takes, less than Python refuses to read
+
+
+def parse_json(body: bytes) -> Any:
+    """The value of a JSON text, within the limits on size and depth.
+
+    >>> parse_json(b'{"price": 1.40, "count": 3}')
+    {'price': Decimal('1.40'), 'count': 3}
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise RowTooLarge(f"The body has {len(body)} bytes, at most {MAX_BODY_BYTES} are taken")
+    try:
+        value = _DECODER.decode(body)
+    except InvalidTableJson:
+        raise
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = _parse_slowly(body)
+    if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
+        _check_depth(value, MAX_JSON_DEPTH)
+    return value
+
+
+def _parse_slowly(body: bytes) -> Any:
+    """For what the fast parser refuses: it takes lone surrogates, so that the type can name the
+    attribute that has one, and its errors say where."""
+    try:
+        return json.loads(
+            body.decode(),
+            parse_float=_number,
+            parse_int=_integer,
+            parse_constant=_refuse_constant,
+        )
+    except UnicodeDecodeError:
+        raise InvalidTableJson("The body is not UTF-8") from None
+    except RecursionError:
+        raise InvalidTableJson(f"The body is nested deeper than {MAX_JSON_DEPTH}") from None
+    except ValueError as error:
+        raise InvalidTableJson(f"The body is not JSON: {error}") from None
+
+
+def _number(text: str) -> Decimal:
+    if abs(float(text)) == float("inf"):
+        raise InvalidTableJson(f"The number {text[:40]} is beyond the range of a double")
+    return Decimal(text)
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_INTEGER_DIGITS:
+        raise InvalidTableJson(f"A number has {len(text)} digits")
+    return int(text)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise InvalidTableJson(f"{name} is not JSON")
+
+
+def _check_depth(value: Any, left: int) -> None:
+    if not isinstance(value, dict | list):
+        return
+    if left == 0:
+        raise InvalidTableJson(f"The body is nested deeper than {MAX_JSON_DEPTH}")
+    for each in value.values() if isinstance(value, dict) else value:
+        _check_depth(each, left - 1)
+
+
+_DECODER: Final = msgspec.json.Decoder(float_hook=_number)

@@ -1,0 +1,277 @@
+"""The operations on tables, each on one transaction."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.binding import read
+from holdfast.engine.contract import Transaction
+from holdfast.limits import DEFAULT_PAGE_ROWS
+from holdfast.tables import batches, building, catalogue, deletes, puts, urls
+from holdfast.tables.plain import plain_page
+from holdfast.tables.queries import Query
+from holdfast.tables.reading import Form, get_page
+from holdfast.tables.records import (
+    BatchResult,
+    CreateResult,
+    DeleteResult,
+    Facts,
+    IndexProgress,
+    Page,
+    PutResult,
+)
+from holdfast.tables.schema import Schema
+from holdfast.tables.versions import Versions
+from holdfast.tables.writing import Writer
+
+
+class Tables:
+    """Typed rows with hash, range and static keys, secondary indexes, retention and TTL.
+
+    Rows come and go as dicts. Values are Python's own (`str`, `bytes`, `bool`, `int`, `Decimal`,
+    `float`, `UUID`, aware `datetime`, lists for sets); their JSON forms are taken as well.
+    """
+
+    def __init__(self, tx: Transaction, versions: Versions | None = None) -> None:
+        self._tx = tx
+        self._versions = versions
+
+    # --- schemas ---------------------------------------------------------------------------------
+
+    def create(self, schema: Mapping[str, Any], *, table: str | None = None) -> CreateResult:
+        """Creates a table, or migrates it if there is one with another schema.
+
+        The table's name is `schema["table"]` unless `table` says otherwise. Raises
+        `InvalidTableSchema` if the schema breaks a rule and `SchemaUpgradeRejected` if the table
+        can't be changed to it; then nothing has changed. Reads 2 keys, writes 4.
+        """
+        return catalogue.create(self._tx, schema, table)
+
+    @read
+    def schema(self, table: str) -> Schema:
+        """The schema of a table, normalised: what was submitted, with the defaults filled in."""
+        return catalogue.find(self._tx, table).copy_of_schema()
+
+    @read
+    def schema_etag(self, table: str) -> str:
+        """The entity tag of a table's schema: its version and a digest."""
+        plan = catalogue.find(self._tx, table)
+        return f"{plan.schema['version']}-{plan.digest}"
+
+    def drop(self, table: str) -> bool:
+        """Drops a table with all its rows and says whether there was one.
+
+        It is gone at once; what it stored is removed in bounded steps from then on.
+        """
+        return catalogue.drop(self._tx, table)
+
+    @read
+    def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
+        """The names of the tables, in order: at most `limit`, those behind `after`."""
+        return catalogue.names(self._tx, after=after, limit=limit)
+
+    @read
+    def facts(self, table: str) -> Facts:
+        """How many rows, bytes, index entries and rows that will expire a table has.
+
+        Every write keeps these figures, so asking costs 5 reads whatever the size. Rows that have
+        expired count until they are removed.
+        """
+        return catalogue.facts(self._tx, catalogue.find(self._tx, table))
+
+    def add_index(self, table: str, index: str, elements: Sequence[Mapping[str, Any]]) -> None:
+        """Adds a secondary index to a table that has rows; it is built in bounded steps.
+
+        Writes keep it from now on. Queries on it raise `IndexBuilding` until it is complete; the
+        schema's version grows by one. Writes 3 keys.
+        """
+        plan = catalogue.find_to_write(self._tx, table)
+        building.add_index(self._tx, plan, index, list(elements))
+
+    @read
+    def index_progress(self, table: str, index: str) -> IndexProgress:
+        """How far the building of an index has come."""
+        return building.progress(self._tx, catalogue.find(self._tx, table), index)
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def put(
+        self,
+        table: str,
+        attributes: Mapping[str, Any],
+        *,
+        if_: str | Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        return_old: bool = False,
+        form: Form = "python",
+    ) -> PutResult:
+        """Writes one row: what is named replaces what is stored, None removes it, the rest stays.
+
+        Every key attribute must be there; a version attribute that is left out gets the time of
+        this write. `_ttl` sets the seconds that the row has to live. `{"incr": 1}` adds to a
+        number, `{"add": [...], "remove": [...]}` changes a set. `if_` is "not exists", "exists" or
+        an object of predicates; if it is not met nothing is written and `applied` is False.
+        `if_match` and `if_none_match` compare etags and raise `PreconditionFailed`.
+
+        Reads the table and the row (not if its version is new), writes 1 key and 2 counters, and
+        what statics, indexes and the retention policy ask for.
+        """
+        plan = catalogue.find_to_write(self._tx, table)
+        put = puts.prepare(
+            plan,
+            attributes,
+            make_version=self._make_version,
+            condition=if_,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            return_old=return_old,
+        )
+        writer = Writer(self._tx, plan)
+        if not (return_old or put.has_condition):
+            tid = puts.write(writer, put)
+            writer.finish()
+            return PutResult(applied=True, tid=tid)
+        found = puts.find(writer, put)
+        if not puts.is_met(writer, put, found):
+            return PutResult(applied=False)
+        result = puts.apply(writer, put, found)
+        writer.finish()
+        if form == "json" and result.old is not None:
+            plan.item_as_json(result.old)
+        return result
+
+    @read
+    def get(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        proj: str | Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        next: str | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+        distinct: bool = False,
+        count_only: bool = False,
+        form: Form = "python",
+    ) -> Page:
+        """One page of rows: a slice of the primary index, or of a secondary one.
+
+        `attributes` fixes the hash key, then the first ranges, then bounds the next one with
+        `lt le gt ge between`; None is the whole table. `next` goes on where an earlier page ended.
+        `form="json"` gives every value in its JSON form. Reads the table and the rows returned.
+        """
+        plan = catalogue.find(self._tx, table)
+        if (
+            proj is None
+            and order is None
+            and next is None
+            and with_ttl is distinct is count_only is False
+            and form == "python"
+        ):
+            page = plain_page(self._tx, plan, index, attributes, limit)
+            if page is not None:
+                return page
+        query = Query(
+            attributes=attributes,
+            proj=proj,
+            order=order,
+            limit=limit,
+            next=next,
+            index=index,
+            with_ttl=with_ttl,
+            distinct=distinct,
+            count_only=count_only,
+        )
+        return get_page(self._tx, plan, query, form)
+
+    def delete(
+        self,
+        table: str,
+        attributes: Mapping[str, Any],
+        *,
+        if_: str | Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+    ) -> DeleteResult:
+        """Deletes all rows of a slice of the primary index, with their index entries.
+
+        With nothing but the hash key its static values go too. `if_` and `if_match` are as in
+        `put`; on a row they need its whole primary key.
+        """
+        plan = catalogue.find_to_write(self._tx, table)
+        delete = deletes.prepare(plan, self._tx.space, attributes, condition=if_, if_match=if_match)
+        writer = Writer(self._tx, plan)
+        if not deletes.is_met(writer, delete):
+            return DeleteResult(applied=False)
+        result = deletes.apply(writer, delete)
+        writer.finish()
+        return result
+
+    def batch(self, operations: Sequence[Mapping[str, Any]]) -> BatchResult:
+        """Up to 1,000 puts and deletes on any tables of the space, all or nothing.
+
+        Each is `{"op": "put" | "delete", "table": ..., "attributes": ..., "if": ...}`. Conditions
+        look at what was stored before the batch; if one is not met nothing is written and `failed`
+        is the number of its operation.
+        """
+        return batches.run(self._tx, operations, self._make_version)
+
+    # --- by URL ----------------------------------------------------------------------------------
+
+    @read
+    def get_by_url(
+        self,
+        table: str,
+        values: Sequence[str],
+        query_string: str = "",
+        *,
+        index: str | None = None,
+        form: Form = "json",
+    ) -> Page:
+        """The page that a URL asks for: decoded `values` of its path, and its raw query string."""
+        plan = catalogue.find(self._tx, table)
+        query = urls.query_of(plan, index, list(values), query_string)
+        return get_page(self._tx, plan, query, form)
+
+    def put_by_url(
+        self,
+        table: str,
+        values: Sequence[str],
+        attributes: Mapping[str, Any],
+        *,
+        if_: str | Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        return_old: bool = False,
+    ) -> PutResult:
+        """`put` with key attributes from the path of a URL."""
+        plan = catalogue.find(self._tx, table)
+        return self.put(
+            table,
+            urls.attributes_of(plan, list(values), attributes),
+            if_=if_,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            return_old=return_old,
+            form="json",
+        )
+
+    def delete_by_url(
+        self,
+        table: str,
+        values: Sequence[str],
+        query_string: str = "",
+        *,
+        if_: str | Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+    ) -> DeleteResult:
+        """`delete` of the slice that a URL names."""
+        plan = catalogue.find(self._tx, table)
+        attributes = urls.slice_attributes(plan, list(values), query_string)
+        return self.delete(table, attributes, if_=if_, if_match=if_match)
+
+    def _make_version(self) -> Any:
+        if self._versions is None:
+            self._versions = Versions()
+        return self._versions.make(self._tx.now)

@@ -1,0 +1,75 @@
+"""The token of the next page: where the last one ended, and a digest of the query it belongs to."""
+
+from base64 import urlsafe_b64decode
+from binascii import Error as Base64Error
+from binascii import b2a_base64
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+from holdfast.errors import InvalidPageToken
+from holdfast.tables.plan import Index
+from holdfast.tables.queries import Slice
+
+_FORMAT: Final = b"\x02"
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
+
+
+class Position(NamedTuple):
+    """Where a page ended: the last key, and the prefix of its hash key where the walk needs it."""
+
+    key: bytes
+    hash_prefix: bytes = b""
+
+
+def plain_token(index: Index, at: int, begin: bytes, end: bytes, key: bytes) -> str:
+    """The token of the page after `key`, of keys that are walked forwards; those of the index
+    differ from byte `at` on."""
+    digest = crc32(begin[at:] + b"\0\0" + end[at:], index.token_seed).to_bytes(4)
+    raw = _FORMAT + digest + b"\0\0" + key[at:]
+    return _sealed(raw)
+
+
+def make_token(slice: Slice, distinct: bool, position: Position) -> str:
+    """The token of the page after `position`."""
+    at = len(slice.base)
+    place = position.key[at:]
+    hash_bytes = position.hash_prefix[at:]
+    length = len(hash_bytes).to_bytes(2) if hash_bytes else b"\0\0"
+    raw = b"".join((_FORMAT, _digest(slice, distinct), length, place))
+    return _sealed(raw)
+
+
+def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
+    """The position in a token that belongs to this query."""
+    if not isinstance(token, str) or not token.isascii():
+        raise InvalidPageToken("The token next is a string that an earlier answer had")
+    try:
+        raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))[:-4]
+    except (Base64Error, ValueError):
+        raise InvalidPageToken("The token next is garbage") from None
+    if _sealed(raw) != token:
+        raise InvalidPageToken("The token next is damaged")
+    head = _FORMAT + _digest(slice, distinct)
+    if not raw.startswith(head):
+        raise InvalidPageToken("The token next belongs to another query")
+    at = len(head) + 2
+    key = slice.base + raw[at:]
+    if len(raw) < at or not slice.begin <= key < slice.end:
+        raise InvalidPageToken("The token next is garbage")
+    hash_bytes = int.from_bytes(raw[len(head) : at])
+    return Position(key, slice.base + raw[at : at + hash_bytes] if hash_bytes else b"")
+
+
+def _sealed(raw: bytes) -> str:
+    """The text of a token, with a checksum: one that was cut or changed on its way would otherwise
+    be read as another place, and skip or repeat rows."""
+    sealed = raw + crc32(raw).to_bytes(4)
+    return b2a_base64(sealed, newline=False).translate(_URL_SAFE, b"=").decode()
+
+
+def _digest(slice: Slice, distinct: bool) -> bytes:
+    """Of table, index, slice and order. It guards against mistakes, not against malice: whoever
+    forges a token reads from another place of the same slice."""
+    at = len(slice.base)
+    seed = slice.index.token_seed + slice.reverse + 2 * distinct
+    return crc32(slice.begin[at:] + b"\0\0" + slice.end[at:], seed).to_bytes(4)

@@ -1,0 +1,82 @@
+"""The usual query, the short way: equality on the first key attributes, maybe bounds on the next
+one, a limit, and rows that lie as they are given.
+
+It is the same page that `reading.get_page` makes, at half the cost. Whatever is not usual (a whole
+key, which has an etag, a static attribute, a row that is compressed or will expire, a large page,
+anything that is wrong) is answered with None, and the caller goes the long way, which also has the
+words for it.
+"""
+
+from typing import Any, Final
+
+from holdfast.engine.contract import Reader
+from holdfast.keys import prefix_range
+from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_INLINE_HASH_BYTES, MAX_PAGE_ROWS
+from holdfast.tables.layout import keys_of
+from holdfast.tables.paging import plain_token
+from holdfast.tables.plan import Index, Plan
+from holdfast.tables.queries import bounds, range_predicate
+from holdfast.tables.reading import unmeasured_bytes
+from holdfast.tables.records import Page
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def plain_page(
+    reader: Reader, plan: Plan, name: str | None, attributes: Any, limit: Any
+) -> Page | None:
+    """The first page of a slice of the index `name`; None if it takes the long way."""
+    if limit is None:
+        limit = DEFAULT_PAGE_ROWS
+    elif type(limit) is not int or not 0 < limit <= MAX_PAGE_ROWS:
+        return None
+    index: Index | None = plan.primary
+    if name is not None:
+        index = plan.indexes.get(name) if type(name) is str else None
+    if index is None or not index.complete or plan.statics:
+        return None
+    keys = keys_of(reader.space)
+    base = (keys.rows if index.id is None else keys.entries) + index.place
+    found = _range(index, base, _NOTHING if attributes is None else attributes)
+    if found is None:
+        return None
+    begin, end = found
+    bodies: list[bytes] = []
+    room = unmeasured_bytes(index.projection, limit)
+    last = b""
+    for last, value in reader.scan(begin, end, limit=limit):  # noqa: B007
+        room -= len(value)
+        if value[0] or room < 0:
+            return None
+        bodies.append(value[1:])
+    count = len(bodies)
+    token = plain_token(index, len(base), begin, end, last) if count == limit else None
+    return Page(items=index.projection.items(bodies), count=count, next=token)
+
+
+def _range(index: Index, base: bytes, attributes: Any) -> tuple[bytes, bytes] | None:
+    """The keys for which `attributes` holds, if it names the first elements of the index."""
+    if type(attributes) is not dict or len(attributes) not in index.paths:
+        return None
+    prefix = base
+    left = len(attributes)
+    try:
+        for element in index.paths[left]:
+            value = attributes[element.name]
+            left -= 1
+            if type(value) is dict:
+                break
+            prefix += element.component(element.accept(value))
+        else:
+            value = None
+    except (KeyError, ValueError):
+        return None
+    # A long hash key is stored as its digest.
+    if left or len(prefix) - len(base) > MAX_INLINE_HASH_BYTES:
+        return None
+    if value is None:
+        return prefix_range(prefix)
+    if len(attributes) == len(index.hashes):
+        return None
+    begin, end = bounds(element, range_predicate(element, value), prefix)
+    return (begin, end) if begin < end else None

@@ -1,0 +1,408 @@
+"""A table's schema, compiled: what every operation needs to know, worked out once.
+
+`plan_of` is a pure function of the stored record's bytes with a memo. Whoever changes a schema
+writes other bytes, and every process that reads them compiles anew; nothing has to be told.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from holdfast.errors import RowKeyTooLong, TableUnavailable
+from holdfast.keys import pack_int, pack_time_uuid_desc
+from holdfast.keys.packing import COMPLEMENT
+from holdfast.limits import (
+    MAX_HASH_VALUE_BYTES,
+    MAX_INLINE_HASH_BYTES,
+    MAX_KEY_BYTES,
+    MAX_RANGE_VALUE_BYTES,
+    MAX_ROW_KEY_BYTES,
+)
+from holdfast.tables import codecs
+from holdfast.tables.layout import hash_key
+from holdfast.tables.policies import Policy, policy_of
+from holdfast.tables.records import Item, TableRecord
+from holdfast.tables.schema import Schema
+from holdfast.tables.types import COMPONENTS, AttributeType, type_of, unpack_extension
+from holdfast.tables.values import accept_decimal, normalised_decimal
+from holdfast.tables.versions import version_attribute
+
+LAYOUT: Final = 1  # of the rows; a table with a newer one is refused
+VERSION_BYTES: Final = 17  # what a version attribute takes at the end of a row's key
+
+Values = Sequence[Any]  # of a row, by attribute id
+_ENCODE: Final = msgspec.msgpack.Encoder(uuid_format="bytes").encode
+_AS_DICT: Final = msgspec.structs.asdict
+_RECORD: Final = msgspec.msgpack.Decoder(TableRecord)
+
+
+class Column(NamedTuple):
+    """One attribute."""
+
+    name: str
+    id: int
+    type: AttributeType
+    accept: Callable[[Any], Any]
+    is_key: bool
+    is_static: bool
+
+
+class Element:
+    """One hash or range element of an index."""
+
+    __slots__ = ("accept", "column", "component", "desc", "id", "max_bytes", "name")
+
+    def __init__(self, column: Column, desc: bool, max_bytes: int) -> None:
+        component = column.type.component
+        assert component is not None  # the schema was checked: such types are not indexed
+        self.column = column
+        self.name = column.name
+        self.id = column.id
+        self.accept = column.accept
+        self.component = _descending(component) if desc else component
+        self.desc = desc
+        self.max_bytes = max_bytes
+
+
+class Projection:
+    """Makes items of stored values: the attributes of `columns`, whose values lie at `places`."""
+
+    def __init__(self, decoder: Any, names: Sequence[str], places: Sequence[int]) -> None:
+        self.names = tuple(names)
+        self._decode = decoder.decode
+        fields = decoder.type.__struct_fields__
+        self._as_they_lie = tuple(fields) == self.names and tuple(places) == tuple(
+            range(len(fields))
+        )
+        self._pick = itemgetter(*places) if len(places) > 1 else None
+        self.json_overhead = sum(len(name.encode()) + 12 for name in names)
+        self._only = places[0] if len(places) == 1 else 0
+
+    def items(self, bodies: list[bytes]) -> list[Item]:
+        """The items of many stored bodies."""
+        if self._as_they_lie:
+            return list(map(_AS_DICT, map(self._decode, bodies)))
+        return [self.item(body) for body in bodies]
+
+    def item(self, body: bytes) -> Item:
+        """The item of a stored body."""
+        row = self._decode(body)
+        if self._as_they_lie:
+            return _AS_DICT(row)
+        values = msgspec.structs.astuple(row)
+        if self._pick is None:
+            return {self.names[0]: values[self._only]}
+        return dict(zip(self.names, self._pick(values), strict=True))
+
+
+class Index:
+    """The primary index (`id` is None) or a secondary one."""
+
+    def __init__(
+        self,
+        name: str,
+        id: int | None,
+        hashes: Sequence[Element],
+        ranges: Sequence[Element],
+        carried: Sequence[Column],
+        declared: int,
+        per_row: bool,
+        complete: bool,
+    ) -> None:
+        self.name = name
+        self.id = id
+        self.hashes = tuple(hashes)
+        self.ranges = tuple(ranges)
+        self.elements = {element.name: element for element in (*hashes, *ranges)}
+        self.carried = tuple(carried)
+        self.declared = [element.id for element in (*hashes, *ranges)][:declared]
+        self.per_row = per_row
+        self.complete = complete
+        self.places = {column.name: place for place, column in enumerate(carried)}
+        self.decoder = _decoder([(column.name, column.type.hint) for column in carried])
+        self.projection = Projection(
+            self.decoder, [column.name for column in carried], range(len(carried))
+        )
+        # The first elements of the index by their number: those that a query fixes, but not all.
+        path = (*hashes, *ranges)
+        self.paths = {count: path[:count] for count in (0, *range(len(hashes), len(path)))}
+        self.place = b""  # below all rows or entries of a space; set by the plan
+        self.token_seed = 0  # of the digests in page tokens; set by the plan
+        self.prefix = b"" if id is None else pack_int(id)
+        self._only_hash = self.hashes[0] if len(self.hashes) == 1 else None
+        self._hash_components = [(element.component, element.id) for element in hashes]
+        self._range_components = [(element.component, element.id) for element in ranges]
+
+    def hash_part(self, values: Values) -> bytes:
+        """The place of a row's hash key below the table or index."""
+        return hash_key(self._hash_components_of(values))
+
+    def key(self, values: Values) -> bytes:
+        """The place of a row below the table or index: hash key, range components."""
+        only = self._only_hash
+        if only is not None:
+            components = only.component(values[only.id])
+        else:
+            components = self._hash_components_of(values)
+        ranges = b""
+        for pack, id in self._range_components:
+            ranges += pack(values[id])
+        if len(components) + len(ranges) > MAX_RANGE_VALUE_BYTES:
+            self._check_lengths(values)
+        if len(components) > MAX_INLINE_HASH_BYTES:
+            components = hash_key(components)
+        return components + ranges
+
+    def _hash_components_of(self, values: Values) -> bytes:
+        only = self._only_hash
+        if only is not None:
+            return only.component(values[only.id])
+        return b"".join([pack(values[id]) for pack, id in self._hash_components])
+
+    def _check_lengths(self, values: Values) -> None:
+        total = 0
+        for element in (*self.hashes, *self.ranges):
+            value = values[element.id]
+            length = _byte_length(value)
+            total += length
+            if length > element.max_bytes:
+                raise RowKeyTooLong(
+                    f"The value of {element.name!r} has {length} bytes, at most "
+                    f"{element.max_bytes} fit in {self.name}",
+                    attribute=element.name,
+                )
+        components = b"".join([pack(values[id]) for pack, id in self._range_components])
+        if total > MAX_ROW_KEY_BYTES or len(components) > MAX_KEY_BYTES - 512:
+            raise RowKeyTooLong(
+                f"The key attributes in {self.name} have {total} bytes together, at most "
+                f"{MAX_ROW_KEY_BYTES} fit",
+                attribute=self.hashes[0].name,
+            )
+
+    def entry(self, values: Values) -> tuple[bytes, bytes] | None:
+        """A row's entry in this index: its key below all entries of the table, and its body.
+
+        None if a declared attribute is null."""
+        for id in self.declared:
+            if values[id] is None:
+                return None
+        body = [pack_value(column, values[column.id]) for column in self.carried]
+        return self.prefix + self.key(values), _ENCODE(body)
+
+
+class Plan:
+    """All that is known of a table before its rows are looked at."""
+
+    def __init__(self, record: TableRecord) -> None:
+        self.record = record
+        self.schema: Schema = msgspec.json.decode(record.schema)
+        self.name: str = self.schema["table"]
+        self.number = record.number
+        self.number_bytes = pack_int(record.number)
+        self.version: str | None = version_attribute(self.schema)
+        self.width = record.next_id
+        elements = self.schema["index"]
+        keys = {e["attribute"] for e in elements if e["type"] in ("hash", "range")}
+        statics = {e["attribute"] for e in elements if e["type"] == "static"}
+        self.columns = {
+            name: _column(name, record.ids[name], kind, name in keys, name in statics)
+            for name, kind in self.schema["attributes"].items()
+        }
+        self.slots = {c.name: (c.id, c.accept, c) for c in self.columns.values()}
+        self.statics = [column for column in self.columns.values() if column.is_static]
+        self.to_json = {
+            column.name: column.type.to_json
+            for column in self.columns.values()
+            if column.type.to_json is not None
+        }
+        self._removed = set(range(self.width)) - {column.id for column in self.columns.values()}
+        self._packed = [column for column in self.columns.values() if column.type.pack is not None]
+        self.decoder = _decoder(_fields(self.columns, record.next_id))
+        self.projection = self.project(list(self.columns))
+        self.primary = self._primary()
+        # A row lies by id, an index entry in the order of what it carries.
+        self.primary.decoder, self.primary.projection = self.decoder, self.projection
+        self.key_columns = [element.column for element in self.primary.elements.values()]
+        self.key_slots = [(column.id, column.name) for column in self.key_columns]
+        self.indexes = {
+            name: self._secondary(name, found)
+            for name, found in self.schema.get("secondaryIndexes", {}).items()
+        }
+        self.per_row_indexes = [index for index in self.indexes.values() if index.per_row]
+        self.current_indexes = [index for index in self.indexes.values() if not index.per_row]
+        self.policy: Policy = policy_of(self.schema)
+        self.generation = 0  # what new rows remember of the policy they were written under
+        if self.policy.type in ("latest", "interval"):
+            self.generation = record.policy_generation
+        self.default_ttl_ms: int = self.schema["options"].get("default_time_to_live", 0) * 1000
+        self.codec, self.warnings = codecs.choose(self.schema["options"])
+        self.version_id = None if self.version is None else record.ids[self.version]
+        # Most tables have rows and nothing that hangs on them; puts there take the short way.
+        self.is_simple = (
+            not self.statics
+            and not self.indexes
+            and self.policy.type == "all"
+            and not self.default_ttl_ms
+            and not self.codec
+        )
+        self.digest = blake2b(record.schema, digest_size=8).hexdigest()
+        for index in (self.primary, *self.indexes.values()):
+            index.place = self.number_bytes + index.prefix
+            index.token_seed = crc32(f"{self.name}\0{self.number}\0{index.name}".encode())
+
+    def copy_of_schema(self) -> Schema:
+        """For callers, who may change what they get; the plan is shared."""
+        schema: Schema = msgspec.json.decode(self.record.schema)
+        return schema
+
+    def project(self, names: Sequence[str]) -> Projection:
+        return Projection(self.decoder, names, [self.columns[name].id for name in names])
+
+    def values(self, body: bytes) -> list[Any]:
+        """The values of a row, by attribute id; what removed attributes left behind is dropped."""
+        values = list(msgspec.structs.astuple(self.decoder.decode(body)))
+        for id in self._removed:
+            values[id] = None
+        return values
+
+    def pack(self, values: list[Any]) -> bytes:
+        """The body of a row with these values, by attribute id; equal for equal values."""
+        if self._packed:
+            values = values.copy()
+            for column in self._packed:
+                values[column.id] = pack_value(column, values[column.id])
+        if values[-1] is None:
+            end = len(values) - 1
+            while end and values[end - 1] is None:
+                end -= 1
+            values = values[:end]
+        return _ENCODE(values)
+
+    def pack_one(self, column: Column, value: Any) -> bytes:
+        return _ENCODE(pack_value(column, value))
+
+    def item_as_json(self, item: Item) -> Item:
+        """The same item with every value in its JSON form."""
+        for name, convert in self.to_json.items():
+            value = item.get(name)
+            if value is not None:
+                item[name] = convert(value)
+        return item
+
+    def _element(self, element: dict[str, Any]) -> Element:
+        is_hash = element["type"] == "hash"
+        return Element(
+            self.columns[element["attribute"]],
+            element.get("order") == "desc",
+            MAX_HASH_VALUE_BYTES if is_hash else MAX_RANGE_VALUE_BYTES,
+        )
+
+    def _primary(self) -> Index:
+        elements = self.schema["index"]
+        hashes = [self._element(e) for e in elements if e["type"] == "hash"]
+        ranges = [self._element(e) for e in elements if e["type"] == "range"]
+        return Index(
+            name="the primary key",
+            id=None,
+            hashes=hashes,
+            ranges=ranges,
+            carried=list(self.columns.values()),
+            declared=0,
+            per_row=True,
+            complete=True,
+        )
+
+    def _secondary(self, name: str, elements: list[dict[str, Any]]) -> Index:
+        """With the implicit key attributes: those of the primary index that are not declared."""
+        hashes = [self._element(e) for e in elements if e["type"] == "hash"]
+        ranges = [self._element(e) for e in elements if e["type"] == "range"]
+        named = {element.name for element in (*hashes, *ranges)}
+        implicit = [
+            self._element({"type": "range", "attribute": column.name, "order": "desc"})
+            for column in self.key_columns
+            if column.name not in named and column.name != self.version
+        ]
+        carried = [element.name for element in (*hashes, *ranges, *implicit)]
+        carried += [e["attribute"] for e in elements if e["type"] == "proj"]
+        carried += [self.version] if self.version is not None else []
+        return Index(
+            name=name,
+            id=self.record.indexes[name],
+            hashes=hashes,
+            ranges=ranges + implicit,
+            carried=[self.columns[each] for each in dict.fromkeys(carried)],
+            declared=len(hashes) + len(ranges),
+            per_row=self.version is None or self.version in named,
+            complete=name not in self.record.building,
+        )
+
+
+@lru_cache(maxsize=4096)
+def plan_of(record: bytes) -> Plan:
+    """The plan of a table, from the bytes of its record."""
+    found = _RECORD.decode(record)
+    if found.layout > LAYOUT:
+        raise TableUnavailable(
+            f"a table has the layout version {found.layout}, this Holdfast knows {LAYOUT}",
+            hint="Install a newer Holdfast.",
+        )
+    return Plan(found)
+
+
+def pack_value(column: Column, value: Any) -> Any:
+    pack = column.type.pack
+    return value if pack is None or value is None else pack(value)
+
+
+def encode_record(record: TableRecord) -> bytes:
+    return _ENCODE(record)
+
+
+def _column(name: str, id: int, kind: str, is_key: bool, is_static: bool) -> Column:
+    found = type_of(kind)
+    accept = found.accept
+    if is_key and kind == "decimal":
+        accept = _accept_key_decimal
+    return Column(name, id, found, accept, is_key, is_static)
+
+
+def _accept_key_decimal(value: Any) -> Any:
+    return normalised_decimal(accept_decimal(value))
+
+
+def _descending(component: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    if component is COMPONENTS["timeuuid"]:
+        return pack_time_uuid_desc
+    return lambda value: component(value).translate(COMPLEMENT)
+
+
+def _byte_length(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    return len(value) if isinstance(value, bytes) else 0
+
+
+def _fields(columns: dict[str, Column], width: int) -> list[tuple[str, Any]]:
+    """Name and type of every id; a removed attribute's values are passed over."""
+    fields: list[tuple[str, Any]] = [(f"_{id}", Any) for id in range(width)]
+    for column in columns.values():
+        fields[column.id] = (column.name, column.type.hint)
+    return fields
+
+
+def _decoder(fields: list[tuple[str, Any]]) -> Any:
+    """Decodes an array into a struct, in C. Names that can't be fields get their place as name."""
+    struct = msgspec.defstruct(
+        "Row",
+        [
+            (name if name.isidentifier() else f"_{place}", hint, None)
+            for place, (name, hint) in enumerate(fields)
+        ],
+        array_like=True,
+    )
+    return msgspec.msgpack.Decoder(struct, ext_hook=unpack_extension)

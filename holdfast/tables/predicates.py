@@ -1,0 +1,112 @@
+"""Predicates on one attribute: a plain value means equality, an object names operators."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.errors import InvalidAttributeValue, TableError
+from holdfast.tables.plan import Column
+from holdfast.tables.types import equal
+from holdfast.tables.values import accept_timestamp, is_node_buffer
+from holdfast.tables.versions import first_of, last_of
+
+OPERATORS: Final = ("eq", "lt", "gt", "le", "ge", "between")
+
+Predicate = list[tuple[str, Any]]  # operators but `between`, with values of the attribute's type
+
+
+def accept_value(column: Column, value: Any) -> Any:
+    """`value` as the attribute's type stores it."""
+    try:
+        return column.accept(value)
+    except ValueError as error:
+        raise InvalidAttributeValue(
+            f"Invalid value of {column.name!r} ({column.type.name}): {error}",
+            attribute=column.name,
+        ) from None
+
+
+def is_operators(column: Column, value: Any) -> bool:
+    """Whether a value is an object of operators. Node's form of a Buffer is a value."""
+    return isinstance(value, dict) and not (
+        column.type.name in ("blob", "string") and is_node_buffer(value)
+    )
+
+
+def parse(column: Column, value: Any, refuse: Callable[[str], TableError]) -> Predicate:
+    """The operators of a predicate; `refuse` makes the error for a shape that is wrong."""
+    if not is_operators(column, value):
+        return [("eq", _operand(column, "eq", value))]
+    check_operators(column, value, refuse)
+    found: Predicate = []
+    for name, operand in value.items():
+        operator = name.lower()
+        if operator != "between":
+            found.append((operator, _operand(column, operator, operand)))
+            continue
+        if not isinstance(operand, list | tuple) or len(operand) != 2:
+            raise InvalidAttributeValue(
+                f"The operator between on {column.name!r} takes an array of two values",
+                attribute=column.name,
+            )
+        found.append(("ge", _operand(column, "ge", operand[0])))
+        found.append(("le", _operand(column, "le", operand[1])))
+    return found
+
+
+def check_operators(
+    column: Column, value: dict[str, Any], refuse: Callable[[str], TableError]
+) -> None:
+    """Raises unless an object names operators and nothing else."""
+    for name in value:
+        if not isinstance(name, str) or name.lower() not in OPERATORS:
+            raise refuse(f"Illegal predicate operator {name!r} on {column.name!r}")
+    if not value:
+        raise refuse(f"Illegal predicate operator: none is given for {column.name!r}")
+
+
+def holds(column: Column, predicate: Predicate, value: Any) -> bool:
+    """Whether a stored value, which may be null, satisfies all operators."""
+    return all(_holds(column, operator, operand, value) for operator, operand in predicate)
+
+
+def _holds(column: Column, operator: str, operand: Any, value: Any) -> bool:
+    if operand is None or value is None:
+        return operator == "eq" and operand is None and value is None
+    if operator == "eq":
+        return equal(column.type, value, operand)
+    component = column.type.component
+    assert component is not None  # `_operand` let only ordered types pass
+    left, right = component(value), component(operand)
+    return {
+        "lt": left < right,
+        "gt": left > right,
+        "le": left <= right,
+        "ge": left >= right,
+    }[operator]
+
+
+def _operand(column: Column, operator: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if operator != "eq":
+        if column.type.component is None:
+            raise InvalidAttributeValue(
+                f"Attribute {column.name!r} of type {column.type.name} has no order: use eq",
+                attribute=column.name,
+            )
+        if column.type.name == "timeuuid":
+            moment = _moment(value)
+            if moment is not None:
+                return first_of(moment) if operator in ("ge", "lt") else last_of(moment)
+    return accept_value(column, value)
+
+
+def _moment(value: Any) -> datetime | None:
+    """The time that stands for a version in a range; None if it is no time."""
+    if not isinstance(value, str | datetime):
+        return None
+    try:
+        return accept_timestamp(value)
+    except ValueError:
+        return None

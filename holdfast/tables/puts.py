@@ -1,0 +1,361 @@
+"""Put: one row, merged into what is stored, with its conditions, statics, indexes and retention."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import (
+    InvalidAttributeValue,
+    InvalidTableRequest,
+    MissingKeyAttribute,
+    PreconditionFailed,
+    RowTooLarge,
+    TtlNotAllowed,
+    UnknownAttribute,
+)
+from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
+from holdfast.tables import stored, types
+from holdfast.tables.conditions import Condition, parse_condition
+from holdfast.tables.etags import matches, row_etag
+from holdfast.tables.plan import Column, Plan, Values
+from holdfast.tables.predicates import accept_value
+from holdfast.tables.records import Item, PutResult
+from holdfast.tables.retention import apply_policy
+from holdfast.tables.stored import Stored
+from holdfast.tables.writing import Writer
+
+UNSET: Final = -1  # `_ttl` was not given
+FOR_EVER: Final = 0  # `_ttl` was null
+
+Change = tuple[Column, Callable[[Any], Any]]  # a partial update: from the stored value to the next
+
+
+class Put(msgspec.Struct, gc=False):
+    """A put that was checked against the schema and waits for the row that it meets."""
+
+    values: list[Any]  # by attribute id; a full row but for what is merged
+    named: Mapping[str, Any]  # the attributes of the request
+    changes: list[Change]
+    ttl_ms: int
+    is_new: bool  # the version was generated: nothing can be stored under this key
+    condition: Condition | None
+    if_match: str | None
+    if_none_match: str | None
+    return_old: bool
+
+    def given(self, plan: Plan, *, statics: bool) -> list[Column]:
+        """The attributes that replace a value, of the row or of its statics."""
+        changed = {column.name for column, _ in self.changes}
+        columns = [plan.columns[name] for name in self.named if name in plan.columns]
+        return [c for c in columns if c.is_static is statics and c.name not in changed]
+
+    @property
+    def has_condition(self) -> bool:
+        return (
+            self.condition is not None
+            or self.if_match is not None
+            or self.if_none_match is not None
+        )
+
+    def looks_at_row(self) -> bool:
+        return not self.is_new or self.has_condition or self.return_old
+
+
+class Found(msgspec.Struct, gc=False):
+    """What a put meets: the stored row, its values if it is live, the static values."""
+
+    key: bytes
+    row: Stored | None
+    values: list[Any] | None
+    static_key: bytes
+    static_value: bytes | None
+    statics: list[Any] | None
+
+
+def prepare(
+    plan: Plan,
+    attributes: Any,
+    *,
+    make_version: Callable[[], Any],
+    condition: Any = None,
+    if_match: str | None = None,
+    if_none_match: str | None = None,
+    return_old: bool = False,
+) -> Put:
+    """Checks a put against the schema. Reads nothing."""
+    if attributes is None:
+        attributes = {}
+    if type(attributes) is not dict and not isinstance(attributes, Mapping):
+        raise InvalidTableRequest("The attributes of a put are an object")
+    values: list[Any] = [None] * plan.width
+    changes: list[Change] = []
+    slots = plan.slots
+    try:
+        for name, value in attributes.items():
+            if name not in slots:
+                if name != "_ttl":
+                    raise UnknownAttribute(f"Unknown attribute {name}", attribute=str(name))
+                continue
+            if value is None:
+                continue
+            id, accept, column = slots[name]
+            if type(value) is dict and (change := _partial(column, value)) is not None:
+                changes.append((column, change))
+            else:
+                values[id] = accept(value)
+    except ValueError:
+        _raise_first(plan, attributes)
+    ttl_ms = _ttl(plan, attributes["_ttl"]) if "_ttl" in attributes else UNSET
+    is_new = False
+    for id, name in plan.key_slots:
+        if values[id] is None:
+            if name != plan.version:
+                _raise_first(plan, attributes)
+            values[id] = make_version()
+            is_new = True
+    found = None if condition is None else parse_condition(plan, condition)
+    return Put(
+        values, attributes, changes, ttl_ms, is_new, found, if_match, if_none_match, return_old
+    )
+
+
+def find(writer: Writer, put: Put) -> Found:
+    """Reads what the put meets: at most the row and the statics of its hash key."""
+    plan = writer.plan
+    key = writer.row_key(put.values)
+    row = writer.row(key) if put.looks_at_row() else None
+    live = row is not None and writer.is_live(row)
+    found = Found(
+        key, row, plan.values(row.body) if live and row is not None else None, b"", None, None
+    )
+    if plan.statics and _needs_statics(plan, put):
+        found.static_key = writer.static_key(put.values)
+        found.static_value = writer.tx.get(found.static_key)
+        if found.static_value is not None:
+            found.statics = plan.values(stored.read(found.static_value).body)
+    return found
+
+
+def is_met(writer: Writer, put: Put, found: Found) -> bool:
+    """Whether the condition holds; raises `PreconditionFailed` if an etag does not match."""
+    if put.if_match is not None or put.if_none_match is not None:
+        etag = None
+        if found.values is not None and found.row is not None:
+            etag = row_etag(writer.plan, found.row.body, found.static_value)
+        if not matches(etag, put.if_match, put.if_none_match):
+            raise PreconditionFailed(f"The row has the etag {etag}")
+    return put.condition is None or put.condition.is_met(found.values, found.statics)
+
+
+def write(writer: Writer, put: Put) -> Any:
+    """Writes a put whose conditions, if it has any, are met, and returns its version.
+
+    A new row of a table with nothing but rows takes the short way."""
+    plan = writer.plan
+    if plan.is_simple and put.ttl_ms == UNSET and not put.changes:
+        body = plan.pack(put.values)
+        is_short = len(body) <= MAX_RANGE_VALUE_BYTES
+        if is_short and writer.add_simple_row(put.values, body, put.is_new):
+            return None if plan.version_id is None else put.values[plan.version_id]
+    return apply(writer, put, find(writer, put)).tid
+
+
+def apply(writer: Writer, put: Put, found: Found) -> PutResult:
+    """Writes the row with all that hangs on it. Whatever can be refused is refused before."""
+    plan = writer.plan
+    values = put.values if found.values is None else _merge(plan, found.values, put)
+    for column, change in put.changes:
+        if not column.is_static:
+            before = None if found.values is None else found.values[column.id]
+            values[column.id] = _changed(column, change, before)
+    static_body = _static_body(plan, put, found) if plan.statics else None
+    body = plan.pack(_without_statics(plan, values) if plan.statics else values)
+    if len(body) > MAX_RANGE_VALUE_BYTES:
+        _check_sizes(plan, values, body)
+    if static_body is not None:
+        writer.write_statics(found.static_key, static_body, found.static_value)
+    row = stored.write(
+        body,
+        codec=plan.codec,
+        expires_ms=_expiry(writer, put, found),
+        generation=plan.generation,
+    )
+    writer.write_row(found.key, row, values, found.row)
+    if plan.policy.type != "all":
+        apply_policy(writer, found.key, values)
+    old = None
+    if put.return_old and found.values is not None:
+        old = item_of(plan, found.values, found.statics)
+    tid = None if plan.version_id is None else values[plan.version_id]
+    return PutResult(applied=True, tid=tid, old=old)
+
+
+def item_of(plan: Plan, values: Values, statics: Values | None) -> Item:
+    """A row as the caller sees it, from its values by id."""
+    return {
+        column.name: (statics[column.id] if statics is not None else None)
+        if column.is_static
+        else values[column.id]
+        for column in plan.columns.values()
+    }
+
+
+# --- checking ------------------------------------------------------------------------------------
+
+
+def _raise_first(plan: Plan, attributes: Mapping[str, Any]) -> None:
+    """Raises what is wrong with the first bad attribute, in the order of the schema."""
+    for column in plan.columns.values():
+        value = attributes.get(column.name)
+        if value is not None:
+            try:
+                is_partial = type(value) is dict and _partial(column, value) is not None
+            except ValueError as error:
+                raise InvalidAttributeValue(
+                    f"Invalid update of {column.name!r} ({column.type.name}): {error}",
+                    attribute=column.name,
+                ) from None
+            if not is_partial:
+                accept_value(column, value)
+        elif column.is_key and column.name != plan.version:
+            raise MissingKeyAttribute(
+                f"Index attribute {column.name!r} is missing", attribute=column.name
+            )
+    raise AssertionError("an attribute was refused and then taken")
+
+
+def _partial(column: Column, value: dict[str, Any]) -> Callable[[Any], Any] | None:
+    """What `{"incr": 1}` or `{"add": [...], "remove": [...]}` makes of a stored value."""
+    if column.is_key or not value:
+        return None
+    kind = column.type
+    if kind.is_set and value.keys() <= {"add", "remove"}:
+        added, removed = (
+            kind.accept([] if members is None else members)
+            for members in (value.get("add"), value.get("remove"))
+        )
+
+        def change(before: Any) -> Any:
+            members = kind.accept([*(before or []), *(added or [])]) or []
+            return types.without(kind.element, members, removed or [])
+
+        return change
+    if not kind.is_set and value.keys() == {"incr"} and kind.name not in ("json", "blob", "string"):
+        amount = value["incr"]
+        types.increased(kind, None, amount)
+        return lambda before: types.increased(kind, before, amount)
+    return None
+
+
+def _changed(column: Column, change: Callable[[Any], Any], before: Any) -> Any:
+    try:
+        return change(before)
+    except ValueError as error:
+        raise InvalidAttributeValue(
+            f"Invalid value of {column.name!r} after the update: {error}", attribute=column.name
+        ) from None
+
+
+def _ttl(plan: Plan, seconds: Any) -> int:
+    if plan.policy.type != "all":
+        raise TtlNotAllowed(
+            f"A custom _ttl is not allowed: {plan.name} has the policy {plan.policy.type}",
+            attribute="_ttl",
+        )
+    if seconds is None:
+        return FOR_EVER
+    whole = None
+    if not isinstance(seconds, bool | str):
+        try:
+            whole = int(seconds)
+        except (TypeError, ValueError, OverflowError):
+            whole = None
+    if whole is None or whole != seconds or not 1 <= whole <= MAX_TTL_SECONDS:
+        raise InvalidAttributeValue(
+            f"Invalid value of '_ttl': {seconds!r} is no integer from 1 to {MAX_TTL_SECONDS}",
+            attribute="_ttl",
+        )
+    return whole * 1000
+
+
+def _check_sizes(plan: Plan, values: Values, body: bytes) -> None:
+    """Raises if a value is too long for an index or too large for a row."""
+    for index in plan.indexes.values():
+        index.entry(values)
+    if len(body) <= MAX_ATTRIBUTE_BYTES:
+        return
+    for column in plan.columns.values():
+        if not column.is_key and values[column.id] is not None:
+            size = _size(plan, column, values[column.id])
+            if size > MAX_ATTRIBUTE_BYTES:
+                raise RowTooLarge(
+                    f"The value of {column.name!r} has {size} bytes, at most "
+                    f"{MAX_ATTRIBUTE_BYTES} fit",
+                    attribute=column.name,
+                )
+
+
+def _size(plan: Plan, column: Column, value: Any) -> int:
+    """The bytes of a value: of texts and blobs their own, of others those that are stored."""
+    if isinstance(value, str):
+        return len(value.encode())
+    return len(value) if isinstance(value, bytes) else len(plan.pack_one(column, value))
+
+
+# --- merging -------------------------------------------------------------------------------------
+
+
+def _needs_statics(plan: Plan, put: Put) -> bool:
+    return (
+        bool(put.given(plan, statics=True))
+        or any(column.is_static for column, _ in put.changes)
+        or (put.condition is not None and bool(put.condition.static))
+        or put.return_old
+        or put.if_match is not None
+        or put.if_none_match is not None
+    )
+
+
+def _merge(plan: Plan, values: list[Any], put: Put) -> list[Any]:
+    merged = values.copy()
+    for column in put.given(plan, statics=False):
+        merged[column.id] = put.values[column.id]
+    return merged
+
+
+def _without_statics(plan: Plan, values: list[Any]) -> list[Any]:
+    values = values.copy()
+    for column in plan.statics:
+        values[column.id] = None
+    return values
+
+
+def _static_body(plan: Plan, put: Put, found: Found) -> bytes | None:
+    """The static values of the hash key after this put; None if it names none."""
+    given = put.given(plan, statics=True)
+    changes = [(column, change) for column, change in put.changes if column.is_static]
+    if not given and not changes:
+        return None
+    statics = [None] * plan.width if found.statics is None else found.statics.copy()
+    for column in given:
+        statics[column.id] = put.values[column.id]
+    for column, change in changes:
+        statics[column.id] = _changed(column, change, statics[column.id])
+    body = plan.pack(statics)
+    if len(body) > MAX_ATTRIBUTE_BYTES:
+        _check_sizes(plan, statics, body)
+    return body
+
+
+def _expiry(writer: Writer, put: Put, found: Found) -> int:
+    plan = writer.plan
+    if plan.policy.type == "ttl":
+        return writer.now_ms + plan.policy.ttl_ms
+    if put.ttl_ms == FOR_EVER:
+        return 0
+    if put.ttl_ms != UNSET:
+        return writer.now_ms + put.ttl_ms
+    if plan.default_ttl_ms:
+        return writer.now_ms + plan.default_ttl_ms
+    return found.row.expires_ms if found.values is not None and found.row is not None else 0

@@ -1,0 +1,311 @@
+"""A query describes one slice of one index: equality on the hash key, then on the first ranges,
+then one range.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import (
+    IndexBuilding,
+    IndexNotFound,
+    InvalidAttributeValue,
+    InvalidTableQuery,
+    InvalidTableRequest,
+)
+from holdfast.keys import prefix_range
+from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_COUNTED_ROWS, MAX_PAGE_ROWS
+from holdfast.tables.layout import Keys, hash_key
+from holdfast.tables.plan import Element, Index, Plan
+from holdfast.tables.predicates import (
+    Predicate,
+    accept_value,
+    check_operators,
+    is_operators,
+    parse,
+)
+
+# What an operator asks of the keys where greater values come first.
+_TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that can be asked, whichever door it came through."""
+
+    attributes: Mapping[str, Any] | None = None
+    proj: str | Sequence[str] | None = None
+    order: Mapping[str, str] | None = None
+    limit: int | None = None
+    next: str | None = None
+    index: str | None = None
+    with_ttl: bool = False
+    distinct: bool = False
+    count_only: bool = False
+
+
+class Slice:
+    """A range of the keys of one index."""
+
+    __slots__ = ("base", "begin", "bounded", "end", "fixed", "has_hash", "index", "reverse")
+
+    def __init__(self, index: Index, base: bytes, begin: bytes, end: bytes, has_hash: bool) -> None:
+        self.index = index
+        self.base = base  # the prefix of the whole index
+        self.begin = begin
+        self.end = end
+        self.has_hash = has_hash  # False: the whole table or index
+        self.fixed = 0  # how many range elements are fixed by equality
+        self.bounded = False  # whether one more range element has bounds
+        self.reverse = False
+
+    @property
+    def is_whole_key(self) -> bool:
+        return self.has_hash and self.fixed == len(self.index.ranges) and not self.bounded
+
+
+def index_of(plan: Plan, name: str | None) -> Index:
+    if name is None:
+        return plan.primary
+    if not isinstance(name, str):
+        raise InvalidTableQuery(f"The index is a name, not {name!r}")
+    index = plan.indexes.get(name)
+    if index is None:
+        raise IndexNotFound(
+            f"Invalid query. Index does not exist: {plan.name} has no secondary index {name!r}"
+        )
+    if not index.complete:
+        raise IndexBuilding(f"The index {name!r} of {plan.name} is being built")
+    return index
+
+
+def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
+    """The slice that the predicates in `attributes` select."""
+    if index.id is None:
+        base = keys.rows + plan.number_bytes
+    else:
+        base = keys.entries_of(plan.number, index.id)
+    if type(attributes) is not dict and not isinstance(attributes, Mapping):
+        if attributes is not None:
+            raise InvalidTableRequest("The attributes of a query are an object")
+        attributes = {}
+    if not attributes:
+        begin, end = prefix_range(base)
+        return Slice(index, base, begin, end, False)
+    found = Slice(index, base, b"", b"", True)
+    element = index.hashes[0]
+    try:
+        components = b""
+        for element in index.hashes:
+            value = attributes.get(element.name)
+            if value is None:
+                _check_names(index, attributes)
+            if isinstance(value, dict):
+                value = _hash_operand(element, value)
+            components += element.component(element.accept(value))
+        prefix = base + hash_key(components)
+        left = len(attributes) - len(index.hashes)
+        if left:
+            for element in index.ranges:
+                value = attributes.get(element.name)
+                if value is None:
+                    _refuse_gap(index, attributes, element)
+                left -= 1
+                if isinstance(value, dict):
+                    predicate = range_predicate(element, value)
+                    if len(predicate) > 1 or predicate[0][0] != "eq":
+                        _refuse_more(index, attributes, element, left)
+                        found.begin, found.end = bounds(element, predicate, prefix)
+                        found.bounded = True
+                        return found
+                    value = predicate[0][1]
+                prefix += element.component(element.accept(value))
+                found.fixed += 1
+                if not left:
+                    break
+    except InvalidAttributeValue:
+        _check_names(index, attributes)
+        raise
+    except ValueError:
+        _check_names(index, attributes)
+        accept_value(element.column, value)
+        raise
+    if left:
+        _check_names(index, attributes)
+    found.begin, found.end = prefix_range(prefix)
+    return found
+
+
+def set_order(slice: Slice, order: Any) -> None:
+    """Turns the slice round if every named attribute disagrees with the index."""
+    if order is None:
+        return
+    if not isinstance(order, Mapping):
+        raise InvalidTableQuery("Invalid sort order: an object of attributes and asc or desc")
+    free: set[bool] = set()
+    ranges = slice.index.ranges
+    places = {element.name: place for place, element in enumerate(ranges)}
+    for name, direction in order.items():
+        if name not in places:
+            raise InvalidTableQuery(
+                f"Invalid query. Cannot order on attribute {name!r}", attribute=str(name)
+            )
+        if direction not in ("asc", "desc"):
+            raise InvalidTableQuery(
+                f"Invalid query. Invalid sort order {direction!r} of {name!r}", attribute=str(name)
+            )
+        place = places[name]
+        if place >= slice.fixed:
+            free.add((direction == "desc") != ranges[place].desc)
+    if len(free) > 1:
+        raise InvalidTableQuery(
+            "Inconsistent sort order: all attributes must agree with the index, or none"
+        )
+    slice.reverse = free == {True}
+
+
+def limit_of(query: Query) -> int:
+    limit = query.limit
+    if limit is None:
+        return MAX_COUNTED_ROWS if query.count_only else DEFAULT_PAGE_ROWS
+    if type(limit) is not int or limit < 1:
+        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
+    return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
+
+
+def projection_of(plan: Plan, proj: Any) -> list[str] | None:
+    """The names in `proj`, each once; None if there is no projection."""
+    if proj is None:
+        return None
+    names = [proj] if isinstance(proj, str) else proj
+    if not isinstance(names, list | tuple) or not names:
+        raise InvalidTableQuery(
+            "Invalid query. Projection must be an attribute's name or an array of names"
+        )
+    for name in names:
+        if not isinstance(name, str) or name not in plan.columns:
+            raise InvalidTableQuery(
+                f"Invalid query. Projection {name!r} is no attribute of {plan.name}",
+                attribute=str(name),
+            )
+    return list(dict.fromkeys(names))
+
+
+def check_distinct(plan: Plan, query: Query, slice: Slice, names: list[str] | None) -> None:
+    hashes = {element.name for element in plan.primary.hashes}
+    allowed = hashes | {column.name for column in plan.statics}
+    if names is None or not set(names) <= allowed:
+        raise InvalidTableQuery("distinct needs a Projection of hash and static attributes only")
+    if query.index is not None or query.order is not None or slice.fixed or slice.bounded:
+        raise InvalidTableQuery("distinct can't be combined with an index, range or order")
+
+
+# --- within --------------------------------------------------------------------------------------
+
+
+def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
+    """The value that a hash attribute equals, from an object."""
+    if not is_operators(element.column, value):
+        return value
+    predicate = parse(element.column, value, InvalidTableQuery)
+    if len(predicate) != 1 or predicate[0][0] != "eq":
+        raise _not_on_hash(element)
+    if predicate[0][1] is None:
+        raise _undefined(element)
+    return predicate[0][1]
+
+
+def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
+    """Raises what is wrong with the shape of a query, whatever its values are. The shape is looked
+    at before values, and a missing hash attribute is the last that it can lack."""
+    for name, value in attributes.items():
+        if name not in index.elements:
+            raise InvalidTableQuery(
+                f"Invalid query. Attribute {name!r} is not a part of primary key or index",
+                attribute=str(name),
+            )
+        element = index.elements[name]
+        if value is None:
+            raise _undefined(element)
+        if is_operators(element.column, value):
+            check_operators(element.column, value, InvalidTableQuery)
+            if element in index.hashes and not _is_equality(value):
+                raise _not_on_hash(element)
+    given = [element for element in index.ranges if element.name in attributes]
+    for element in given[:-1]:
+        value = attributes[element.name]
+        if is_operators(element.column, value) and not _is_equality(value):
+            raise _found_after(element)
+    for element in index.hashes:
+        if element.name not in attributes:
+            raise InvalidTableQuery(
+                f"All hash attributes must be given, {element.name!r} is missing",
+                attribute=element.name,
+            )
+
+
+def _refuse_gap(index: Index, attributes: Mapping[str, Any], gap: Element) -> None:
+    """Raises for an element that is not given although a later one is."""
+    _check_names(index, attributes)
+    later = next(e.name for e in reversed(index.ranges) if e.name in attributes)
+    raise InvalidTableQuery(
+        f"Invalid query. Attribute {gap.name!r} must be fixed by equality before {later!r}",
+        attribute=later,
+    )
+
+
+def _refuse_more(index: Index, attributes: Mapping[str, Any], element: Element, left: int) -> None:
+    if left:
+        _check_names(index, attributes)
+        raise _found_after(element)
+
+
+def range_predicate(element: Element, value: dict[str, Any]) -> Predicate:
+    predicate = parse(element.column, value, InvalidTableQuery)
+    for _, operand in predicate:
+        if operand is None:
+            raise _undefined(element)
+    return predicate
+
+
+def bounds(element: Element, predicate: Predicate, prefix: bytes) -> tuple[bytes, bytes]:
+    """The keys for which all operators hold. On a descending element smaller values come later."""
+    begin, end = prefix_range(prefix)
+    for operator, operand in predicate:
+        point, behind = prefix_range(prefix + element.component(operand))
+        if element.desc:
+            operator = _TURNED[operator]
+        if operator == "ge":
+            begin = max(begin, point)
+        elif operator == "gt":
+            begin = max(begin, behind)
+        elif operator == "le":
+            end = min(end, behind)
+        elif operator == "lt":
+            end = min(end, point)
+        else:
+            begin, end = max(begin, point), min(end, behind)
+    return begin, end
+
+
+def _is_equality(operators: Mapping[str, Any]) -> bool:
+    return [name.lower() for name in operators] == ["eq"]
+
+
+def _not_on_hash(element: Element) -> InvalidTableQuery:
+    return InvalidTableQuery(
+        f"Invalid query. Non-eq conditions allowed only on range columns: {element.name!r}",
+        attribute=element.name,
+    )
+
+
+def _found_after(element: Element) -> InvalidTableQuery:
+    return InvalidTableQuery(
+        f"Invalid query. Found predicate after non-eq predicate on {element.name!r}"
+    )
+
+
+def _undefined(element: Element) -> InvalidTableQuery:
+    return InvalidTableQuery(
+        f"Invalid query. Attribute {element.name!r} is undefined", attribute=element.name
+    )

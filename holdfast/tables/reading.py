@@ -1,0 +1,369 @@
+"""Get: the rows of a slice, in order, page by page."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader
+from holdfast.errors import InvalidTableQuery
+from holdfast.keys import after, prefix_range
+from holdfast.limits import MAX_PAGE_BYTES
+from holdfast.tables import stored
+from holdfast.tables.etags import row_etag
+from holdfast.tables.layout import keys_of
+from holdfast.tables.paging import Position, make_token, read_token
+from holdfast.tables.plan import Column, Index, Plan, Projection
+from holdfast.tables.queries import (
+    Query,
+    Slice,
+    check_distinct,
+    index_of,
+    limit_of,
+    projection_of,
+    set_order,
+    slice_of,
+)
+from holdfast.tables.records import Item, Page
+
+Form = Literal["python", "json"]
+Pairs = Iterator[tuple[bytes, bytes]]
+
+_ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
+
+
+def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Page:
+    """One page of the slice that `query` describes."""
+    index = plan.primary if query.index is None else index_of(plan, query.index)
+    slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
+    limit = limit_of(query)
+    if query.order is not None:
+        set_order(slice, query.order)
+    names = projection_of(plan, query.proj)
+    if not (query.with_ttl is query.distinct is query.count_only is False):
+        _check_flags(query)
+    if query.distinct:
+        check_distinct(plan, query, slice, names)
+    position = None
+    if query.next is not None:
+        position = read_token(slice, query.distinct, query.next)
+    if query.count_only:
+        return _count(reader, plan, query, slice, position, limit)
+    shape = Shape(reader, plan, index, names, query.with_ttl, form)
+    return _collect(reader, plan, query, slice, shape, position, limit)
+
+
+def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
+    """All items of the slice, one after the other, without a limit; `reader` must stay open."""
+    index = index_of(plan, query.index)
+    slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
+    set_order(slice, query.order)
+    names = projection_of(plan, query.proj)
+    if query.distinct:
+        check_distinct(plan, query, slice, names)
+    shape = Shape(reader, plan, index, names, query.with_ttl, form)
+    for key, value in Walk(reader, plan, slice, query.distinct, None).all():
+        item = shape.item(key, value)
+        if item is not None:
+            yield item
+
+
+class Shape:
+    """How a stored row becomes an item of the answer."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        plan: Plan,
+        index: Index,
+        names: list[str] | None,
+        with_ttl: bool,
+        form: Form,
+    ) -> None:
+        self._reader = reader
+        self._plan = plan
+        self._index = index
+        self._with_ttl = with_ttl
+        self._as_json = form == "json" and bool(plan.to_json)
+        self._from_row = False  # whether an index entry must be followed to its row
+        self._projection = self._choose(names)
+        self._statics: list[Column] = []
+        if plan.statics:
+            self._statics = [c for c in plan.statics if c.name in self._projection.names]
+            self._static_prefix: bytes | None = None
+            self._static_values: list[Any] | None = None
+        # Without any of these an item is the decoded value, and `item` has nothing more to do.
+        self._plain = not (self._statics or self._from_row or with_ttl or self._as_json)
+
+    def _choose(self, names: list[str] | None) -> Projection:
+        plan, index = self._plan, self._index
+        if index.id is None:
+            return plan.projection if names is None else plan.project(names)
+        if names is None:
+            return index.projection
+        if all(name in index.places for name in names):
+            return Projection(index.decoder, names, [index.places[name] for name in names])
+        self._from_row = True
+        return plan.project(names)
+
+    def item(self, key: bytes, value: bytes) -> Item | None:
+        """The item of a stored pair; None if it has expired."""
+        if not value[0]:
+            body, expires_ms = value[1:], 0
+        else:
+            row = stored.read(value)
+            if not row.is_live(expiry.to_ms(self._reader.now)):
+                return None
+            body, expires_ms = row.body, row.expires_ms
+        if self._plain:
+            return self._projection.item(body)
+        return self._full_item(key, body, expires_ms)
+
+    def collect(self, walk: "Walk", limit: int) -> tuple[list[Item], bytes, bytes, bool]:
+        """Items up to `limit` or the size of a page, the last pair, and whether more may follow."""
+        items: list[Item] = []
+        size, worth_measuring = 0, unmeasured_bytes(self._projection, limit)
+        key = value = b""
+        plain_item = self._projection.item if self._plain else None
+        pairs: Pairs | None = walk.first(limit)
+        while pairs is not None:
+            count, found = 0, b""
+            for found, data in pairs:
+                count += 1
+                if plain_item is not None and not data[0]:
+                    items.append(plain_item(data[1:]))
+                else:
+                    item = self.item(found, data)
+                    if item is None:
+                        continue
+                    items.append(item)
+                key, value = found, data
+                size += len(data)
+                if len(items) == limit or (size >= worth_measuring and _is_full(self._plan, items)):
+                    return items, key, value, True
+            pairs = walk.following(found, count, limit)
+        return items, key, value, False
+
+    def _full_item(self, key: bytes, body: bytes, expires_ms: int) -> Item:
+        plan = self._plan
+        values: list[Any] | None = None
+        if self._from_row:
+            values = values_of(plan, self._index, body)
+            row = self._reader.get(
+                keys_of(self._reader.space).rows + plan.number_bytes + plan.primary.key(values)
+            )
+            assert row is not None, "an index entry has its row"
+            body = stored.read(row).body
+        item = self._projection.item(body)
+        if self._statics:
+            if values is None:
+                index = plan.primary if self._index.id is None else self._index
+                self._find_statics(key, index, body)
+            else:
+                self._read_statics(values)
+            for column in self._statics:
+                found = self._static_values
+                item[column.name] = None if found is None else found[column.id]
+        if self._as_json:
+            plan.item_as_json(item)
+        if self._with_ttl:
+            left_ms = expires_ms - expiry.to_ms(self._reader.now)
+            item["_ttl"] = left_ms // 1000 if expires_ms else None
+        return item
+
+    def _find_statics(self, key: bytes, index: Index, body: bytes) -> None:
+        """Reads the statics of a row, once for all rows of a hash key that follow each other."""
+        if self._static_prefix is not None and key.startswith(self._static_prefix):
+            return
+        values = values_of(self._plan, index, body)
+        part = self._read_statics(values)
+        if index.id is None:
+            rows = keys_of(self._reader.space).rows + self._plan.number_bytes
+            self._static_prefix = rows + part
+
+    def _read_statics(self, values: list[Any]) -> bytes:
+        plan = self._plan
+        part = plan.primary.hash_part(values)
+        value = self._reader.get(keys_of(self._reader.space).statics + plan.number_bytes + part)
+        self._static_values = None if value is None else plan.values(stored.read(value).body)
+        return part
+
+
+def values_of(plan: Plan, index: Index, body: bytes) -> list[Any]:
+    """The values that a row or an index entry holds, by attribute id."""
+    if index.id is None:
+        return plan.values(body)
+    values: list[Any] = [None] * plan.width
+    found = msgspec.structs.astuple(index.decoder.decode(body))
+    for column, value in zip(index.carried, found, strict=True):
+        values[column.id] = value
+    return values
+
+
+def _collect(
+    reader: Reader,
+    plan: Plan,
+    query: Query,
+    slice: Slice,
+    shape: Shape,
+    position: Position | None,
+    limit: int,
+) -> Page:
+    walk = Walk(reader, plan, slice, query.distinct, position)
+    items, last, last_value, is_cut = shape.collect(walk, limit)
+    etag = None
+    if items and slice.index.id is None and slice.is_whole_key:
+        etag = _etag(reader, plan, last_value)
+    token = None
+    if is_cut:
+        token = make_token(
+            slice, query.distinct, _position(plan, slice, query.distinct, last, last_value)
+        )
+    return Page(items=items, count=len(items), next=token, etag=etag)
+
+
+def unmeasured_bytes(projection: Projection, limit: int) -> int:
+    """How many stored bytes surely make no page of full size."""
+    return (MAX_PAGE_BYTES - limit * projection.json_overhead) // _ESCAPED
+
+
+def _is_full(plan: Plan, items: list[Item]) -> bool:
+    """Whether the page has reached its size, measured exactly. Called for large pages only."""
+    size = sum(len(msgspec.json.encode(plan.item_as_json(item.copy()))) for item in items)
+    return size >= MAX_PAGE_BYTES
+
+
+def _count(
+    reader: Reader,
+    plan: Plan,
+    query: Query,
+    slice: Slice,
+    position: Position | None,
+    limit: int,
+) -> Page:
+    count, now_ms = 0, expiry.to_ms(reader.now)
+    for key, value in Walk(reader, plan, slice, query.distinct, position).all():
+        if value[0] and not stored.read(value).is_live(now_ms):
+            continue
+        count += 1
+        if count == limit:
+            place = _position(plan, slice, query.distinct, key, value)
+            token = make_token(slice, query.distinct, place)
+            return Page(items=[], count=count, next=token)
+    return Page(items=[], count=count)
+
+
+def _etag(reader: Reader, plan: Plan, value: bytes) -> str:
+    body = stored.read(value).body
+    statics = None
+    if plan.statics:
+        part = plan.primary.hash_part(plan.values(body))
+        statics = reader.get(keys_of(reader.space).statics + plan.number_bytes + part)
+    return row_etag(plan, body, statics)
+
+
+def _check_flags(query: Query) -> None:
+    for name in ("with_ttl", "distinct", "count_only"):
+        if type(getattr(query, name)) is not bool:
+            raise InvalidTableQuery(f"{name} is true or false, not {getattr(query, name)!r}")
+
+
+# --- walking -------------------------------------------------------------------------------------
+
+
+class Walk:
+    """The stored pairs of a slice from a position on, in the order of the answer."""
+
+    __slots__ = ("_begin", "_end", "_reader", "_reverse", "_special")
+
+    def __init__(
+        self,
+        reader: Reader,
+        plan: Plan,
+        slice: Slice,
+        distinct: bool,
+        position: Position | None,
+    ) -> None:
+        self._reader = reader
+        self._reverse = slice.reverse
+        self._begin, self._end = slice.begin, slice.end
+        self._special: Pairs | None = None
+        if distinct:
+            self._special = _first_of_hashes(reader, plan, slice, position)
+        elif slice.reverse and not slice.has_hash:
+            self._special = _reversed_hashes(reader, plan, slice, position)
+        elif position is not None:
+            self._go_behind(position.key)
+
+    def first(self, limit: int) -> Pairs | None:
+        """A first portion, which is enough unless some of it has expired."""
+        if self._special is not None:
+            return self._special
+        if self._begin >= self._end:
+            return None
+        return self._reader.scan(self._begin, self._end, limit=limit, reverse=self._reverse)
+
+    def following(self, key: bytes, count: int, limit: int) -> Pairs | None:
+        """The portion after the one that ended with `key`; None if that was all."""
+        if self._special is not None or count < limit:
+            return None
+        self._go_behind(key)
+        return self.first(limit)
+
+    def all(self) -> Pairs:
+        if self._special is not None:
+            return self._special
+        if self._begin >= self._end:
+            return iter(())
+        return self._reader.scan(self._begin, self._end, reverse=self._reverse)
+
+    def _go_behind(self, key: bytes) -> None:
+        if self._reverse:
+            self._end = key
+        else:
+            self._begin = after(key)
+
+
+def _hash_ranges(reader: Reader, plan: Plan, slice: Slice, begin: bytes) -> Pairs:
+    """Begin and end of each hash key of a slice, one read for each."""
+    while begin < slice.end:
+        pair = next(iter(reader.scan(begin, slice.end, limit=1)), None)
+        if pair is None:
+            return
+        prefix = _hash_prefix(plan, slice, pair[1])
+        end = prefix_range(prefix)[1]
+        yield prefix, end
+        begin = end
+
+
+def _hash_prefix(plan: Plan, slice: Slice, value: bytes) -> bytes:
+    values = values_of(plan, slice.index, stored.read(value).body)
+    return slice.base + slice.index.hash_part(values)
+
+
+def _position(plan: Plan, slice: Slice, distinct: bool, key: bytes, value: bytes) -> Position:
+    if distinct or (slice.reverse and not slice.has_hash):
+        return Position(key, _hash_prefix(plan, slice, value))
+    return Position(key)
+
+
+def _first_of_hashes(reader: Reader, plan: Plan, slice: Slice, position: Position | None) -> Pairs:
+    """The first live row of each hash key."""
+    now_ms = expiry.to_ms(reader.now)
+    begin = slice.begin if position is None else prefix_range(position.hash_prefix)[1]
+    for prefix, end in _hash_ranges(reader, plan, slice, begin):
+        for key, value in reader.scan(prefix, end):
+            if not value[0] or stored.read(value).is_live(now_ms):
+                yield key, value
+                break
+
+
+def _reversed_hashes(reader: Reader, plan: Plan, slice: Slice, position: Position | None) -> Pairs:
+    """Every hash key in the order of the index, its rows in reverse."""
+    begin = slice.begin
+    if position is not None:
+        yield from reader.scan(position.hash_prefix, position.key, reverse=True)
+        begin = prefix_range(position.hash_prefix)[1]
+    for prefix, end in _hash_ranges(reader, plan, slice, begin):
+        yield from reader.scan(prefix, end, reverse=True)

@@ -1,0 +1,192 @@
+"""From a submitted schema to the normalised one, with a reason for every refusal."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.errors import InvalidTableSchema
+from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECONDS
+from holdfast.tables.policies import check_policy
+from holdfast.tables.types import TYPE_NAMES, type_of
+from holdfast.tables.values import accept_json
+
+Schema = dict[str, Any]
+
+ELEMENT_TYPES: Final = ("hash", "static", "range", "proj")  # and the order that they are sorted in
+UPDATE_PATTERNS: Final = ("random-update", "write-once", "timeseries")
+
+_KNOWN: Final = {
+    "table", "version", "attributes", "index", "secondaryIndexes", "revisionRetentionPolicy",
+    "options",
+}  # fmt: skip
+_DROPPED: Final = ("_config_version", "_backend_version")  # the originals' own book-keeping
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def normalise(table: str, submitted: Any) -> tuple[Schema, list[str]]:
+    """The schema that is stored for `table`, and a warning for each unknown member.
+
+    Only what section 3.3 of the specification names is changed; the rest comes back as it was sent.
+    """
+    check_name(table, "table")
+    if not isinstance(submitted, Mapping):
+        raise InvalidTableSchema("Attributes are required: a schema is an object")
+    try:
+        plain = accept_json(dict(submitted))
+    except ValueError as error:
+        raise InvalidTableSchema(f"Invalid value in the schema: {error}") from None
+    schema = {name: value for name, value in plain.items() if name not in _DROPPED}
+    schema["table"] = table
+    schema["version"] = _version(schema.get("version"))
+    attributes = _attributes(schema.get("attributes"))
+    schema["index"] = _index(schema.get("index"), attributes, "the index")
+    if schema.get("options") is None:
+        schema["options"] = {}
+    for optional in ("secondaryIndexes", "revisionRetentionPolicy"):
+        if optional in schema and schema[optional] is None:
+            del schema[optional]
+    statics = _check_primary(schema["index"])
+    if "secondaryIndexes" in schema:
+        schema["secondaryIndexes"] = _secondary(schema["secondaryIndexes"], attributes, statics)
+    _check_options(schema["options"])
+    if "revisionRetentionPolicy" in schema:
+        check_policy(schema)
+    unknown = [str(name) for name in schema if name not in _KNOWN and name != "domain"]
+    return schema, [f"unknown member {name!r} is kept and has no effect" for name in unknown]
+
+
+def check_name(name: Any, kind: str) -> None:
+    """Raises unless `name` may name a table or an index."""
+    if not _is_name(name) or "/" in name or name in (".", ".."):
+        raise InvalidTableSchema(
+            f"Invalid name of {kind}: {name!r}",
+            hint=f"Use 1 to {MAX_TABLE_NAME_BYTES} bytes without control characters and '/'.",
+        )
+
+
+def _is_name(name: Any) -> bool:
+    if not isinstance(name, str) or _CONTROL.search(name):
+        return False
+    try:
+        return 1 <= len(name.encode()) <= MAX_TABLE_NAME_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def _version(version: Any) -> int:
+    if isinstance(version, float) and version.is_integer():
+        version = int(version)
+    if version is None or (type(version) is int and version == 0):
+        return 1
+    if type(version) is not int or version < 1:
+        raise InvalidTableSchema(f"The version must be a positive integer, not {version!r}")
+    return version
+
+
+def _attributes(attributes: Any) -> dict[str, str]:
+    if not isinstance(attributes, Mapping) or not attributes:
+        raise InvalidTableSchema("Attributes are required: an object of names and types")
+    if len(attributes) > MAX_ATTRIBUTES:
+        raise InvalidTableSchema(
+            f"Attributes are required to be at most {MAX_ATTRIBUTES}, these are {len(attributes)}"
+        )
+    for name, kind in attributes.items():
+        if not _is_name(name) or name.startswith("_"):
+            raise InvalidTableSchema(
+                f"Invalid name of attribute: {name!r}",
+                attribute=str(name),
+                hint=f"Use 1 to {MAX_TABLE_NAME_BYTES} bytes that do not begin with '_'.",
+            )
+        if not isinstance(kind, str) or kind not in TYPE_NAMES:
+            raise InvalidTableSchema(
+                f"Invalid type of attribute {name!r}: {kind!r}", attribute=name
+            )
+    return dict(attributes)
+
+
+def _index(elements: Any, attributes: dict[str, str], where: str) -> list[dict[str, Any]]:
+    """The elements of an index, checked, sorted by type, each range with its order."""
+    if not isinstance(elements, list | tuple) or not elements:
+        raise InvalidTableSchema(f"Invalid index. Must have at least one entry: {where}")
+    found = [_element(element, attributes, where) for element in elements]
+    names = [element["attribute"] for element in found]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidTableSchema(f"Invalid index. Duplicate index entries for {twice!r} in {where}")
+    if not any(element["type"] == "hash" for element in found):
+        raise InvalidTableSchema(f"Indexes without hash are not yet supported: {where}")
+    return sorted(found, key=lambda element: ELEMENT_TYPES.index(element["type"]))
+
+
+def _element(element: Any, attributes: dict[str, str], where: str) -> dict[str, Any]:
+    if not isinstance(element, Mapping) or element.get("type") not in ELEMENT_TYPES:
+        raise InvalidTableSchema(f"Invalid index element encountered in {where}: {element!r}")
+    name = element.get("attribute")
+    if not isinstance(name, str) or name not in attributes:
+        raise InvalidTableSchema(
+            f"Index element {name!r} is not in attributes ({where})", attribute=str(name)
+        )
+    found = dict(element)
+    if found["type"] == "range":
+        found.setdefault("order", "asc")
+    if "order" in found and found["order"] not in ("asc", "desc"):
+        raise InvalidTableSchema(f"Invalid order {found['order']!r} of {name!r} in {where}")
+    if found["type"] in ("hash", "range") and type_of(attributes[name]).component is None:
+        raise InvalidTableSchema(
+            f"Attribute {name!r} of type {attributes[name]} cannot be indexed", attribute=name
+        )
+    return found
+
+
+def _check_primary(index: list[dict[str, Any]]) -> set[str]:
+    """The static attributes of the primary index."""
+    statics = {element["attribute"] for element in index if element["type"] == "static"}
+    if statics and not any(element["type"] == "range" for element in index):
+        raise InvalidTableSchema(
+            f"Cannot create static column in table without range keys: {sorted(statics)[0]!r}"
+        )
+    return statics
+
+
+def _secondary(
+    indexes: Any, attributes: dict[str, str], statics: set[str]
+) -> dict[str, list[dict[str, Any]]]:
+    if not isinstance(indexes, Mapping):
+        raise InvalidTableSchema(
+            "Invalid index. Must have at least one entry: secondaryIndexes is an object"
+        )
+    found = {}
+    for name, elements in indexes.items():
+        check_name(name, "index")
+        found[name] = _index(elements, attributes, f"secondary index {name!r}")
+        for element in found[name]:
+            if element["type"] == "static" or element["attribute"] in statics:
+                raise InvalidTableSchema(
+                    f"A static attribute can't be in secondary index {name!r}: "
+                    f"{element['attribute']!r}"
+                )
+    return found
+
+
+def _check_options(options: Any) -> None:
+    if not isinstance(options, Mapping):
+        raise InvalidTableSchema("Invalid options: an object is expected")
+    compression = options.get("compression")
+    if compression is not None and not (
+        isinstance(compression, list) and all(isinstance(each, Mapping) for each in compression)
+    ):
+        raise InvalidTableSchema(
+            "Invalid option value for compression: an array of objects is expected"
+        )
+    updates = options.get("updates")
+    if updates is not None and (
+        not isinstance(updates, Mapping)
+        or updates.get("pattern", UPDATE_PATTERNS[0]) not in UPDATE_PATTERNS
+    ):
+        raise InvalidTableSchema(f"Invalid update pattern: {updates!r}")
+    ttl = options.get("default_time_to_live")
+    if ttl is not None and (type(ttl) is not int or not 1 <= ttl <= MAX_TTL_SECONDS):
+        raise InvalidTableSchema(
+            "The option default_time_to_live must be a positive integer of at most "
+            f"{MAX_TTL_SECONDS}, not {ttl!r}"
+        )

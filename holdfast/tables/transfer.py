@@ -1,0 +1,90 @@
+"""Rows as lines: export as NDJSON or CSV, import of NDJSON."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.engine.contract import Transaction
+from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError
+from holdfast.limits import MAX_REPORTED_REFUSALS
+from holdfast.tables import catalogue, puts
+from holdfast.tables.jsontext import parse_json
+from holdfast.tables.records import Item, Refusal
+from holdfast.tables.types import json_text_as_written
+from holdfast.tables.writing import Writer
+
+Format = Literal["ndjson", "csv"]
+
+_CSV_ROWS = 200  # that are written to the caller together
+
+
+def lines_of(items: Iterable[Item], names: list[str], format: Format) -> Iterator[bytes]:
+    """Items in their JSON forms as lines of text; CSV begins with a line of names."""
+    if format == "ndjson":
+        return (msgspec.json.encode(item) + b"\n" for item in items)
+    if format == "csv":
+        return _csv(iter(items), names)
+    raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
+
+
+def _csv(items: Iterator[Item], names: list[str]) -> Iterator[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(names)
+    while True:
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+        portion = list(islice(items, _CSV_ROWS))
+        if not portion:
+            return
+        writer.writerows([[_cell(item[name]) for name in names] for item in portion])
+
+
+def _cell(value: Any) -> Any:
+    """No value is an empty cell; sets and JSON values are JSON texts."""
+    if value is None:
+        return ""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return value
+    return json_text_as_written(value).decode()
+
+
+def import_lines(
+    tx: Transaction,
+    table: str,
+    lines: list[tuple[int, bytes]],
+    make_version: Callable[[], Any],
+) -> tuple[int, list[Refusal]]:
+    """Puts one row for each numbered line; a line that is refused changes nothing."""
+    writer = Writer(tx, catalogue.find_to_write(tx, table))
+    rows, refusals = 0, []
+    for number, line in lines:
+        try:
+            attributes = parse_json(line)
+            if not isinstance(attributes, dict):
+                raise InvalidTableRequest("A line is an object of attributes")
+            put = puts.prepare(writer.plan, attributes, make_version=make_version)
+            puts.apply(writer, put, puts.find(writer, put))
+        except TableError as error:
+            refusals.append(Refusal(line=number, code=error.type, message=error.message))
+        else:
+            rows += 1
+    writer.finish()
+    return rows, refusals
+
+
+def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, numbered from 1."""
+    for number, line in enumerate(lines, 1):
+        raw = line.encode() if isinstance(line, str) else line
+        if raw.strip():
+            yield number, raw
+
+
+def first_refusals(refusals: list[Refusal]) -> list[Refusal]:
+    return refusals[:MAX_REPORTED_REFUSALS]

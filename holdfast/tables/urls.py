@@ -1,0 +1,285 @@
+"""Queries by URL: a path fixes the first elements of an index, parameters say the rest.
+
+Works on the raw request target. A framework that decodes or tidies a path before this module sees
+it (merging `//`, resolving `%2F`) makes it impossible.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from holdfast.errors import (
+    InvalidAttributeValue,
+    InvalidTablePath,
+    InvalidTableQuery,
+    InvalidTableRequest,
+)
+from holdfast.limits import BARE_PAGE_ROWS, MAX_DOMAIN_BYTES
+from holdfast.tables.plan import Column, Element, Index, Plan
+from holdfast.tables.predicates import OPERATORS, accept_value
+from holdfast.tables.queries import Query, index_of
+from holdfast.tables.types import equal
+
+_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+_NOT_IN_DOMAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f/]")
+_NOT_IN_DELETE: Final = (
+    "limit", "proj", "order", "next", "index", "withTTL", "distinct", "count",
+)  # fmt: skip
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A path below `/{domain}/sys/table`, decoded."""
+
+    domain: str
+    table: str | None = None  # None: all tables of the domain
+    is_rows: bool = False  # False: the table's schema
+    index: str | None = None
+    values: list[str] = []
+
+
+def parse_path(path: str | bytes) -> Target:
+    """The target of a raw path.
+
+    >>> parse_path("/en/sys/table/example/Tom/a%2Fb").values
+    ['Tom', 'a/b']
+    >>> parse_path("/en/sys/table/example//by_tid/x/").index
+    'by_tid'
+    """
+    segments = (path.decode("latin-1") if isinstance(path, bytes) else path).split("/")
+    if len(segments) < 4 or segments[0] or segments[2:4] != ["sys", "table"]:
+        raise InvalidTablePath("The path is /{domain}/sys/table/{table}/...")
+    domain = _decode(segments[1])
+    if not 1 <= len(domain.encode()) <= MAX_DOMAIN_BYTES or _NOT_IN_DOMAIN.search(domain):
+        raise InvalidTablePath(f"Invalid domain {domain!r}")
+    if len(segments) == 4 or segments[4:] == [""]:
+        return Target(domain=domain)
+    table = _decode(segments[4])
+    if not table:
+        raise InvalidTablePath("The path has an empty table name")
+    if len(segments) == 5:
+        return Target(domain=domain, table=table)
+    index, values = _rest(segments[5:])
+    return Target(domain=domain, table=table, is_rows=True, index=index, values=values)
+
+
+def _rest(segments: list[str]) -> tuple[str | None, list[str]]:
+    """Index and values of what follows the table."""
+    if segments == [""]:
+        return None, []
+    if len(segments) > 1 and not segments[-1]:
+        segments = segments[:-1]  # a trailing slash changes nothing
+    index = None
+    if not segments[0]:
+        if len(segments) < 2 or not segments[1]:
+            raise InvalidTablePath("The path has an empty segment that names no index")
+        index, segments = _decode(segments[1]), segments[2:]
+    if not all(segments):
+        raise InvalidTablePath(
+            "The path has an empty segment",
+            hint="Write an empty value as a parameter, such as `name.eq=`.",
+        )
+    return index, [_decode(segment) for segment in segments]
+
+
+def query_of(plan: Plan, index: str | None, values: list[str], query_string: str) -> Query:
+    """The one query object that a path and its parameters describe."""
+    if index is None and not values and not query_string:
+        return Query(limit=BARE_PAGE_ROWS)
+    parameters = parse_parameters(query_string)
+    for name, raw in parameters:
+        if name == "index":
+            named = _decode_parameter(raw)
+            if index is not None and index != named:
+                raise InvalidTableQuery("The path and the parameter index name different indexes")
+            index = named
+    reading = _Parameters(plan, index_of(plan, index), values)
+    for name, raw in parameters:
+        reading.take(name, raw)
+    return reading.query(index)
+
+
+def attributes_of(plan: Plan, values: list[str], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a put: key attributes from the path, the rest from the body."""
+    fixed = _fixed(plan, plan.primary, values)
+    merged = dict(attributes)
+    for name, value in fixed.items():
+        stated = attributes.get(name)
+        column = plan.columns[name]
+        if stated is not None and not equal(column.type, accept_value(column, stated), value):
+            raise InvalidTableRequest(f"The path and the body fix {name!r} differently")
+        merged[name] = value
+    return merged
+
+
+def slice_attributes(plan: Plan, values: list[str], query_string: str) -> dict[str, Any]:
+    """The predicates of a delete by URL."""
+    for name, _ in parse_parameters(query_string):
+        if name in _NOT_IN_DELETE:
+            raise InvalidTableRequest(f"A delete takes no {name}")
+    query = query_of(plan, None, values, query_string) if values or query_string else Query()
+    return dict(query.attributes or {})
+
+
+def parse_parameters(query_string: str) -> list[tuple[str, str]]:
+    """Names, decoded, and values, still encoded, of a query string."""
+    found = []
+    for piece in query_string.split("&"):
+        if piece:
+            name, _, value = piece.partition("=")
+            found.append((_decode_parameter(name), value))
+    return found
+
+
+class _Parameters:
+    """Parameters on their way to a query."""
+
+    def __init__(self, plan: Plan, index: Index, values: list[str]) -> None:
+        self._plan = plan
+        self._index = index
+        self._fixed = _fixed(plan, index, values)
+        self._elements: list[Element] = [*index.hashes, *index.ranges]
+        self._count = len(values)
+        self._predicates: dict[str, dict[str, Any]] = {}
+        self._proj: list[str] = []
+        self._orders: list[str] = []
+        self._members: dict[str, Any] = {}
+
+    def take(self, name: str, raw: str) -> None:
+        if name == "proj":
+            self._proj += [_decode_parameter(each) for each in raw.split(",")]
+            return
+        value = _decode_parameter(raw)
+        if name == "index":
+            self._once(name, value)
+        elif name in OPERATORS:
+            if self._count == len(self._elements):
+                raise InvalidTablePath(f"The path fixes every element, {name} has none left")
+            self._predicate(self._elements[self._count].column, name, value)
+        elif name == "order":
+            self._orders.append(value)
+        elif name == "limit":
+            if not value.isascii() or not value.isdigit() or len(value) > 18:
+                raise InvalidTableQuery(f"The limit is an integer of at least 1, not {value!r}")
+            self._once(name, int(value))
+        elif name == "next":
+            self._once(name, value)
+        elif name in ("withTTL", "distinct"):
+            if value not in _FLAGS:
+                raise InvalidTableQuery(f"{name} is true or false, not {value!r}")
+            self._once({"withTTL": "with_ttl"}.get(name, name), _FLAGS[value])
+        elif name == "count":
+            if value != "only":
+                raise InvalidTableQuery(f"count is 'only', not {value!r}")
+            self._once("count_only", True)
+        else:
+            self._named(name, value)
+
+    def query(self, index: str | None) -> Query:
+        attributes: dict[str, Any] = dict(self._fixed)
+        for name, operators in self._predicates.items():
+            between = operators.get("between")
+            if between is not None and len(between) != 2:
+                raise InvalidTableQuery(f"between is given exactly twice for {name!r}")
+            attributes[name] = operators
+        self._members.pop("index", None)
+        order = self._order(attributes)
+        proj = self._proj or None
+        return Query(attributes=attributes, order=order, proj=proj, index=index, **self._members)
+
+    def _once(self, name: str, value: Any) -> None:
+        if name in self._members:
+            raise InvalidTableQuery(f"The parameter {name} is given twice")
+        self._members[name] = value
+
+    def _named(self, parameter: str, value: str) -> None:
+        name, dot, operator = parameter.rpartition(".")
+        column = self._plan.columns.get(name)
+        if not dot or operator not in OPERATORS or column is None:
+            raise InvalidTableQuery(f"Unknown parameter {parameter!r}")
+        self._predicate(column, operator, value)
+
+    def _predicate(self, column: Column, operator: str, text: str) -> None:
+        if column.name in self._fixed:
+            raise InvalidTableQuery(f"The path fixes {column.name!r} already")
+        found = self._predicates.setdefault(column.name, {})
+        value = _from_text(column, text, operator)
+        if operator == "between":
+            found.setdefault("between", []).append(value)
+        elif operator in found:
+            raise InvalidTableQuery(f"The operator {operator} is given twice for {column.name!r}")
+        else:
+            found[operator] = value
+
+    def _order(self, attributes: dict[str, Any]) -> dict[str, str] | None:
+        if not self._orders:
+            return None
+        order: dict[str, str] = {}
+        for text in self._orders:
+            name, colon, direction = text.rpartition(":")
+            if not colon:
+                name = self._first_free(attributes)
+            if name in order:
+                raise InvalidTableQuery(f"The order of {name!r} is given twice")
+            order[name] = direction
+        return order
+
+    def _first_free(self, attributes: dict[str, Any]) -> str:
+        """The first range element that is not fixed by equality."""
+        for element in self._index.ranges:
+            predicate = attributes.get(element.name)
+            fixed = element.name in self._fixed or (
+                isinstance(predicate, dict) and predicate.keys() == {"eq"}
+            )
+            if not fixed:
+                return element.name
+        raise InvalidTableQuery("Cannot order on attribute: every range element is fixed")
+
+
+def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, Any]:
+    elements = [*index.hashes, *index.ranges]
+    if len(values) > len(elements):
+        raise InvalidTablePath(
+            f"The path has {len(values)} values, {plan.name} has {len(elements)} elements"
+        )
+    return {
+        element.name: _from_text(element.column, text, "eq")
+        for element, text in zip(elements, values, strict=False)
+    }
+
+
+def _from_text(column: Column, text: str, operator: str) -> Any:
+    if column.type.name == "timeuuid" and operator != "eq":
+        return text  # or a time, which the predicate tells apart
+    try:
+        return column.type.from_text(text)
+    except ValueError as error:
+        raise InvalidAttributeValue(
+            f"Invalid value of {column.name!r} ({column.type.name}): {error}",
+            attribute=column.name,
+        ) from None
+
+
+def _decode(text: str) -> str:
+    if _BAD_ESCAPE.search(text):
+        raise InvalidTablePath("The path has a malformed escape")
+    try:
+        raw = text.encode("latin-1") if text.isascii() else _raw(text)
+        return unquote_to_bytes(raw).decode()
+    except UnicodeError:
+        raise InvalidTablePath("The path is not UTF-8") from None
+
+
+def _raw(text: str) -> bytes:
+    """The bytes of a target that was read as Latin-1, as servers do, or as text."""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode()
+
+
+def _decode_parameter(text: str) -> str:
+    return _decode(text.replace("+", " "))

@@ -1,0 +1,237 @@
+"""Changing rows of one table: the row itself, its index entries, its expiry and the table's
+figures, together.
+
+What holds after every change, and is relied on here and in `building.py`:
+* an index of all rows has one entry for each stored row whose declared attributes are not null;
+* an index of current revisions has one entry for each record, that of its newest *stored* row. If
+  that row has expired, so has the entry, and no one sees it; when it is removed the next live
+  revision gets the entry.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from holdfast import expiry
+from holdfast.engine.contract import Transaction
+from holdfast.keys import prefix_range
+from holdfast.tables import layout, stored
+from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values
+from holdfast.tables.stored import Stored
+
+EXPIRED_ROW: Final = (
+    "tables.row"  # the kind of its expiry; the subject is the row's key below the space
+)
+
+
+class Writer:
+    """The changes of one transaction to one table. `finish` writes the figures, once for all of
+    them.
+    """
+
+    def __init__(self, tx: Transaction, plan: Plan) -> None:
+        self.tx = tx
+        self.plan = plan
+        self.now_ms = expiry.to_ms(tx.now)
+        keys = layout.keys_of(tx.space)
+        self._keys = keys
+        self._rows = keys.rows + plan.number_bytes
+        self._statics = keys.statics + plan.number_bytes
+        self._entries = keys.entries + plan.number_bytes
+        self._counts = [0, 0, 0, 0]
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def row_key(self, values: Values) -> bytes:
+        return self._rows + self.plan.primary.key(values)
+
+    def static_key(self, values: Values) -> bytes:
+        return self._statics + self.plan.primary.hash_part(values)
+
+    def row(self, key: bytes) -> Stored | None:
+        """The stored row, live or not."""
+        value = self.tx.get(key)
+        return None if value is None else stored.read(value)
+
+    def is_live(self, row: Stored) -> bool:
+        return row.is_live(self.now_ms)
+
+    def record_of(self, key: bytes) -> bytes:
+        """The prefix of all revisions of a row's record."""
+        return key[:-VERSION_BYTES] if self.plan.version is not None else key
+
+    def newest(self, record: bytes, count: int) -> list[tuple[bytes, Stored]]:
+        """The newest stored revisions of a record, newest first."""
+        begin, end = prefix_range(record)
+        return [(k, stored.read(v)) for k, v in self.tx.scan(begin, end, limit=count)]
+
+    def rows_between(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, Stored]]:
+        """The stored rows of a range, live or not, in the order of their keys."""
+        return ((key, stored.read(value)) for key, value in self.tx.scan(begin, end))
+
+    def hash_prefix(self, values: Values) -> bytes:
+        """The prefix of all rows with the hash key of `values`."""
+        return self._rows + self.plan.primary.hash_part(values)
+
+    # --- changing --------------------------------------------------------------------------------
+
+    def write_row(self, key: bytes, row: Stored, values: Values, old: Stored | None) -> None:
+        """Puts `row` in the place of `old`, which is None if nothing was stored there."""
+        self.tx.put(key, row.value)
+        counts = self._counts
+        if old is None:
+            counts[layout.ROWS] += 1
+            counts[layout.BYTES] += len(key) + len(row.value)
+        else:
+            counts[layout.BYTES] += len(row.value) - len(old.value)
+        if row.expires_ms or old is not None:
+            self._reschedule(key, 0 if old is None else old.expires_ms, row.expires_ms)
+        if not self.plan.indexes:
+            return
+        before = None if old is None else self.plan.values(old.body)
+        for index in self.plan.per_row_indexes:
+            self._move_entry(index, before, old, values, row)
+        if self.plan.current_indexes:
+            self._move_current(key, row, values, old, before)
+
+    def add_simple_row(self, values: Values, body: bytes, is_new: bool) -> bool:
+        """Puts a row of a simple table, unless one is stored under its key."""
+        key = self._rows + self.plan.primary.key(values)
+        if not is_new and self.tx.get(key) is not None:
+            return False
+        self.tx.put(key, b"\0" + body)
+        self._counts[layout.ROWS] += 1
+        self._counts[layout.BYTES] += len(key) + len(body) + 1
+        return True
+
+    def write_statics(self, key: bytes, body: bytes, old: bytes | None) -> None:
+        value = stored.write(body, codec=self.plan.codec).value
+        self.tx.put(key, value)
+        self._counts[layout.BYTES] += len(value) - (len(old) if old else -len(key))
+
+    def delete_statics(self, key: bytes) -> None:
+        old = self.tx.get(key)
+        if old is not None:
+            self.tx.delete(key)
+            self._counts[layout.BYTES] -= len(key) + len(old)
+
+    def condemn(self, key: bytes, row: Stored, expires_ms: int) -> None:
+        """Sets the expiry of a row that is not the newest of its record."""
+        condemned = row.expiring(expires_ms)
+        self.tx.put(key, condemned.value)
+        self._counts[layout.BYTES] += len(condemned.value) - len(row.value)
+        self._reschedule(key, row.expires_ms, expires_ms)
+        if self.plan.per_row_indexes:
+            values = self.plan.values(row.body)
+            for index in self.plan.per_row_indexes:
+                self._move_entry(index, values, row, values, condemned)
+
+    def settle(self, key: bytes, row: Stored, generation: int) -> None:
+        """Notes on a record's newest row that the policy of this generation was applied to all."""
+        self.tx.put(key, row.of_generation(generation).value)
+        self._counts[layout.BYTES] += 0 if row.generation else 4
+
+    def remove(self, rows: Sequence[tuple[bytes, Stored]]) -> None:
+        """Removes stored rows, given in the order of their keys."""
+        if not self.plan.current_indexes:
+            for key, row in rows:
+                self._remove_row(key, row)
+            return
+        begin = 0
+        while begin < len(rows):
+            record = self.record_of(rows[begin][0])
+            end = begin + 1
+            while end < len(rows) and rows[end][0].startswith(record):
+                end += 1
+            self._remove_from_record(record, rows[begin:end])
+            begin = end
+
+    def finish(self) -> None:
+        for what, delta in enumerate(self._counts):
+            if delta:
+                self.tx.add(self._keys.count(self.plan.number, what), delta)
+
+    # --- within ----------------------------------------------------------------------------------
+
+    def _remove_from_record(self, record: bytes, rows: Sequence[tuple[bytes, Stored]]) -> None:
+        [(newest, row)] = self.newest(record, 1)
+        for key, each in rows:
+            self._remove_row(key, each)
+        if newest != rows[0][0]:
+            return
+        values = self.plan.values(row.body)
+        for index in self.plan.current_indexes:
+            self._move_entry(index, values, row, None, None)
+        # What has expired would be removed soon anyway; here it stands in the way of the next live
+        # revision, which must be found by its index from this transaction on.
+        while following := self.newest(record, 1):
+            [(key, row)] = following
+            if self.is_live(row):
+                values = self.plan.values(row.body)
+                for index in self.plan.current_indexes:
+                    self._move_entry(index, None, None, values, row)
+                return
+            self._remove_row(key, row)
+
+    def _remove_row(self, key: bytes, row: Stored) -> None:
+        self.tx.delete(key)
+        self._counts[layout.ROWS] -= 1
+        self._counts[layout.BYTES] -= len(key) + len(row.value)
+        self._reschedule(key, row.expires_ms, 0)
+        if self.plan.per_row_indexes:
+            values = self.plan.values(row.body)
+            for index in self.plan.per_row_indexes:
+                self._move_entry(index, values, row, None, None)
+
+    def _move_current(
+        self, key: bytes, row: Stored, values: Values, old: Stored | None, before: Values | None
+    ) -> None:
+        """The entries of a record whose revision `key` was just written, if it is the newest."""
+        newest = self.newest(self.record_of(key), 2)
+        if newest[0][0] != key:
+            return
+        replaced = old
+        if old is None and len(newest) > 1:
+            replaced = newest[1][1]
+            before = self.plan.values(replaced.body)
+        for index in self.plan.current_indexes:
+            self._move_entry(index, before, replaced, values, row)
+
+    def _move_entry(
+        self,
+        index: Index,
+        before: Values | None,
+        old: Stored | None,
+        after: Values | None,
+        new: Stored | None,
+    ) -> None:
+        """Makes one entry of another, and writes only what differs."""
+        was = None if before is None else index.entry(before)
+        now = None if after is None else index.entry(after)
+        was_expiry = old.expires_ms if old is not None else 0
+        new_expiry = new.expires_ms if new is not None else 0
+        if was == now and (was is None or was_expiry == new_expiry):
+            return
+        if was is not None and (now is None or was[0] != now[0]):
+            self._counts[layout.ENTRIES] -= index.complete or self._has_entry(was[0])
+            self.tx.delete(self._entries + was[0])
+        if now is not None:
+            if index.complete:
+                self._counts[layout.ENTRIES] += was is None or was[0] != now[0]
+            else:
+                self._counts[layout.ENTRIES] += not self._has_entry(now[0])
+            self.tx.put(self._entries + now[0], stored.write(now[1], expires_ms=new_expiry).value)
+
+    def _has_entry(self, key: bytes) -> bool:
+        """While an index is built, what should be there may not be there yet."""
+        return self.tx.get(self._entries + key) is not None
+
+    def _reschedule(self, key: bytes, was_ms: int, now_ms: int) -> None:
+        if was_ms == now_ms:
+            return
+        subject = key[len(self.tx.space) :]
+        if was_ms:
+            expiry.cancel(self.tx, was_ms / 1000, EXPIRED_ROW, subject)
+            self._counts[layout.EXPIRING] -= 1
+        if now_ms:
+            expiry.schedule(self.tx, now_ms / 1000, EXPIRED_ROW, subject)
+            self._counts[layout.EXPIRING] += 1

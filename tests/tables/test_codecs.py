@@ -1,0 +1,103 @@
+"""Compression: rows become smaller where it helps, and stay readable."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from holdfast.errors import TableUnavailable
+from holdfast.store import Store
+from holdfast.tables import codecs
+from tests.tables.schemas import hash_on, simple
+
+TEXT = "the same words again and again, " * 100
+
+
+def with_compression(*algorithms: str, **members: Any) -> dict[str, Any]:
+    compression = [{"algorithm": name, "block_size": 256} for name in algorithms]
+    return simple(options={"compression": compression}, **members)
+
+
+@pytest.mark.parametrize("algorithm", ["deflate", "lz4", "snappy"])
+def test_a_row_is_smaller_and_reads_the_same(store: Store, algorithm: str) -> None:
+    store.tables.create(with_compression(algorithm))
+    store.tables.put("simple", {"key": "a", "place": 1, "value": TEXT})
+
+    assert store.tables.facts("simple").bytes < 500
+    assert store.tables.get("simple").items == [{"key": "a", "place": 1, "value": TEXT}]
+
+
+def test_little_is_stored_plain() -> None:
+    assert codecs.compress(codecs.DEFLATE, b"x" * 255) == (codecs.PLAIN, b"x" * 255)
+    noise = bytes(range(256)) * 1
+    assert codecs.compress(codecs.DEFLATE, noise) == (codecs.PLAIN, noise)
+
+
+def test_rows_of_different_codecs_coexist(store: Store) -> None:
+    store.tables.create(simple())
+    for number, algorithm in enumerate(["deflate", "lz4", "snappy"], 2):
+        place = {"key": "a", "place": number}
+        store.tables.create(with_compression(algorithm, version=number))
+        store.tables.put("simple", {**place, "value": TEXT})
+    store.tables.create(simple(version=9))
+    store.tables.put("simple", {"key": "a", "place": 9, "value": TEXT})
+
+    assert [item["value"] for item in store.tables.get("simple").items] == [TEXT] * 4
+    store.tables.put("simple", {"key": "a", "place": 2, "value": "short"})
+    assert store.tables.get("simple", {"key": "a", "place": 2}).items[0]["value"] == "short"
+
+
+def test_the_first_preference_that_can_be_met_is_taken() -> None:
+    options = {
+        "compression": [
+            {"algorithm": "zstd"},
+            {"algorithm": "lz4", "block_size": 100},
+            {"algorithm": "deflate", "block_size": 64},
+            {"algorithm": "snappy"},
+        ]
+    }
+
+    code, warnings = codecs.choose(options)
+
+    assert code == codecs.DEFLATE
+    assert ["zstd" in warnings[0], "block_size" in warnings[1]] == [True, True]
+    assert codecs.choose({}) == (codecs.PLAIN, [])
+    assert codecs.choose({"compression": [{}]})[0] == codecs.LZ4
+
+
+def test_warnings_come_with_the_answer_to_a_schema(store: Store) -> None:
+    result = store.tables.create(with_compression("zstd"))
+
+    assert "zstd" in result.warnings[0]
+    assert store.tables.schema("simple")["options"]["compression"][0]["algorithm"] == "zstd"
+
+
+def test_a_missing_codec_is_unavailable_and_not_a_crash(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.tables.create(with_compression("lz4"))
+    store.tables.put("simple", {"key": "a", "place": 1, "value": TEXT})
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+
+    with pytest.raises(TableUnavailable, match="cramjam") as caught:
+        store.tables.get("simple")
+    assert (caught.value.type, caught.value.status) == ("unavailable", 503)
+    assert codecs.choose({"compression": [{"algorithm": "lz4"}]})[0] == codecs.PLAIN
+
+
+def test_keys_and_index_entries_stay_plain(store: Store) -> None:
+    schema = with_compression("deflate", secondaryIndexes={"i": [hash_on("value")]})
+    store.tables.create(schema)
+    store.tables.put("simple", {"key": "a", "place": 1, "value": TEXT})
+
+    assert store.tables.get("simple", {"value": TEXT}, index="i").count == 1
+    store.tables.put("simple", {"key": "a", "place": 1, "value": "other"})
+    assert store.tables.get("simple", {"value": TEXT}, index="i").count == 0
+
+
+@pytest.mark.parametrize("preference", [{"algorithm": []}, {"algorithm": 5}, {"block_size": {}}])
+def test_a_preference_of_odd_values_is_skipped(store: Store, preference: dict[str, Any]) -> None:
+    result = store.tables.create(simple(options={"compression": [preference]}))
+
+    [warning] = result.warnings
+    assert "skipped" in warning

@@ -1,0 +1,169 @@
+"""Rows that expire: exact to the millisecond, and removed soon after."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InvalidAttributeValue, TtlNotAllowed
+from holdfast.store import Store
+from holdfast.testing import Clock
+from tests.tables.schemas import example, hash_on, proj_of, simple, version
+
+KEY = {"key": "a", "place": 1}
+
+
+def test_a_row_is_invisible_the_moment_it_expires(store: Store, clock: Clock) -> None:
+    store.tables.create(simple(secondaryIndexes={"by_value": [hash_on("value")]}))
+    store.tables.put("simple", {**KEY, "value": "x", "_ttl": 2})
+
+    clock.advance(seconds=1.999)
+    assert store.tables.get("simple").count == 1
+    clock.advance(seconds=0.001)
+    assert store.tables.get("simple").items == []
+    assert store.tables.get("simple", {"value": "x"}, index="by_value").items == []
+    assert store.tables.get("simple", count_only=True).count == 0
+    assert store.tables.delete("simple", {"key": "a"}).count == 0
+
+
+def test_what_has_expired_is_removed_with_later_writes(store: Store, clock: Clock) -> None:
+    store.tables.create(simple(secondaryIndexes={"by_value": [hash_on("value")]}))
+    for place in range(5):
+        store.tables.put("simple", {"key": "a", "place": place, "value": "x", "_ttl": 2})
+    clock.advance(seconds=2)
+    assert store.tables.facts("simple").rows == 5
+
+    store.tables.put("simple", {"key": "other", "place": 1})
+
+    facts = store.tables.facts("simple")
+    assert (facts.rows, facts.entries, facts.expiring) == (1, 0, 0)
+
+
+def test_a_sweep_goes_on_after_a_restart(store: Store, clock: Clock) -> None:
+    store.tables.create(simple())
+    for place in range(30):
+        store.tables.put("simple", {"key": "a", "place": place, "_ttl": 2})
+    clock.advance(seconds=3)
+    again = Store(store.engine)
+
+    assert again.sweep() == 30
+    assert again.tables.facts("simple").rows == 0
+
+
+def test_a_later_put_leaves_the_expiry_as_it_is(store: Store, clock: Clock) -> None:
+    store.tables.create(simple())
+    store.tables.put("simple", {**KEY, "_ttl": 10})
+    clock.advance(seconds=4)
+    store.tables.put("simple", {**KEY, "value": "x"})
+
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] == 6
+    clock.advance(seconds=6)
+    assert store.tables.get("simple").count == 0
+
+
+def test_a_new_ttl_replaces_the_old_and_null_removes_it(store: Store, clock: Clock) -> None:
+    store.tables.create(simple())
+    store.tables.put("simple", {**KEY, "_ttl": 10})
+    store.tables.put("simple", {**KEY, "_ttl": 20})
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] == 20
+
+    store.tables.put("simple", {**KEY, "_ttl": None})
+
+    clock.advance(seconds=30)
+    store.sweep()
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] is None
+    assert store.tables.facts("simple").expiring == 0
+
+
+def test_the_remaining_seconds_are_rounded_down(store: Store, clock: Clock) -> None:
+    store.tables.create(simple())
+    store.tables.put("simple", {**KEY, "_ttl": 2})
+
+    for advance, left in ((0, 2), (0.001, 1), (0.999, 1), (0.5, 0)):
+        clock.advance(seconds=advance)
+        [item] = store.tables.get("simple", with_ttl=True, proj="place").items
+        assert item == {"place": 1, "_ttl": left}
+
+
+def test_a_put_on_an_expired_row_starts_from_an_empty_one(store: Store, clock: Clock) -> None:
+    store.tables.create(simple(secondaryIndexes={"by_value": [hash_on("value")]}))
+    store.tables.put("simple", {**KEY, "value": "x", "_ttl": 2})
+    clock.advance(seconds=2)
+    store.tables.put("simple", KEY)
+
+    assert store.tables.get("simple", with_ttl=True).items == [{**KEY, "value": None, "_ttl": None}]
+    assert store.tables.facts("simple").entries == 0
+
+
+@pytest.mark.parametrize("ttl", [0, -1, 1.5, "5", True, 630_720_001, [], float("nan")])
+def test_a_bad_ttl_is_refused(store: Store, ttl: Any) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(InvalidAttributeValue) as caught:
+        store.tables.put("simple", {**KEY, "_ttl": ttl})
+
+    assert caught.value.attribute == "_ttl"
+
+
+def test_the_longest_ttl_is_twenty_years(store: Store) -> None:
+    store.tables.create(simple())
+    store.tables.put("simple", {**KEY, "_ttl": 630_720_000})
+
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] == 630_720_000
+
+
+def test_a_ttl_does_not_go_with_a_policy(store: Store) -> None:
+    store.tables.create(
+        example(revisionRetentionPolicy={"type": "latest", "count": 1, "grace_ttl": 1})
+    )
+    store.tables.create(example(table="all", revisionRetentionPolicy={"type": "all"}))
+
+    with pytest.raises(TtlNotAllowed, match="custom _ttl is not allowed") as caught:
+        store.tables.put("example", {"name": "a", "property": "p", "_ttl": 5})
+    store.tables.put("all", {"name": "a", "property": "p", "_ttl": 5})
+
+    assert caught.value.type == "ttl_not_allowed"
+
+
+def test_a_ttl_may_be_combined_with_a_condition(store: Store, clock: Clock) -> None:
+    store.tables.create(simple())
+    row = {**KEY, "_ttl": 5}
+
+    assert store.tables.put("simple", row, if_="not exists").applied
+    assert not store.tables.put("simple", row, if_="not exists").applied
+    clock.advance(seconds=5)
+    assert store.tables.put("simple", row, if_="not exists").applied
+
+
+def test_the_default_ttl_of_a_table_is_renewed_by_every_put(store: Store, clock: Clock) -> None:
+    store.tables.create(simple(options={"default_time_to_live": 10}))
+    store.tables.put("simple", KEY)
+    clock.advance(seconds=6)
+    store.tables.put("simple", {**KEY, "value": "x"})
+    clock.advance(seconds=6)
+
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] == 4
+    store.tables.put("simple", {**KEY, "_ttl": None})
+    clock.advance(seconds=100)
+    assert store.tables.get("simple").count == 1
+
+
+def test_an_expired_current_revision_makes_room_for_the_next(store: Store, clock: Clock) -> None:
+    store.tables.create(example(secondaryIndexes={"by_value": [hash_on("value")]}))
+    row = {"name": "a", "property": "p"}
+    store.tables.put("example", {**row, "tid": version(1), "value": "old"})
+    store.tables.put("example", {**row, "tid": version(2), "value": "new", "_ttl": 2})
+    clock.advance(seconds=2)
+
+    assert store.tables.get("example", {"value": "new"}, index="by_value").count == 0
+    store.sweep()
+    assert store.tables.get("example", {"value": "old"}, index="by_value").count == 1
+    assert store.tables.get("example", {"value": "new"}, index="by_value").count == 0
+
+
+def test_an_index_tells_the_ttl_of_its_row(store: Store) -> None:
+    schema = simple(secondaryIndexes={"by_value": [hash_on("value"), proj_of("place")]})
+    store.tables.create(schema)
+    store.tables.put("simple", {**KEY, "value": "x", "_ttl": 7})
+
+    page = store.tables.get("simple", {"value": "x"}, index="by_value", with_ttl=True)
+    assert page.items == [{"value": "x", "place": 1, "key": "a", "_ttl": 7}]

@@ -1,0 +1,69 @@
+"""The bytes that tables store. What is stored must be readable for ever, so they are pinned."""
+
+import pytest
+
+from holdfast.keys import describe, prefix_range
+from holdfast.store import Store
+from holdfast.tables import stored
+from holdfast.tables.layout import hash_key, keys_of
+from tests.tables.schemas import example, hash_on, version
+
+
+def pairs(store: Store, kind: str) -> list[tuple[str, str]]:
+    with store._runner.view() as reader:
+        prefix = getattr(keys_of(reader.space), kind)
+        found = reader.scan(*prefix_range(prefix))
+        return [(key[len(reader.space) :].hex(), value.hex()) for key, value in found]
+
+
+@pytest.fixture
+def row(store: Store) -> Store:
+    store.tables.create(example(secondaryIndexes={"by_value": [hash_on("value")]}))
+    store.tables.put(
+        "example", {"name": "Tom", "property": "a\0", "tid": version(1), "value": "x", "length": -1}
+    )
+    return store
+
+
+def test_a_row_and_its_entry_lie_where_they_always_lay(row: Store) -> None:
+    tid = version(1).bytes.hex()
+    flipped = "a3ee4de22debe6297f7ffffeffffffffff"  # time, clock sequence, node: complemented
+
+    assert pairs(row, "rows") == [
+        ("212221" "54546f6d00" "546101" "0100" + flipped,
+         "00" "95" "a3546f6d" "a26100" "c410" + tid + "ff" "a178"),
+    ]  # fmt: skip
+    assert pairs(row, "entries") == [
+        ("212421" "20" "547800" "abab9092ff" "ab9efefeff",
+         "00" "94" "a178" "a3546f6d" "a26100" "c410" + tid),
+    ]  # fmt: skip
+
+
+def test_keys_can_be_read_by_people(row: Store) -> None:
+    [(key, _)] = pairs(row, "rows")
+
+    assert describe(bytes.fromhex(key)).startswith("(1, 2, 1, 'Tom', 'a\\x00', desc(")
+
+
+def test_a_long_hash_key_is_a_digest() -> None:
+    assert hash_key(b"x" * 128) == b"x" * 128
+    assert hash_key(b"x" * 129).hex().startswith("0150")
+    assert len(hash_key(b"x" * 129)) < 50
+    assert hash_key(b"x" * 129) != hash_key(b"y" * 129)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "head"),
+    [
+        ({}, "00"),
+        ({"expires_ms": 5}, "100000000000000005"),
+        ({"generation": 2}, "2000000002"),
+        ({"expires_ms": 5, "generation": 2}, "30000000000000000500000002"),
+    ],
+)
+def test_a_stored_value_begins_with_its_header(numbers: dict[str, int], head: str) -> None:
+    value = stored.write(b"body", **numbers)
+
+    assert value.value == bytes.fromhex(head) + b"body"
+    assert stored.read(value.value) == value
+    assert stored.read(value.value).body == b"body"

@@ -1,0 +1,116 @@
+"""The short way gives the page of the long way, or leaves it to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import TableError
+from holdfast.store import Store
+from holdfast.tables import catalogue
+from holdfast.tables.plain import plain_page
+from holdfast.tables.queries import Query
+from holdfast.tables.reading import get_page
+from holdfast.testing import temporary_store
+from tests.tables.schemas import example, hash_on, proj_of, simple, static_on, version
+
+VALUES = st.sampled_from(["a", "b", "a" * 300, "", None, 7, {"eq": "a"}, {"node": 1}])
+BOUNDS = st.dictionaries(
+    st.sampled_from(["lt", "le", "gt", "ge", "eq", "no"]),
+    st.sampled_from(["a", "b", "", None]),
+    max_size=2,
+)
+QUERIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": VALUES,
+        "property": VALUES | BOUNDS,
+        "tid": st.sampled_from([version(1), version(2), {"ge": version(2)}, {"le": version(1)}]),
+        "value": VALUES,
+    },
+)
+
+
+def fill(store: Store) -> None:
+    indexes = {"by_value": [hash_on("value"), proj_of("length")]}
+    store.tables.create(example(secondaryIndexes=indexes))
+    for name in ("a", "b", "a" * 300):
+        for prop in ("a", "b"):
+            for second in (1, 2, 3):
+                row = {"name": name, "property": prop, "tid": version(second), "value": prop}
+                store.tables.put("example", {**row, "length": second})
+
+
+@given(
+    queries=st.lists(
+        st.tuples(
+            st.none() | QUERIES,
+            st.sampled_from([None, "by_value", "none"]),
+            st.sampled_from([None, 1, 2, 3, 100, 0, -1, True, "1", 20_000]),
+        ),
+        min_size=20,
+        max_size=40,
+    )
+)
+@settings(max_examples=15, deadline=None)
+def test_both_ways_lead_to_the_same_page(queries: list[tuple[Any, Any, Any]]) -> None:
+    with temporary_store() as store:
+        fill(store)
+        with store.view() as view:
+            reader = view.raw
+            plan = catalogue.find(reader, "example")
+            for attributes, index, limit in queries:
+                query = Query(attributes=attributes, index=index, limit=limit)
+                short = outcome(plain_page, reader, plan, index, attributes, limit)
+
+                assert short in (None, outcome(get_page, reader, plan, query))
+
+
+def outcome(work: Callable[..., Any], *args: Any) -> Any:
+    """What `work` returns, or what it refuses with."""
+    try:
+        return work(*args)
+    except TableError as error:
+        return type(error), error.message
+
+
+def test_the_usual_queries_take_the_short_way(store: Store) -> None:
+    fill(store)
+
+    with store.view() as view:
+        plan = catalogue.find(view.raw, "example")
+        latest = plain_page(view.raw, plan, None, {"name": "a", "property": "b"}, 1)
+        some = plain_page(view.raw, plan, None, {"name": "a", "property": {"ge": "b"}}, 20)
+        by_value = plain_page(view.raw, plan, "by_value", {"value": "a"}, None)
+
+    assert latest is not None
+    assert [item["tid"] for item in latest.items] == [version(3)]
+    assert some is not None
+    assert some.count == 3
+    assert by_value is not None
+    assert by_value.count == 3
+
+
+@pytest.mark.parametrize(
+    ("schema", "row"),
+    [
+        (example(index=[*example()["index"], static_on("value")]), {"value": "of all"}),
+        (simple(), {"_ttl": 60}),
+        (simple(options={"compression": [{"algorithm": "deflate"}]}), {"value": "x" * 1_000}),
+    ],
+    ids=["static", "expiring", "compressed"],
+)
+def test_what_is_unusual_takes_the_long_way(store: Store, schema: Any, row: Any) -> None:
+    keys = {"name": "a", "property": "b"} if schema["table"] == "example" else {"key": "a"}
+    place = {} if schema["table"] == "example" else {"place": 1}
+    store.tables.create(schema)
+    store.tables.put(schema["table"], {**keys, **place, **row})
+
+    with store.view() as view:
+        plan = catalogue.find(view.raw, schema["table"])
+        assert plain_page(view.raw, plan, None, keys, 1) is None
+    [item] = store.tables.get(schema["table"], keys, limit=1).items
+
+    assert item["value"] == row.get("value")
