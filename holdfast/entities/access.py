@@ -1,0 +1,113 @@
+"""How a deployed table is reached: prefixes, key columns and indexes, worked out once and kept
+while it stays the same.
+
+An access is a pure function of the stored table's bytes, so that remembering it is no state: who
+deploys anew stores other bytes, and gets another access in the very next transaction."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final
+
+from holdfast.engine.contract import Reader
+from holdfast.entities.layout import keys_of
+from holdfast.entities.order import NULL, entry_part
+from holdfast.entities.records import StoredIndex, StoredTable, read_table
+from holdfast.entities.schema import Column, Index, Table
+from holdfast.errors import InvalidTable
+from holdfast.keys import pack_int
+
+
+class IndexAccess:
+    """One secondary index."""
+
+    __slots__ = (
+        *("columns", "counts", "entries", "milestones", "name", "nulls", "number", "ready"),
+        *("sparse", "unique"),
+    )
+
+    def __init__(self, space: bytes, index: Index, stored: StoredIndex, name: str) -> None:
+        keys, number = keys_of(space), pack_int(stored.number)
+        self.name: Final = name
+        self.number: Final = stored.number
+        self.ready: Final = stored.ready
+        self.columns: Final = index.columns
+        self.unique: Final = index.unique
+        self.sparse: Final = index.sparse
+        self.entries: Final = keys.entries + number
+        self.milestones: Final = keys.milestones + number
+        self.counts: Final = keys.counts + number
+        self.nulls: Final = NULL * len(index.columns)
+
+    def values_part(self, properties: dict[str, Any]) -> bytes | None:
+        """The beginning of the entity's entry, all but the id; None if a sparse index leaves it
+        out."""
+        get = properties.get
+        if len(self.columns) == 2:
+            first, second = self.columns
+            values = entry_part(get(first)) + entry_part(get(second))
+        else:
+            values = b"".join([entry_part(get(column)) for column in self.columns])
+        return None if self.sparse and values == self.nulls else values
+
+    def has_null(self, properties: dict[str, Any]) -> bool:
+        """Whether the entity is exempt from uniqueness."""
+        return any(entry_part(properties.get(column)) == NULL for column in self.columns)
+
+
+class TableAccess:
+    """One table: the prefixes of its keys, its primary key and its indexes."""
+
+    __slots__ = (
+        *("entities", "expiring", "hashed", "indexes", "key_columns", "name", "number"),
+        *("prefixes", "primary", "size", "strict", "table"),
+    )
+
+    def __init__(self, space: bytes, stored: StoredTable) -> None:
+        keys, table, number = keys_of(space), stored.table, pack_int(stored.number)
+        self.name: Final = table.full_name
+        self.number: Final = stored.number
+        self.table: Final = table
+        self.entities: Final = keys.entities + number
+        self.size: Final = keys.sizes + number
+        self.expiring: Final = keys.expiring + number
+        self.key_columns: Final = _key_columns(table)
+        self.primary: Final = tuple(column for column, _ in self.key_columns)
+        self.hashed: Final = table.primary.hashed
+        self.indexes: Final = tuple(
+            IndexAccess(space, index, number_and_state, table.index_name(index))
+            for index, number_and_state in zip(table.indexes, stored.indexes, strict=True)
+        )
+        self.prefixes: Final = _prefixes(self.indexes)
+        self.strict: Final[dict[str, Column] | None] = (
+            {column.name: column for column in table.columns} if table.strict else None
+        )
+
+
+def access_to(reader: Reader, name: str) -> TableAccess:
+    """The access of the table `schema.Table`. Reads 1 key."""
+    stored = reader.get(keys_of(reader.space).table(name))
+    if stored is None:
+        raise InvalidTable("Invalid Table", hint=f"{name!r} is not deployed. {InvalidTable.hint}")
+    return _access(reader.space, stored)
+
+
+@lru_cache(maxsize=1024)
+def _access(space: bytes, stored: bytes) -> TableAccess:
+    return TableAccess(space, read_table(stored))
+
+
+def _prefixes(indexes: Iterable[IndexAccess]) -> dict[frozenset[str], list[IndexAccess]]:
+    """The indexes that begin with a set of columns, in whatever order, by that set."""
+    found: dict[frozenset[str], list[IndexAccess]] = {}
+    for index in indexes:
+        for length in range(1, len(index.columns) + 1):
+            found.setdefault(frozenset(index.columns[:length]), []).append(index)
+    return found
+
+
+def _key_columns(table: Table) -> tuple[tuple[str, str | None], ...]:
+    """The columns of a compound primary key with their types; none for a random one."""
+    if table.primary.type != "compound":
+        return ()
+    types: dict[str, str] = {column.name: column.type for column in table.columns}
+    return tuple((column, types.get(column)) for column in table.primary.columns)

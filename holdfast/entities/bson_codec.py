@@ -1,0 +1,266 @@
+"""BSON documents: bytes in, Python out, and back.
+
+The C codec of pymongo does the work where it can. It does not know the unsigned 64-bit type of the
+Go library (0x3F), and it reads some types as others that it should not; such documents go through
+the plain codec below, which is slower and knows exactly the types of the wire:
+
+    01 double    03 document   05 binary    09 datetime   10 int32   3f unsigned 64-bit
+    02 string    04 array      08 boolean   0a null       12 int64
+
+A document comes as dict, an array as list, an integer as int or `Int64`, a datetime beyond the
+years 1 to 9999 as `DatetimeMS`. Of a type that is not in the list comes an object that no entity
+can hold."""
+
+import re
+import struct
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import bson
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.datetime_ms import DatetimeMS
+from bson.errors import BSONError
+from bson.int64 import Int64
+
+from holdfast.errors import BadValue, Malformed
+from holdfast.limits import MAX_BSON_DEPTH
+
+_OPTIONS: Final[CodecOptions[dict[str, Any]]] = CodecOptions(
+    document_class=dict, tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
+# Undefined (06) would be read as null and a symbol (0e) as text. Neither byte is rare inside of
+# numbers; in a length it is followed by zeros. A document with $ref must not become a DBRef.
+_SUSPICIOUS: Final = re.compile(rb"[\x06\x0e](?!\x00\x00)|\$ref")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_INT: Final = 2**63 - 1
+_OLD_BINARY: Final = 2  # the subtype whose data begin with their length once more
+
+_double: Final = struct.Struct("<d")
+_int32: Final = struct.Struct("<i")
+_int64: Final = struct.Struct("<q")
+_uint64: Final = struct.Struct("<Q")
+
+
+class Foreign:
+    """A value of a type that Meduza does not know: skipped in a field that no one reads."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """The document in `body`; `Malformed` if it is none."""
+    if not _SUSPICIOUS.search(body):
+        try:
+            return bson.decode(body, _OPTIONS)
+        except (BSONError, RecursionError, ValueError):
+            pass  # the plain codec knows more types, and says better what is wrong
+    return _decode_plainly(body)
+
+
+def encode(document: dict[str, Any]) -> bytes:
+    """The document as bytes. Integers must be `Int64`, or else are written as the C codec likes."""
+    try:
+        return bson.encode(document)
+    except OverflowError:
+        return _document(document)
+
+
+# --- the plain codec, reading -----------------------------------------------------------------
+
+
+def _decode_plainly(body: bytes) -> dict[str, Any]:
+    try:
+        document, end = _read_document(body, 0, 1)
+    except (struct.error, IndexError):
+        raise Malformed("Malformed message: it ends too early") from None
+    except UnicodeDecodeError:
+        raise Malformed("Malformed message: a text is not UTF-8") from None
+    if end != len(body):
+        raise Malformed(f"Malformed message: {len(body)} bytes came, its length says {end}")
+    return document
+
+
+def _read_document(body: bytes, at: int, depth: int) -> tuple[dict[str, Any], int]:
+    elements, end = _read_elements(body, at, depth)
+    return dict(elements), end
+
+
+def _read_elements(body: bytes, at: int, depth: int) -> tuple[list[tuple[str, Any]], int]:
+    if depth > MAX_BSON_DEPTH:
+        raise BadValue(f"a value is nested deeper than {MAX_BSON_DEPTH} lists and maps")
+    begin = at
+    end = at + _int32.unpack_from(body, at)[0]
+    if end < at + 5 or end > len(body) or body[end - 1]:
+        raise Malformed("Malformed message: a document has a wrong length")
+    elements: list[tuple[str, Any]] = []
+    at += 4
+    while at < end - 1:
+        kind = body[at]
+        name, at = _read_name(body, at + 1)
+        reader = _READERS.get(kind)
+        if reader is None:
+            raise Malformed(f"Malformed message: unknown BSON type 0x{kind:02x}")
+        value, at = reader(body, at, depth)
+        elements.append((name, value))
+    if at != end - 1:
+        raise Malformed(f"Malformed message: the document at byte {begin} runs over its end")
+    return elements, end
+
+
+def _read_name(body: bytes, at: int) -> tuple[str, int]:
+    end = body.find(b"\0", at)
+    if end < 0:
+        raise Malformed("Malformed message: a name does not end")
+    return body[at:end].decode(), end + 1
+
+
+def _read_array(body: bytes, at: int, depth: int) -> tuple[list[Any], int]:
+    # Its names mean nothing: some writers leave them empty, or all alike.
+    elements, end = _read_elements(body, at, depth + 1)
+    return [value for _, value in elements], end
+
+
+def _read_inner(body: bytes, at: int, depth: int) -> tuple[dict[str, Any], int]:
+    return _read_document(body, at, depth + 1)
+
+
+def _read_string(body: bytes, at: int, depth: int) -> tuple[str, int]:
+    size = _int32.unpack_from(body, at)[0]
+    end = at + 4 + size
+    if size < 1 or end > len(body) or body[end - 1]:
+        raise Malformed("Malformed message: a text has a wrong length")
+    return body[at + 4 : end - 1].decode(), end
+
+
+def _read_binary(body: bytes, at: int, depth: int) -> tuple[bytes, int]:
+    size = _int32.unpack_from(body, at)[0]
+    end = at + 5 + size
+    if size < 0 or end > len(body):
+        raise Malformed("Malformed message: a binary value has a wrong length")
+    if body[at + 4] != _OLD_BINARY:
+        return body[at + 5 : end], end
+    if size < 4 or _int32.unpack_from(body, at + 5)[0] != size - 4:
+        raise Malformed("Malformed message: a binary value has a wrong length inside")
+    return body[at + 9 : end], end
+
+
+def _read_bool(body: bytes, at: int, depth: int) -> tuple[bool, int]:
+    if body[at] > 1:
+        raise Malformed("Malformed message: a boolean is neither true nor false")
+    return bool(body[at]), at + 1
+
+
+def _read_datetime(body: bytes, at: int, depth: int) -> tuple[Any, int]:
+    milliseconds = _int64.unpack_from(body, at)[0]
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds), at + 8
+    except OverflowError:
+        return DatetimeMS(milliseconds), at + 8
+
+
+def _skip(name: str, size: int) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    """Reads a foreign type of fixed size; one that lies over the end is found by its document."""
+    return lambda body, at, depth: (Foreign(name), at + size)
+
+
+def _skip_texts(name: str, size: int = 0) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    def read(body: bytes, at: int, depth: int) -> tuple[Any, int]:
+        _, at = _read_string(body, at, depth)
+        return Foreign(name), at + size
+
+    return read
+
+
+def _skip_regex(body: bytes, at: int, depth: int) -> tuple[Any, int]:
+    _, at = _read_name(body, at)
+    _, at = _read_name(body, at)
+    return Foreign("Regex"), at
+
+
+def _skip_code_with_scope(body: bytes, at: int, depth: int) -> tuple[Any, int]:
+    size = _int32.unpack_from(body, at)[0]
+    if size < 14:
+        raise Malformed("Malformed message: a code has a wrong length")
+    return Foreign("Code"), at + size
+
+
+def _read_number(form: struct.Struct) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    return lambda body, at, depth: (form.unpack_from(body, at)[0], at + form.size)
+
+
+_READERS: Final[dict[int, Callable[[bytes, int, int], tuple[Any, int]]]] = {
+    0x01: _read_number(_double),
+    0x02: _read_string,
+    0x03: _read_inner,
+    0x04: _read_array,
+    0x05: _read_binary,
+    0x08: _read_bool,
+    0x09: _read_datetime,
+    0x0A: lambda body, at, depth: (None, at),
+    0x10: _read_number(_int32),
+    0x12: _read_number(_int64),
+    0x3F: _read_number(_uint64),
+    0x06: _skip("Undefined", 0),
+    0x07: _skip("ObjectId", 12),
+    0x0B: _skip_regex,
+    0x0C: _skip_texts("DBPointer", 12),
+    0x0D: _skip_texts("Code"),
+    0x0E: _skip_texts("Symbol"),
+    0x0F: _skip_code_with_scope,
+    0x11: _skip("Timestamp", 8),
+    0x13: _skip("Decimal128", 16),
+    0x7F: _skip("MaxKey", 0),
+    0xFF: _skip("MinKey", 0),
+}
+
+
+# --- the plain codec, writing -----------------------------------------------------------------
+
+
+def _document(document: dict[str, Any]) -> bytes:
+    inner = b"".join([_element(name, value) for name, value in document.items()])
+    return _int32.pack(len(inner) + 5) + inner + b"\0"
+
+
+def _element(name: str, value: Any) -> bytes:
+    kind, data = _WRITERS[type(value)](value)
+    return kind + name.encode() + b"\0" + data
+
+
+def _write_int(value: int) -> tuple[bytes, bytes]:
+    if value > _MAX_INT:
+        return b"\x3f", _uint64.pack(value)
+    return b"\x12", _int64.pack(value)
+
+
+def _write_string(value: str) -> tuple[bytes, bytes]:
+    data = value.encode()
+    return b"\x02", _int32.pack(len(data) + 1) + data + b"\0"
+
+
+def _write_array(value: list[Any]) -> tuple[bytes, bytes]:
+    return b"\x04", _document({str(position): item for position, item in enumerate(value)})
+
+
+def _write_moment(value: datetime) -> tuple[bytes, bytes]:
+    since = value - _EPOCH
+    return b"\x09", _int64.pack(since // timedelta(milliseconds=1))
+
+
+_WRITERS: Final[dict[type, Callable[[Any], tuple[bytes, bytes]]]] = {
+    type(None): lambda value: (b"\x0a", b""),
+    bool: lambda value: (b"\x08", b"\1" if value else b"\0"),
+    int: _write_int,
+    Int64: _write_int,
+    float: lambda value: (b"\x01", _double.pack(value)),
+    str: _write_string,
+    bytes: lambda value: (b"\x05", _int32.pack(len(value)) + b"\0" + value),
+    datetime: _write_moment,
+    DatetimeMS: lambda value: (b"\x09", _int64.pack(int(value))),
+    list: _write_array,
+    dict: lambda value: (b"\x03", _document(value)),
+}

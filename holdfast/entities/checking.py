@@ -1,0 +1,91 @@
+"""Whether a query makes sense by itself, before any table is looked at."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.msgpack import Ext
+
+from holdfast.entities.messages import (
+    ALL,
+    BETWEEN,
+    EQ,
+    EQUALITIES,
+    ID,
+    NO_LIMIT,
+    RANGES,
+    Filter,
+)
+from holdfast.entities.values import MAX_UINT, MIN_INT, keep
+from holdfast.errors import BadFilter, BadPaging, BadValue
+
+_CONTAINERS: Final = frozenset({list, dict, Ext})
+
+
+def check_filters(filters: Sequence[Filter]) -> list[Filter]:
+    """The filters with their values in kept form."""
+    checked = [_check_filter(filter) for filter in filters]
+    if len(checked) > 1 and len({filter.property for filter in checked}) < len(checked):
+        raise BadFilter(
+            "there is more than one filter for a property",
+            hint="Use IN for several values, >< for a range.",
+        )
+    return checked
+
+
+def check_paging(offset: int, limit: int) -> None:
+    if (
+        type(offset) is int
+        and type(limit) is int
+        and offset >= 0
+        and (limit >= 1 or limit == NO_LIMIT)
+    ):
+        return
+    raise BadPaging(f"Invalid paging parameters: offset: {offset}, limit: {limit}")
+
+
+def _check_filter(filter: Filter) -> Filter:
+    name, op, given = filter.property, filter.op, filter.values
+    if op == EQ and name and len(given) == 1 and type(given[0]) is str and given[0].isascii():
+        return filter  # the usual case
+    if not name:
+        raise BadFilter("No property given for filter")
+    if op == ALL:
+        if name != ID:
+            raise BadFilter("ALL is allowed only on primary keys")
+        return Filter(name, op)
+    if op not in EQUALITIES and op not in RANGES:
+        raise BadFilter(
+            f"Unsupported operator: '{op}'", hint="There are =, IN, ><, >, <, >=, <= and ALL."
+        )
+    if op == BETWEEN:
+        if len(given) != 2:
+            raise BadFilter(
+                f"BETWEEN filters must have exactly 2 values, {len(given)} given",
+                hint="For a side that is open give null.",
+            )
+    elif not given:
+        raise BadFilter("No values given for filter", hint=f"It is the filter on {name!r}.")
+    elif len(given) > 1 and op == EQ:
+        raise BadFilter("Too many values for equality filter", hint="Use IN for several values.")
+    elif len(given) > 1 and op in RANGES:
+        raise BadFilter(f"Too many values for the filter '{op}' on {name!r}: it takes 1")
+    return Filter(name, op, [_check_value(name, value) for value in given])
+
+
+def _check_value(name: str, value: Any) -> Any:
+    try:
+        kept = keep(value)
+        if type(kept) is str:
+            kept.encode()
+    except (BadValue, UnicodeEncodeError) as error:
+        raise BadFilter(
+            f"the filter on {name!r} has a value that can't be compared: {error}"
+        ) from None
+    if type(kept) in _CONTAINERS:
+        raise BadFilter(
+            f"the filter on {name!r} compares with a container",
+            hint="Only numbers, texts, bools, moments, bytes and null can be compared.",
+        )
+    if type(kept) is int and not MIN_INT <= kept <= MAX_UINT:
+        raise BadFilter(f"the filter on {name!r} compares with {kept}, which has more than 64 bits")
+    return kept

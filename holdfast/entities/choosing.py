@@ -1,0 +1,284 @@
+"""Which key answers a query: the primary key, the ids that its columns make, or an index.
+
+`choose` looks at the table's access and at the query, never at the store. What it returns is one of
+four selections, each of which says in which keys the answer lies and in which order."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Final, TypeAlias
+
+import msgspec
+
+from holdfast.entities import order as value_order
+from holdfast.entities.access import IndexAccess, TableAccess
+from holdfast.entities.ids import compound_id
+from holdfast.entities.messages import ALL, EQ, EQUALITIES, ID, RANGES, Filter, Ordering
+from holdfast.entities.order import BEYOND_NULL, END, NULL, entry_part
+from holdfast.entities.text import normalise
+from holdfast.errors import BadFilter, BadKey, NoIndex
+from holdfast.keys import after, pack_str, prefix_range
+from holdfast.limits import MAX_STRETCHES
+
+_NO_INDEX: Final = "No index matches the filter"
+_FIRST_ID: Final = pack_str("")[:1]  # what the id part of every entity begins with
+
+
+class Stretch(msgspec.Struct, frozen=True, order=True):
+    """A piece of an index, without the index's prefix: begin <= entry < end."""
+
+    begin: bytes
+    end: bytes
+
+
+class ByIds(msgspec.Struct, frozen=True):
+    """The entities of these ids, in this order, once per mention."""
+
+    ids: Sequence[str]
+
+
+class ByKeyColumns(msgspec.Struct, frozen=True):
+    """The entities of these computed ids whose columns still hold one of the values asked for."""
+
+    ids: Sequence[str]
+    allowed: dict[str, frozenset[bytes]]
+    order: Ordering | None = None
+
+
+class ByPrimary(msgspec.Struct, frozen=True):
+    """The entities whose id part lies in begin <= part < end, by id."""
+
+    begin: bytes
+    end: bytes
+    is_descending: bool = False
+    is_all: bool = False
+
+
+class ByIndex(msgspec.Struct, frozen=True):
+    """Pieces of an index. Those of one group follow each other; the groups are merged by what lies
+    behind the first `fixed` bytes of their entries."""
+
+    index: IndexAccess
+    groups: Sequence[tuple[int, Sequence[Stretch]]]  # (fixed, stretches) each
+    is_descending: bool = False
+
+
+Selection: TypeAlias = ByIds | ByKeyColumns | ByPrimary | ByIndex
+
+
+def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | None) -> Selection:
+    """The selection that serves the query, or `NoIndex`. The filters are valid each by itself."""
+    if order is not None and not order.by:
+        order = None
+    if len(filters) == 1 and filters[0].property == ID:
+        return _by_id(access, filters[0], order)
+    if _is_by_key_columns(access, filters, order):
+        return _by_key_columns(access, filters, order)
+    if not filters or any(filter.property == ID for filter in filters):
+        raise NoIndex(
+            _NO_INDEX,
+            hint=f"Filter {access.name} by id alone, or by the first columns of an index.",
+        )
+    index = _best_index(access, filters, order)
+    return _by_index(index, filters, order)
+
+
+# --- the primary key --------------------------------------------------------------------------
+
+
+def _by_id(access: TableAccess, filter: Filter, order: Ordering | None) -> Selection:
+    if order is not None and order.by != ID:
+        return _all_by_index(access, filter, order)
+    is_descending = order is not None and not order.asc
+    if filter.op == ALL:
+        return ByPrimary(*prefix_range(_FIRST_ID), is_descending, is_all=True)
+    if filter.op in RANGES:
+        return ByPrimary(*_id_range(filter), is_descending)
+    ids = [value for value in filter.values if isinstance(value, str)]
+    if order is not None:
+        return ByIds(sorted(set(ids), key=_utf8, reverse=is_descending))
+    return ByIds(ids)
+
+
+def _id_range(filter: Filter) -> tuple[bytes, bytes]:
+    begin, end = prefix_range(_FIRST_ID)
+    for value in filter.values:
+        if not isinstance(value, str) and not (value is None and filter.op == "><"):
+            return b"", b""
+    bounds = [None if value is None else pack_str(value) for value in filter.values]
+    if filter.op == "><":
+        low, high = bounds
+        return low or begin, end if high is None else after(high)
+    bound = bounds[0]
+    if bound is None:
+        return b"", b""
+    if filter.op in (">", ">="):
+        return (bound if filter.op == ">=" else after(bound)), end
+    return begin, (after(bound) if filter.op == "<=" else bound)
+
+
+def _all_by_index(access: TableAccess, filter: Filter, order: Ordering) -> Selection:
+    """ALL in the order of a column: an index that begins with it serves it."""
+    if filter.op == ALL:
+        fitting = [i for i in access.indexes if i.columns[0] == order.by and not i.sparse]
+        if fitting:
+            index = max(fitting, key=lambda i: (i.ready, 1 / len(i.columns)))
+            return ByIndex(index, [(0, [Stretch(b"", END)])], not order.asc)
+    raise NoIndex(_NO_INDEX, hint=f"No index of {access.name} begins with {order.by!r}.")
+
+
+# --- the columns of a compound primary key ----------------------------------------------------
+
+
+def _is_by_key_columns(
+    access: TableAccess, filters: Sequence[Filter], order: Ordering | None
+) -> bool:
+    return (
+        bool(access.primary)
+        and (order is None or order.by == ID)
+        and {filter.property for filter in filters} == set(access.primary)
+        and all(filter.op in EQUALITIES for filter in filters)
+    )
+
+
+def _by_key_columns(
+    access: TableAccess, filters: Sequence[Filter], order: Ordering | None
+) -> ByKeyColumns:
+    by_name = {filter.property: filter for filter in filters}
+    choices = [
+        [(column, kind, value) for value in by_name[column].values]
+        for column, kind in access.key_columns
+    ]
+    _check_stretches([len(values) for values in choices])
+    ids = []
+    for values in product(*choices):
+        try:
+            ids.append(compound_id(values, hashed=access.hashed))
+        except BadKey:  # a null: no entity was put with it
+            continue
+    distinct = list(dict.fromkeys(ids))
+    if order is not None:
+        distinct.sort(key=_utf8, reverse=not order.asc)
+    allowed = {name: frozenset(_equal_parts(filter)) for name, filter in by_name.items()}
+    return ByKeyColumns(distinct, allowed, order)
+
+
+# --- secondary indexes ------------------------------------------------------------------------
+
+
+def _best_index(
+    access: TableAccess, filters: Sequence[Filter], order: Ordering | None
+) -> IndexAccess:
+    names = frozenset([filter.property for filter in filters])
+    fitting = access.prefixes.get(names)
+    if fitting is None:
+        known = ", ".join(str(list(index.columns)) for index in access.indexes) or "none"
+        raise NoIndex(
+            _NO_INDEX,
+            hint=f"{access.name} is filtered by {sorted(names)}, its indexes are {known}; "
+            "a query names the first columns of one, and no others.",
+        )
+    ranged = [filter.property for filter in filters if filter.op in RANGES]
+    if len(ranged) > 1:
+        raise BadFilter("Only a single range per query allowed")
+    if ranged:
+        fitting = [i for i in fitting if i.columns[len(names) - 1] == ranged[0]]
+        if not fitting:
+            raise BadFilter("Ranges must come after equality filters in the index's column order")
+        if order is not None and order.by != ranged[0]:
+            raise BadFilter(f"Range queries can only be ordered by the range property. {_NO_INDEX}")
+    if order is not None:
+        fitting = [i for i in fitting if order.by in i.columns[: len(names) + 1]]
+        if not fitting:
+            raise NoIndex(
+                _NO_INDEX, hint=f"No index can put these filters in the order of {order.by!r}."
+            )
+    if len(fitting) == 1:
+        return fitting[0]
+    complete = [index for index in fitting if index.ready] or fitting
+    return max(complete, key=lambda i: _score(i, len(names), order))
+
+
+def _score(index: IndexAccess, filtered: int, order: Ordering | None) -> float:
+    """How much of the index the query uses; `max` takes the first of equals."""
+    follows = order is not None and order.by in index.columns[filtered : filtered + 1]
+    return (filtered + follows) / len(index.columns)
+
+
+def _by_index(index: IndexAccess, filters: Sequence[Filter], order: Ordering | None) -> ByIndex:
+    by_name = {filter.property: filter for filter in filters}
+    columns = [by_name[column] for column in index.columns[: len(filters)]]
+    is_descending = order is not None and not order.asc
+    if all([_is_single(filter) for filter in columns]):  # the usual case: one stretch
+        values = b"".join([entry_part(filter.values[0]) for filter in columns])
+        return ByIndex(index, [(0, [Stretch(*prefix_range(values))])], is_descending)
+    last = columns[-1] if columns[-1].op in RANGES else None
+    equal = [_equal_parts(filter) for filter in (columns[:-1] if last else columns)]
+    _check_stretches([len(parts) for parts in equal])
+    # Without an order the pieces follow each other as they lie. With one, the values of the columns
+    # before it make a group each, and the groups are merged.
+    ordered_column = 0 if order is None else index.columns.index(order.by)
+    groups: list[tuple[int, Sequence[Stretch]]] = []
+    for before in product(*equal[:ordered_column]):
+        fixed = b"".join(before)
+        prefixes = [fixed + b"".join(parts) for parts in product(*equal[ordered_column:])]
+        stretches = sorted(_stretch(prefix, last) for prefix in prefixes)
+        groups.append((len(fixed), [s for s in stretches if s.begin < s.end]))
+    return ByIndex(index, groups, is_descending)
+
+
+def _is_single(filter: Filter) -> bool:
+    """Whether the filter asks for one value, which is not the empty text that finds null, too."""
+    value = filter.values[0]
+    return filter.op == EQ and (type(value) is not str or bool(normalise(value)))
+
+
+def _equal_parts(filter: Filter) -> list[bytes]:
+    """The entry parts that `=` and IN ask for, each once. Empty text finds missing values, too."""
+    parts: dict[bytes, None] = {}
+    for value in filter.values:
+        parts[entry_part(value)] = None
+        if type(value) is str and not normalise(value):
+            parts[NULL] = None
+    return list(parts)
+
+
+def _stretch(prefix: bytes, last: Filter | None) -> Stretch:
+    if last is None:
+        return Stretch(*prefix_range(prefix))
+    low, high = _range_of(last)
+    return Stretch(prefix + low, prefix + high)
+
+
+def _range_of(filter: Filter) -> tuple[bytes, bytes]:
+    """Where the entry parts begin and end that a range filter asks for; never null."""
+    if filter.op == "><":
+        low, high = filter.values
+        return (
+            BEYOND_NULL if low is None else entry_part(low),
+            END if high is None else prefix_range(entry_part(high))[1],
+        )
+    [value] = filter.values
+    if value is None:
+        return b"", b""
+    part = entry_part(value)
+    first, end = prefix_range(value_order.family(value))
+    if filter.op == ">":
+        return prefix_range(part)[1], end
+    if filter.op == ">=":
+        return part, end
+    return first, (prefix_range(part)[1] if filter.op == "<=" else part)
+
+
+def _check_stretches(sizes: list[int]) -> None:
+    pieces = 1
+    for size in sizes:
+        pieces *= size
+    if pieces > MAX_STRETCHES:
+        raise BadFilter(
+            f"the IN filters have {pieces} combinations, at most {MAX_STRETCHES} are allowed",
+            hint="Ask for fewer values at a time.",
+        )
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode()

@@ -1,0 +1,124 @@
+"""Python source as `ruff format` leaves it: literals, and calls that break when they are long."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.entities.codegen.names import comment_text
+
+WIDTH: Final = 100
+_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class Group:
+    """Brackets with parts in them, on one line if they fit, else a line for each part."""
+
+    def __init__(
+        self, head: str, parts: Sequence["str | Group"], tail: str, *, is_tuple: bool = False
+    ) -> None:
+        self.head, self.parts, self.tail, self.is_tuple = head, parts, tail, is_tuple
+
+    def flat(self) -> str:
+        inner = ", ".join(part if isinstance(part, str) else part.flat() for part in self.parts)
+        comma = "," if self.is_tuple and len(self.parts) == 1 else ""
+        return f"{self.head}{inner}{comma}{self.tail}"
+
+    def lines(self, indent: int, after: str = "") -> list[str]:
+        blanks = " " * indent
+        flat = f"{blanks}{self.flat()}{after}"
+        if fits(flat) or not self.parts:
+            return [flat]
+        lines = [f"{blanks}{self.head}"]
+        for part in self.parts:
+            if isinstance(part, str):
+                lines.append(f"{blanks}    {part},")
+            else:
+                lines += part.lines(indent + 4, ",")
+        return [*lines, f"{blanks}{self.tail}{after}"]
+
+
+def fits(line: str) -> bool:
+    """Whether the line is short enough, if each letter beyond ASCII is as wide as a Chinese one.
+
+    The formatter looks closer, but what is broken at its commas, it leaves broken.
+    """
+    return len(line) + sum(not letter.isascii() for letter in line) <= WIDTH
+
+
+def text(value: str) -> str:
+    """A text literal, in double quotes unless single ones need fewer escapes."""
+    quote = "'" if value.count("'") < value.count('"') else '"'
+    body = "".join(_escaped(character, quote) for character in value)
+    return f"{quote}{body}{quote}"
+
+
+def _escaped(character: str, quote: str) -> str:
+    if character == quote:
+        return f"\\{quote}"
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def literal(value: Any, *, is_set: bool = False) -> "str | Group":
+    """`value` as an expression; a list as a set if it stands for one."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, bytes):
+        return _binary(value)
+    if isinstance(value, float):
+        is_number = value - value == 0  # not an infinity, not NaN
+        return repr(value).replace("e+", "e") if is_number else f'float("{value}")'
+    if isinstance(value, datetime):
+        parts = value.timetuple()[:6] + ((value.microsecond,) if value.microsecond else ())
+        return f"datetime({', '.join(map(str, parts))}, tzinfo=UTC)"
+    if isinstance(value, list):
+        items = [literal(item) for item in value]
+        return Group("{", items, "}") if is_set else Group("[", items, "]")
+    if isinstance(value, dict):
+        pairs = [keyed(f"{text(name)}: ", literal(one)) for name, one in value.items()]
+        return Group("{", pairs, "}")
+    return repr(value)
+
+
+def _binary(value: bytes) -> str:
+    quote = "'" if value.count(b"'") < value.count(b'"') else '"'
+    parts = []
+    for byte in value:
+        character = chr(byte)
+        plain = 0x20 <= byte < 0x7F or character in _ESCAPES
+        parts.append(_escaped(character, quote) if plain else f"\\x{byte:02x}")
+    return f"b{quote}{''.join(parts)}{quote}"
+
+
+def keyed(key: str, value: "str | Group") -> "str | Group":
+    """`key=value`, or `key: value` in a dict."""
+    if isinstance(value, Group):
+        return Group(f"{key}{value.head}", value.parts, value.tail, is_tuple=value.is_tuple)
+    return f"{key}{value}"
+
+
+def docstring(comment: str, indent: int = 4) -> list[str]:
+    """A docstring of one or several lines."""
+    blanks = " " * indent
+    lines = comment_text(comment)
+    body = [line.replace("\\", "\\\\").replace('"""', '\\"""') for line in lines]
+    if body[0].startswith('"'):
+        body[0] = " " + body[0]  # or it would run into the opening quotes
+    if body[-1].endswith('"'):
+        body[-1] += " "  # or it would run into the closing quotes
+    first, *rest = body
+    return [
+        f'{blanks}"""{first}' + ('"""' if not rest else ""),
+        *(f"{blanks}{line}".rstrip() for line in rest),
+        *([f'{blanks}"""'] if rest else []),
+    ]
+
+
+def comment_lines(comment: str, indent: int = 4) -> list[str]:
+    return [f"{' ' * indent}# {line}".rstrip() for line in comment_text(comment)]

@@ -1,0 +1,349 @@
+"""The operations of the entities layer on one transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.binding import read
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.entities import deploying, reading, stats
+from holdfast.entities.access import TableAccess, access_to
+from holdfast.entities.changing import Changing, check_changes
+from holdfast.entities.checking import check_filters, check_paging
+from holdfast.entities.choosing import ByIndex, ByPrimary, Selection, choose
+from holdfast.entities.mapper import StoredModelCalls
+from holdfast.entities.messages import (
+    ALL,
+    ID,
+    Change,
+    Del,
+    Entity,
+    Filter,
+    Get,
+    Ordering,
+    Page,
+    Ping,
+    Put,
+    PutEntity,
+    PutMode,
+    Query,
+    Reply,
+    Update,
+    Updated,
+)
+from holdfast.entities.plan import Plan, plan
+from holdfast.entities.putting import check_version, put
+from holdfast.entities.reading import Decoder, Found, S
+from holdfast.entities.records import entity_decoder
+from holdfast.entities.schema import Schema
+from holdfast.entities.strict import check_entity
+from holdfast.entities.writing import Writer
+from holdfast.errors import BadQuery, IndexNotReady, NoIndex
+from holdfast.keys import pack_str
+from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
+
+_EVERYTHING: Final = (Filter(ID, ALL),)
+
+
+class Entities(StoredModelCalls):
+    """Schemaless objects with ids, expiry, versions and indexes, in tables that a schema names."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    # --- entities -----------------------------------------------------------------------------
+
+    def put_raw(
+        self,
+        table: str,
+        entities: Iterable[PutEntity | Mapping[str, Any]],
+        *,
+        mode: PutMode = "merge",
+    ) -> list[str]:
+        """Writes entities and returns their ids, in the order given.
+
+        An entity is a `PutEntity`, or a plain dict of its properties in which `id` is its id.
+        Merging sets the properties that are given and leaves the others; "replace" makes the given
+        ones all; "insert" refuses an id that exists. One bad entity refuses all.
+
+        Reads 1 key and 1 per given id; writes 1 per entity, 1 per index entry, and the counters.
+        """
+        if not table:
+            raise BadQuery("No table for PUT query")
+        listed = [_put_entity(entity) for entity in entities]
+        if not listed:
+            raise BadQuery("PUT query does not contain entities")
+        return put(self._tx, access_to(self._tx, table), listed, mode)
+
+    @read
+    def get_raw(
+        self, table: str, ids: Iterable[str], *, properties: Sequence[str] = ()
+    ) -> list[Entity]:
+        """The entities of these ids, in this order; missing ones are left out.
+
+        Reads 1 key, and 1 per id.
+        """
+        access = _access(self._tx, table)
+        found = reading.load(self._tx, access, ids, entity_decoder.decode)
+        return _entities(found, properties)
+
+    @read
+    def select_raw(
+        self,
+        table: str,
+        filters: Sequence[Filter],
+        *,
+        order: Ordering | None = None,
+        offset: int = 0,
+        limit: int = DEFAULT_PAGE_ENTITIES,
+        properties: Sequence[str] = (),
+        count: bool = True,
+        partial: bool = False,
+    ) -> Page:
+        """A page of the entities that match all `filters`, and with `count` the number of all of
+        them.
+
+        The filters name the first columns of an index, or `id`, or all columns of the primary key.
+        An index that is still being built raises `IndexNotReady`, unless a `partial` answer will
+        do.
+
+        Reads 1 key and 2 per entity of the page; counting, and skipping by an index, read some
+        hundred entries more. Skipping over several values of IN, or by id, reads what it passes
+        by; counting a range of ids reads it all.
+        """
+        found = self.fetch_page(
+            table,
+            filters,
+            entity_decoder,
+            order=order,
+            offset=offset,
+            limit=limit,
+            count=count,
+            partial=partial,
+        )
+        entities = _entities(found.entities, properties)
+        return Page(entities, found.total, found.partial)
+
+    @read
+    def count_raw(self, table: str, filters: Sequence[Filter] = _EVERYTHING) -> int:
+        """How many entities match; without filters, how many the table holds.
+
+        Reads 2 keys for a table, some hundred entries for a selection, however many match; of ids,
+        and of a range of ids, every one.
+        """
+        checked = check_filters(filters)
+        access = _access(self._tx, table)
+        return reading.count_all(self._tx, access, _complete(access, checked))
+
+    def update_raw(
+        self,
+        table: str,
+        filters: Sequence[Filter],
+        changes: Sequence[Change],
+        *,
+        if_version: int | None = None,
+    ) -> Updated:
+        """Applies `changes`, in order, to every entity that matches all `filters`.
+
+        Returns how many entities were selected. Reads and writes the keys of these entities.
+        """
+        if not table:
+            raise BadQuery("No table for UPDATE query")
+        if not filters:
+            raise BadQuery("No selection filters for Update query")
+        if not changes:
+            raise BadQuery("No changes in update query")
+        checked, changes = check_filters(filters), check_changes(changes)
+        access = access_to(self._tx, table)
+        selected = reading.find_all(self._tx, access, _complete(access, checked))
+        writer, skipped = Writer(self._tx, access), 0
+        for id, old in selected:
+            check_version(access, id, old, if_version)
+            entity = Changing(access, old.properties, old.expires, writer.now_ms)
+            entity.apply(changes)
+            skipped += entity.skipped
+            _write_changed(writer, id, old, entity)
+        writer.finish()
+        return Updated(len(selected), skipped)
+
+    def delete_raw(
+        self, table: str, filters: Sequence[Filter], *, if_version: int | None = None
+    ) -> int:
+        """Deletes the entities that match all `filters`, and returns how many there were.
+
+        Reads and deletes the keys of these entities; deleting all costs no more than `drop`.
+        """
+        if not table:
+            raise BadQuery("DelQuery has no table")
+        checked = check_filters(filters)
+        access = access_to(self._tx, table)
+        selection = _complete(access, checked)
+        if isinstance(selection, ByPrimary) and selection.is_all and if_version is None:
+            held = reading.live_size(self._tx, access)
+            if held > MAX_NOTICE_CHANGES:
+                return deploying.drop(self._tx, table)
+        selected = reading.find_all(self._tx, access, selection)
+        writer = Writer(self._tx, access)
+        for id, old in selected:
+            check_version(access, id, old, if_version)
+            writer.remove(id, pack_str(id), old, op="delete")
+        writer.finish()
+        return len(selected)
+
+    def execute(self, queries: Sequence[Query]) -> list[Reply]:
+        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        return [self._execute(query) for query in queries]
+
+    # --- for mappers --------------------------------------------------------------------------
+
+    @read
+    def fetch(self, table: str, ids: Iterable[str], decoder: Decoder[S]) -> list[tuple[str, S]]:
+        """As `get_raw`, but each entity is what `decoder` makes of its stored bytes."""
+        access = _access(self._tx, table)
+        return reading.load(self._tx, access, ids, decoder.decode)
+
+    @read
+    def fetch_page(
+        self,
+        table: str,
+        filters: Sequence[Filter],
+        decoder: Decoder[Any],
+        *,
+        order: Ordering | None = None,
+        offset: int = 0,
+        limit: int = DEFAULT_PAGE_ENTITIES,
+        count: bool = True,
+        partial: bool = False,
+    ) -> Found:
+        """As `select_raw`, but each entity is what `decoder` makes of its stored bytes."""
+        if not table:
+            raise BadQuery("No table for GET query")
+        if not filters:
+            raise BadQuery("No filters for GET query")
+        checked = check_filters(filters)
+        check_paging(offset, limit)
+        access = _access(self._tx, table)
+        selection = choose(access, checked, order)
+        if not partial:
+            _check_ready(selection)
+        return reading.find(
+            self._tx, access, selection, decoder, offset=offset, limit=limit, count=count
+        )
+
+    # --- schemas ------------------------------------------------------------------------------
+
+    @read
+    def schema(self, name: str) -> Schema | None:
+        """The schema as it is deployed, or None. Reads 1 key per table."""
+        return deploying.deployed(self._tx, name)
+
+    @read
+    def schemas(self) -> list[str]:
+        """The names of all deployed schemas. Reads 1 key per table."""
+        tables = deploying.stored_tables(self._tx)
+        return list(dict.fromkeys(stored.table.schema for stored in tables))
+
+    @read
+    def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
+        """What `deploy` would change. Reads 1 key per table."""
+        return plan(deploying.deployed(self._tx, schema.name), schema, prune=prune)
+
+    def apply(self, schema: Schema, *, prune: bool = False, force: bool = False) -> Plan:
+        """Makes the tables of `schema` usable, and returns what changed; indexes are built later.
+
+        Tables that it does not mention stay; with `prune` they go, if they are empty or by `force`.
+        Reads 1 key per table, writes 1, and 2 for each index that is to be built or cleared.
+        """
+        return deploying.deploy(self._tx, schema, prune=prune, force=force)
+
+    def drop(self, table: str) -> int:
+        """Empties a table at once and returns how many entities it held; it stays deployed.
+
+        Writes 2 keys, and 2 per index; the entities are cleared in the background.
+        """
+        return deploying.drop(self._tx, table)
+
+    @read
+    def stats(self) -> dict[str, stats.TableStats]:
+        """Size and index states of every table. Reads about 100 entities of each."""
+        return stats.all_tables(self._tx)
+
+    def _execute(self, query: Query) -> Reply:
+        match query:
+            case Put(table, entities, mode):
+                return self.put_raw(table, entities, mode=mode)
+            case Get():
+                page = self.select_raw(
+                    query.table,
+                    query.filters,
+                    order=query.order,
+                    offset=query.paging.offset,
+                    limit=query.paging.limit,
+                    properties=query.properties,
+                    count=query.count,
+                    partial=True,
+                )
+                return page
+            case Update(table, filters, changes, if_version):
+                return self.update_raw(table, filters, changes, if_version=if_version)
+            case Del(table, filters, if_version):
+                return self.delete_raw(table, filters, if_version=if_version)
+            case Ping():
+                return None
+
+
+def _access(reader: Reader, table: str) -> TableAccess:
+    if not table:
+        raise BadQuery("No table for GET query")
+    return access_to(reader, table)
+
+
+def _complete(access: TableAccess, filters: Sequence[Filter]) -> Selection:
+    """What is to be changed or counted, by checked filters; a half-built index can't give it."""
+    if not filters:
+        raise NoIndex("No index matches the filter", hint="To select everything, use ALL on id.")
+    selection = choose(access, filters, None)
+    _check_ready(selection)
+    return selection
+
+
+def _check_ready(selection: Selection) -> None:
+    if isinstance(selection, ByIndex) and not selection.index.ready:
+        raise IndexNotReady(f"index {selection.index.name} is still being built")
+
+
+def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
+    if isinstance(entity, PutEntity):
+        return entity
+    if not isinstance(entity, Mapping):
+        raise BadQuery(
+            f"an entity is a dict of its properties or a PutEntity, not {entity!r}",
+            hint="put_raw takes a list of entities.",
+        )
+    return PutEntity(dict(entity), entity.get(ID))
+
+
+def _entities(found: list[tuple[str, Any]], properties: Sequence[str]) -> list[Entity]:
+    if not properties:
+        return [Entity(id, stored.properties, version=stored.version) for id, stored in found]
+    return [
+        Entity(id, project(stored.properties, properties), version=stored.version)
+        for id, stored in found
+    ]
+
+
+def project(properties: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Those of the named properties that are there."""
+    return {name: properties[name] for name in names if name in properties}
+
+
+def _write_changed(writer: Writer, id: str, old: Any, entity: Changing) -> None:
+    id_part = pack_str(id)
+    if entity.is_deleted:
+        writer.remove(id, id_part, old, op="delete")
+        return
+    if not entity.names and entity.expires == old.expires:
+        return
+    names = tuple(entity.names)
+    if writer.access.strict is not None:
+        check_entity(writer.access, id, entity.properties, names=names, is_whole=False)
+    writer.put(id, id_part, old, entity.properties, entity.expires, op="update", names=names)

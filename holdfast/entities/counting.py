@@ -1,0 +1,237 @@
+"""How many entries lie in a stretch of an index, without walking all of them.
+
+About every 512th entry of an index, chosen by a checksum of its own bytes, is a *milestone*, beside
+which stands the number of entries from the milestone before up to it. A stretch is counted by
+walking to its first milestone, adding up the milestones inside, and walking on from the last:
+hundreds of steps where there are hundreds of thousands of entries. Because the choice depends on
+the entry alone, the milestones of an index are the same in whatever order its entries came and
+went."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+from zlib import crc32
+
+from holdfast.engine.contract import Reader, Transaction, pack_counter, read_counter
+from holdfast.entities.access import IndexAccess
+from holdfast.entities.layout import END_OF_INDEX
+from holdfast.keys import after, prefix_range
+from holdfast.limits import INDEX_STEP_ENTITIES, MILESTONE_ENTRIES
+
+_OTHER_BITS: Final = MILESTONE_ENTRIES - 1
+_STEPS: Final = 8  # what a new search costs
+
+
+def is_milestone(entry: bytes) -> bool:
+    """`entry` is what follows the prefix of the index, here and below."""
+    return not crc32(entry) & _OTHER_BITS
+
+
+def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, int]) -> None:
+    """Tells the milestones of entries that were just put (1) and deleted (-1).
+
+    Ordinary entries first, against the milestones as they were; then the milestones that came or
+    went, whose walks see all entries already in their places. One search per stretch between two
+    milestones."""
+    milestones = []
+    deltas: dict[bytes, int] = {}
+    search = _Search(tx, index)
+    for entry, change in sorted(changes.items()):
+        if is_milestone(entry):
+            milestones.append((entry, change))
+        elif change:
+            behind = search.at_or_behind(entry)
+            deltas[behind] = deltas.get(behind, 0) + change
+    for behind, delta in deltas.items():
+        if delta:
+            tx.add(index.counts + behind, delta)
+    for entry, change in milestones:
+        if change < 0:
+            _remove_milestone(tx, index, entry)
+    # In ascending order: what lies behind a new milestone was counted to the one behind it.
+    for entry, change in milestones:
+        if change > 0:
+            _add_milestone(tx, index, entry)
+
+
+class _Search:
+    """Finds the milestones of ascending entries: by a few steps where they lie close together, by a
+    new look into the index where they don't."""
+
+    __slots__ = ("_found", "_index", "_reader", "_scan")
+
+    def __init__(self, reader: Reader, index: IndexAccess) -> None:
+        self._reader = reader
+        self._index = index
+        self._scan: Iterator[tuple[bytes, bytes]] = iter(())
+        self._found = b""
+
+    def at_or_behind(self, entry: bytes) -> bytes:
+        """The first milestone at or behind `entry`, or the end of the index."""
+        if entry <= self._found:
+            return self._found
+        prefix = self._index.milestones
+        size = len(prefix)
+        if self._found:
+            for key, _ in islice(self._scan, _STEPS):
+                if key[size:] >= entry:
+                    self._found = key[size:]
+                    return self._found
+        self._scan = self._reader.scan(prefix + entry, prefix + END_OF_INDEX)
+        self._found = next(self._scan, (prefix + END_OF_INDEX, b""))[0][size:]
+        return self._found
+
+
+def count_stretch(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) -> int:
+    """The number of entries with begin <= entry < end.
+
+    Reads about 512 entries, and one counter for every 512 entries counted.
+    """
+    size = len(index.counts)
+    first = _milestone_from(reader, index, begin)
+    last = _milestone_before(reader, index, end)
+    if first >= end or last < first:
+        return _walk(reader, index, begin, end)
+    between = reader.scan(index.counts + after(first), index.counts + after(last))
+    counted = sum(read_counter(value) for key, value in between if len(key) > size)
+    return (
+        _walk(reader, index, begin, after(first)) + counted + _walk(reader, index, after(last), end)
+    )
+
+
+def skip_forward(
+    reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
+) -> tuple[bytes, int]:
+    """Where to begin instead, so that few of the `offset` entries are left to pass by; how many.
+
+    Reads about 512 entries, and one counter for every 512 entries passed by.
+    """
+    first = _milestone_from(reader, index, begin)
+    if first >= end:
+        return begin, offset
+    left = offset - _walk(reader, index, begin, after(first))
+    if left < 0:
+        return begin, offset
+    size = len(index.counts)
+    position = after(first)
+    for key, value in reader.scan(index.counts + position, index.counts + end):
+        count = read_counter(value)
+        if count > left:
+            break
+        position, left = after(key[size:]), left - count
+    return position, left
+
+
+def skip_backward(
+    reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
+) -> tuple[bytes, int]:
+    """The same for one who comes from the end: where to end instead, and how many are left."""
+    last = _milestone_before(reader, index, end)
+    if last < begin:
+        return end, offset
+    left = offset - _walk(reader, index, after(last), end)
+    if left < 0:
+        return end, offset
+    size = len(index.counts)
+    position = after(last)
+    # Beside a milestone stands what lies before it, so each one seen tells what the next may skip.
+    count = 0
+    for key, value in reader.scan(index.counts + begin, index.counts + position, reverse=True):
+        if count > left:
+            break
+        position, left = after(key[size:]), left - count
+        count = read_counter(value)
+    return position, left
+
+
+def recount_step(
+    tx: Transaction, index: IndexAccess, begin: bytes, *, dry_run: bool
+) -> tuple[int, bytes | None]:
+    """Counts anew from `begin`, which follows a milestone, up to a later one.
+
+    Returns how many counts were wrong, and where to go on; None at the end of the index.
+    """
+    right: dict[bytes, int] = {}
+    size, run, walked, last = len(index.entries), 0, 0, END_OF_INDEX
+    for key, _ in tx.scan(index.entries + begin, prefix_range(index.entries)[1]):
+        run, walked = run + 1, walked + 1
+        if is_milestone(key[size:]):
+            right[key[size:]], run = run, 0
+            if walked >= INDEX_STEP_ENTITIES:
+                last = key[size:]
+                break
+    else:
+        right[END_OF_INDEX] = run
+    wrong = _differing(tx, index, begin, after(last), right)
+    if not dry_run:
+        for entry in wrong:
+            _set_count(tx, index, entry, right.get(entry))
+    return len(wrong), None if last == END_OF_INDEX else after(last)
+
+
+def _differing(
+    reader: Reader, index: IndexAccess, begin: bytes, end: bytes, right: dict[bytes, int]
+) -> list[bytes]:
+    """The milestones between begin and end that are missing, or wrong, or should not be."""
+    size = len(index.counts)
+    counts = {
+        key[size:]: read_counter(value)
+        for key, value in reader.scan(index.counts + begin, index.counts + end)
+    }
+    placed = {
+        key[size:] for key, _ in reader.scan(index.milestones + begin, index.milestones + end)
+    }
+    placed.add(END_OF_INDEX)
+    return sorted(
+        entry
+        for entry in right.keys() | counts.keys() | placed
+        if counts.get(entry, 0) != right.get(entry, 0)
+        or ((entry in right) != (entry in placed) and entry != END_OF_INDEX)
+    )
+
+
+def _set_count(tx: Transaction, index: IndexAccess, entry: bytes, count: int | None) -> None:
+    if count is None:
+        tx.delete(index.milestones + entry)
+        tx.delete(index.counts + entry)
+        return
+    tx.put(index.counts + entry, pack_counter(count))
+    if entry != END_OF_INDEX:
+        tx.put(index.milestones + entry, b"")
+
+
+def _milestone_from(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
+    """The first milestone at or behind `entry`, or the end of the index."""
+    begin = index.milestones + entry
+    for key, _ in reader.scan(begin, index.milestones + END_OF_INDEX, limit=1):
+        return key[len(index.milestones) :]
+    return END_OF_INDEX
+
+
+def _milestone_before(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
+    """The last milestone before `entry`, or nothing."""
+    end = index.milestones + entry
+    for key, _ in reader.scan(index.milestones, end, limit=1, reverse=True):
+        return key[len(index.milestones) :]
+    return b""
+
+
+def _add_milestone(tx: Transaction, index: IndexAccess, entry: bytes) -> None:
+    before = _milestone_before(tx, index, entry)
+    behind = _milestone_from(tx, index, after(entry))
+    count = _walk(tx, index, after(before) if before else b"", after(entry))
+    tx.put(index.milestones + entry, b"")
+    tx.add(index.counts + entry, count)
+    tx.add(index.counts + behind, 1 - count)
+
+
+def _remove_milestone(tx: Transaction, index: IndexAccess, entry: bytes) -> None:
+    count = read_counter(tx.get(index.counts + entry))
+    tx.delete(index.milestones + entry)
+    tx.delete(index.counts + entry)
+    tx.add(index.counts + _milestone_from(tx, index, entry), count - 1)
+
+
+def _walk(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) -> int:
+    entries = reader.scan(index.entries + begin, index.entries + end)
+    return sum(1 for _ in entries)

@@ -1,0 +1,121 @@
+"""Values as MongoDB's Extended JSON (canonical), with what Meduza has and MongoDB lacks."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from holdfast.entities.order import Instant, milliseconds
+from holdfast.entities.values import elements_of, keep, keep_set
+from holdfast.errors import BadDump
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_INT: Final = 2**63 - 1
+_SPECIAL_FLOATS: Final = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
+def write(kept: Any) -> Any:
+    """What JSON holds in place of a kept value."""
+    writer = _WRITERS.get(type(kept))
+    return kept if writer is None else writer(kept)
+
+
+def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
+    """What JSON holds in place of the values that a caller was given."""
+    return {name: write(keep(value)) for name, value in properties.items()}
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """The document in a line, its values in kept form."""
+    try:
+        document = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadDump(f"a line is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise BadDump("a line is not a JSON object")
+    return values(document)
+
+
+def values(document: dict[str, Any]) -> dict[str, Any]:
+    """The values of a document, which JSON has been decoded to, in kept form."""
+    return {name: _read_top(name, value) for name, value in document.items()}
+
+
+def _read_top(name: str, value: Any) -> Any:
+    # The properties are the entity's own names, so that one called `$set` is no Set.
+    if name == "properties" and isinstance(value, dict):
+        return {key: _read(item) for key, item in value.items()}
+    return _read(value)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        [(name, inner)] = value.items()
+        reader = _READERS.get(name)
+        if reader is not None:
+            try:
+                return reader(inner)
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise BadDump(f"{name} holds {inner!r}: {error}") from None
+    return {name: _read(item) for name, item in value.items()}
+
+
+def _write_int(value: int) -> dict[str, str]:
+    return {"$numberLong" if value <= _MAX_INT else "$uint": str(value)}
+
+
+def _write_float(value: float) -> dict[str, str]:
+    text = repr(value)
+    return {"$numberDouble": _SPECIAL_FLOATS.get(text, text)}
+
+
+def _write_bytes(value: bytes) -> dict[str, Any]:
+    return {"$binary": {"base64": b64encode(value).decode(), "subType": "00"}}
+
+
+def _write_moment(since_1970_ms: int) -> dict[str, Any]:
+    return {"$date": {"$numberLong": str(since_1970_ms)}}
+
+
+def _write_map(value: dict[str, Any]) -> dict[str, Any]:
+    written = {name: write(item) for name, item in value.items()}
+    return {"$map": written} if any(name.startswith("$") for name in value) else written
+
+
+def _read_moment(value: dict[str, Any]) -> datetime | Instant:
+    since = int(value["$numberLong"])
+    if not -_MAX_INT - 1 <= since <= _MAX_INT:
+        raise ValueError("it has more than 64 bits")
+    try:
+        return _EPOCH + timedelta(milliseconds=since)
+    except OverflowError:
+        return Instant(since)
+
+
+_WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
+    int: _write_int,
+    float: _write_float,
+    bytes: _write_bytes,
+    datetime: lambda value: _write_moment(milliseconds(value)),
+    Instant: lambda value: _write_moment(value.milliseconds),
+    Ext: lambda value: {"$set": [write(element) for element in elements_of(value)]},
+    list: lambda value: [write(item) for item in value],
+    dict: _write_map,
+}
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "$numberLong": int,
+    "$numberInt": int,
+    "$uint": int,
+    "$numberDouble": float,
+    "$binary": lambda value: b64decode(value["base64"], validate=True),
+    "$date": _read_moment,
+    "$set": lambda value: keep_set([_read(element) for element in value]),
+    "$map": lambda value: {name: _read(item) for name, item in value.items()},
+}

@@ -1,0 +1,112 @@
+"""Where ids come from: chance, or the columns of a compound primary key."""
+
+import os
+import struct
+from binascii import b2a_base64
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.entities.order import Instant, milliseconds
+from holdfast.entities.text import normalise
+from holdfast.entities.values import MAX_UINT, MIN_INT
+from holdfast.errors import BadKey
+from holdfast.limits import MAX_ID_BYTES
+
+_FNV_BASIS: Final = 0xCBF29CE484222325
+_FNV_PRIME: Final = 0x100000001B3
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
+_64_BITS: Final = 2**64 - 1
+_bits: Final = struct.Struct(">d")
+
+
+def random_id() -> str:
+    """Eight random bytes as 11 characters of the URL-safe base64 alphabet."""
+    return next(random_ids(1))
+
+
+def random_ids(count: int) -> Iterator[str]:
+    """Random ids, drawn at once: to ask the system costs as much as to write them."""
+    drawn = os.urandom(8 * count)
+    for at in range(0, len(drawn), 8):
+        yield b2a_base64(drawn[at : at + 8], newline=False)[:11].translate(_URL_SAFE).decode()
+
+
+def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) -> str:
+    """The id of an entity whose key columns are `values`: (column, its type, value) each.
+
+    >>> compound_id([("first", "Text", "John"), ("last", "Text", "Doe")], hashed=False)
+    'john|doe|'
+    >>> compound_id([("first", "Text", "John"), ("last", "Text", "Doe")], hashed=True)
+    '8686e4d649bdf8b8'
+    """
+    joined = "".join(
+        [_component(column, _in_type(value, kind)) + "|" for column, kind, value in values]
+    )
+    return f"{_fnv_1a(joined.encode()):x}" if hashed else joined
+
+
+def plain_id(id: Any) -> str:
+    """`id` as plain text, also if it is an enumeration's; `BadKey` if it is no text."""
+    if not isinstance(id, str):
+        raise BadKey(f"an id is text, not {type(id).__name__}")
+    return str.__str__(id)
+
+
+def check_id(id: str) -> str:
+    """`id` itself if an entity may have it."""
+    if len(id) * 4 > MAX_ID_BYTES and len(id.encode()) > MAX_ID_BYTES:
+        raise BadKey(
+            f"the id {id[:40]!r}... has {len(id.encode())} bytes, at most {MAX_ID_BYTES} fit",
+            hint="Use shorter key columns, or give the primary key the option `hashed: true`.",
+        )
+    return id
+
+
+def _in_type(value: Any, kind: str | None) -> Any:
+    if type(value) is float and kind in ("Int", "Uint") and value.is_integer():
+        return int(value)
+    if type(value) is int and kind == "Float" and MIN_INT <= value <= MAX_UINT:
+        return float(value)
+    return value
+
+
+def _component(column: str, value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return normalise(value).replace("\\", "\\\\").replace("|", "\\|")
+    if kind is int:
+        return _hex(value)
+    if kind is float:
+        return _float_hex(value)
+    if kind is bool:
+        return "b1" if value else "b0"
+    if kind is datetime:
+        return "t" + _hex(milliseconds(value))
+    if kind is Instant:
+        return "t" + _hex(value.milliseconds)
+    if kind is bytes:
+        return f"r{value.hex()}"
+    if value is None:
+        raise BadKey(f"Cannot index entity with missing/nil value for {column}")
+    raise BadKey(
+        f"Cannot index entity with a container as value for {column}",
+        hint="The columns of a primary key hold numbers, texts, bools, moments or bytes.",
+    )
+
+
+def _hex(number: int) -> str:
+    return f"{number:016x}" if number >= 0 else f"-{number & _64_BITS:016x}"
+
+
+def _float_hex(number: float) -> str:
+    # -0.0 counts as 0.0: adding 0.0 makes them one.
+    bits = int.from_bytes(_bits.pack(number + 0.0), "big")
+    return f"{bits ^ _64_BITS if bits >> 63 else bits | 1 << 63:016x}"
+
+
+def _fnv_1a(data: bytes) -> int:
+    digest = _FNV_BASIS
+    for byte in data:
+        digest = (digest ^ byte) * _FNV_PRIME & _64_BITS
+    return digest

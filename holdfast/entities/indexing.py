@@ -1,0 +1,175 @@
+"""Background work on indexes: building new ones, clearing those that are gone, checking and
+repairing.
+
+The work goes on in bounded steps, each a transaction of its own, through the mechanism that removes
+what has expired: in a server by its background task, in a library with each write, or at once by
+`StoreEntities.build`. It is recorded with every step, so that it goes on after a restart."""
+
+from typing import Final
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.entities.access import IndexAccess, TableAccess, access_to
+from holdfast.entities.counting import count_changes
+from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry, keys_of
+from holdfast.entities.records import (
+    IndexWork,
+    StoredIndex,
+    read_entity,
+    read_table,
+    read_work,
+    write_record,
+)
+from holdfast.errors import InvalidTable
+from holdfast.keys import after, pack_int, prefix_range, unpack
+from holdfast.limits import INDEX_STEP_ENTITIES
+
+WORK_KIND: Final = "entities.index"  # the subject is an index's number, packed
+
+
+def start_building(tx: Transaction, index: int, *, table: str, name: str) -> None:
+    _start(tx, index, IndexWork(kind="build", table=table, name=name))
+
+
+def start_clearing(tx: Transaction, number: int, *, table: str, name: str) -> None:
+    """Has everything cleared that lies below the number of an index or a table."""
+    _start(tx, number, IndexWork(kind="clear", table=table, name=name))
+
+
+def pending_work(reader: Reader) -> list[tuple[int, IndexWork]]:
+    """The indexes that are being built or cleared, by number."""
+    prefix = keys_of(reader.space).work
+    return [
+        (int(unpack(key, len(prefix))[0]), read_work(value))
+        for key, value in reader.scan(*prefix_range(prefix))
+    ]
+
+
+def work_step(tx: Transaction, subject: bytes) -> bool:
+    """Goes on with the work on one index, by a bounded step; True when it is done."""
+    number = int(unpack(subject)[0])
+    key = keys_of(tx.space).index_work(number)
+    stored = tx.get(key)
+    if stored is None:
+        return True
+    work = read_work(stored)
+    if work.kind == "clear":
+        is_done = _clear_step(tx, number)
+        if is_done:
+            tx.delete(key)
+        return is_done
+    return _build_step(tx, number, work)
+
+
+def _start(tx: Transaction, number: int, work: IndexWork) -> None:
+    tx.put(keys_of(tx.space).index_work(number), write_record(work))
+    expiry.schedule(tx, tx.now, WORK_KIND, pack_int(number))
+
+
+# --- building ---------------------------------------------------------------------------------
+
+
+def _build_step(tx: Transaction, number: int, work: IndexWork) -> bool:
+    key = keys_of(tx.space).index_work(number)
+    try:
+        access = access_to(tx, work.table)
+    except InvalidTable:
+        access = None
+    index = next((i for i in access.indexes if i.number == number), None) if access else None
+    if access is None or index is None:  # the index, or its table, is gone by now
+        tx.delete(key)
+        return True
+    begin = access.entities + after(work.cursor) if work.cursor else access.entities
+    end = prefix_range(access.entities)[1]
+    entities = list(tx.scan(begin, end, limit=INDEX_STEP_ENTITIES))
+    conflicts = _index_entities(tx, access, index, entities)
+    work = msgspec.structs.replace(
+        work,
+        done=work.done + len(entities),
+        cursor=entities[-1][0][len(access.entities) :] if entities else work.cursor,
+        conflicts=work.conflicts + len(conflicts),
+        conflict=work.conflict or (conflicts[0] if conflicts else ""),
+    )
+    if len(entities) < INDEX_STEP_ENTITIES:
+        return _finish_building(tx, number, work)
+    tx.put(key, write_record(work))
+    return False
+
+
+def _index_entities(
+    tx: Transaction, access: TableAccess, index: IndexAccess, entities: list[tuple[bytes, bytes]]
+) -> list[str]:
+    """Adds the entries that are missing; returns the ids that a unique index can't tell apart."""
+    now_ms = expiry.to_ms(tx.now)
+    added: dict[bytes, int] = {}
+    conflicts: list[str] = []
+    for key, value in entities:
+        id_part = key[len(access.entities) :]
+        entity = read_entity(value)
+        values = index.values_part(entity.properties)
+        if values is None:
+            continue
+        if index.unique and not index.has_null(entity.properties):
+            for other, mark in tx.scan(*prefix_range(index.entries + values)):
+                if id_part_of(other, mark) != id_part and not is_expired_entry(mark, now_ms):
+                    conflicts.append(str(unpack(id_part)[0]))
+                    break
+        if tx.get(index.entries + values + id_part) is None:
+            tx.put(index.entries + values + id_part, entry_value(id_part, entity.expires))
+            added[values + id_part] = 1
+    count_changes(tx, index, added)
+    return conflicts
+
+
+def _finish_building(tx: Transaction, number: int, work: IndexWork) -> bool:
+    """Opens the index to queries; one with conflicts stays closed until it is built again."""
+    keys = keys_of(tx.space)
+    if work.conflicts:
+        stuck = msgspec.structs.replace(work, is_stuck=True)
+        tx.put(keys.index_work(number), write_record(stuck))
+        return True
+    stored = read_table(tx.get(keys.table(work.table)) or b"")
+    indexes = tuple(
+        StoredIndex(number) if index.number == number else index for index in stored.indexes
+    )
+    ready = msgspec.structs.replace(stored, indexes=indexes)
+    tx.put(keys.table(work.table), write_record(ready))
+    tx.delete(keys.index_work(number))
+    return True
+
+
+def restart_conflicting(tx: Transaction) -> int:
+    """Has unique indexes that found conflicts checked again from the beginning."""
+    restarted = 0
+    for number, work in pending_work(tx):
+        if work.is_stuck:
+            start_building(tx, number, table=work.table, name=work.name)
+            restarted += 1
+    return restarted
+
+
+# --- clearing ---------------------------------------------------------------------------------
+
+
+def _clear_step(tx: Transaction, number: int) -> bool:
+    """Clears a bounded number of keys below `number`, whatever it was the number of."""
+    keys, part = keys_of(tx.space), pack_int(number)
+    left = INDEX_STEP_ENTITIES
+    for area in (
+        keys.entities,
+        keys.entries,
+        keys.milestones,
+        keys.counts,
+        keys.expiring,
+        keys.sizes,
+    ):
+        begin, end = prefix_range(area + part)
+        found = [key for key, _ in tx.scan(begin, end, limit=left)]
+        if found:
+            tx.clear(begin, after(found[-1]))
+            left -= len(found)
+        if left <= 0:
+            return False
+    return True

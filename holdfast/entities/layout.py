@@ -1,0 +1,84 @@
+"""Where entities live, below (space, 2).
+
+(0, table)                  -> StoredTable   a table as deployed, by full name, and its numbers
+(1, number, id)             -> StoredEntity  the entity itself
+(2, index, value, ..., id)  -> bytes         an entry per entity and index: length of the id, expiry
+(3, index, value, ..., id)  -> nothing       a milestone: one entry in 512, chosen by its checksum
+(4, index, value, ..., id)  -> counter       entries from the milestone before up to this one
+(4, index, "end")           -> counter       entries behind the last milestone
+(5, number)                 -> counter       entities of the table, expired ones still here included
+(6, number, expires, id)    -> nothing       the entities that will expire, the earliest first
+(7, index)                  -> IndexWork     an index that is being built or cleared
+(8,)                        -> int           the last number given to a table or an index
+
+A value is 1 to 3 parts, see `order`.
+
+Tables and indexes have numbers, because names in every key would be long, and because what is
+deployed again after it was dropped must not find the rest of its former self."""
+
+import struct
+from functools import lru_cache
+from typing import Final
+
+from holdfast.keys import pack, pack_int, pack_str, unpack
+
+ENTITIES: Final = 2  # the layer's code below the space
+END_OF_INDEX: Final = pack("end")  # behind every entry: those begin with an int
+
+_LENGTH: Final = struct.Struct(">H")
+_LENGTH_AND_EXPIRY: Final = struct.Struct(">HQ")
+
+
+class Keys:
+    """The keys of one space."""
+
+    __slots__ = (
+        *("counts", "entities", "entries", "expiring", "last_number", "milestones"),
+        *("sizes", "tables", "work"),
+    )
+
+    def __init__(self, space: bytes) -> None:
+        base = space + pack(ENTITIES)
+        self.tables: Final = base + pack(0)
+        self.entities: Final = base + pack(1)
+        self.entries: Final = base + pack(2)
+        self.milestones: Final = base + pack(3)
+        self.counts: Final = base + pack(4)
+        self.sizes: Final = base + pack(5)
+        self.expiring: Final = base + pack(6)
+        self.work: Final = base + pack(7)
+        self.last_number: Final = base + pack(8)
+
+    def table(self, name: str) -> bytes:
+        return self.tables + pack_str(name)
+
+    def index_work(self, index: int) -> bytes:
+        return self.work + pack_int(index)
+
+
+@lru_cache(maxsize=64)
+def keys_of(space: bytes) -> Keys:
+    return Keys(space)
+
+
+def entry_value(id_part: bytes, expires: int) -> bytes:
+    """What stands beside an index entry: the length of its id part, and when its entity expires."""
+    if expires:
+        return _LENGTH_AND_EXPIRY.pack(len(id_part), expires)
+    return _LENGTH.pack(len(id_part))
+
+
+def id_in(id_part: bytes) -> str:
+    """The id in the last part of an index entry, or of an entity's key."""
+    if b"\1" in id_part:
+        return str(unpack(id_part)[0])
+    return id_part[1:-1].decode()
+
+
+def id_part_of(key: bytes, value: bytes) -> bytes:
+    """The last part of an index entry, as it stands in the key of its entity."""
+    return key[-_LENGTH.unpack_from(value)[0] :]
+
+
+def is_expired_entry(value: bytes, now_ms: int) -> bool:
+    return len(value) > 2 and _LENGTH_AND_EXPIRY.unpack(value)[1] <= now_ms

@@ -1,0 +1,337 @@
+"""The operations of the store in terms of models.
+
+    store.entities.put(User(name="ann"))
+    store.entities.select(select(User).where(User.name == "ann").order_by(User.rank.desc()))
+
+`ModelCalls` stands on any class with the `_raw` operations: the store, a transaction, a client.
+`AsyncModelCalls` is the same with `await`. What they share is in the functions below them.
+"""
+
+from collections.abc import Awaitable, Iterable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from holdfast.binding import read
+from holdfast.entities import messages
+from holdfast.entities.columns import EVERYTHING
+from holdfast.entities.messages import Change, Entity, Filter, Put, PutEntity, PutMode
+from holdfast.entities.models import Model, shape_of
+from holdfast.entities.records import entity_decoder
+from holdfast.entities.shapes import VERSION
+from holdfast.entities.statements import (
+    Order,
+    Page,
+    Select,
+    Where,
+    flat,
+    names,
+    select_options,
+    selected,
+    selection,
+    texts,
+)
+from holdfast.errors import BadChange, BadModel, BadQuery, BadValue, UnknownColumn
+from holdfast.limits import DEFAULT_PAGE_ENTITIES
+
+M = TypeVar("M", bound=Model)
+Seconds = timedelta | float
+
+
+class ModelCalls:
+    """Put, get, select, update and delete objects of models."""
+
+    if TYPE_CHECKING:
+        put_raw: Any
+        get_raw: Any
+        select_raw: Any
+        update_raw: Any
+        delete_raw: Any
+        count_raw: Any
+        execute: Any
+
+    def put(
+        self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
+    ) -> list[str]:
+        """Puts objects, gives each its id, and returns the ids. All or none are put.
+
+        One that was loaded is put only if nobody has changed it since, else `VersionMismatch`.
+        `ttl` says how long they live from now: a timedelta, or seconds.
+
+        Reads and writes what `put_raw` does.
+        """
+        puts = to_put(objects, ttl, mode)
+        if len(puts) == 1:
+            ids = self.put_raw(puts[0].table, puts[0].entities, mode=mode)
+        else:
+            ids = [id for reply in self.execute(puts) for id in reply]
+        return put_done(objects, ids)
+
+    @read
+    def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
+        """The objects with these ids, in their order; those that are missing are left out.
+
+        Reads what `get_raw` does.
+        """
+        return self._load_objects(model, texts(ids), names(model, properties)) if ids else []
+
+    @read
+    def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
+        """The object with this id, or None.
+
+        Reads what `get_raw` does.
+        """
+        found = self._load_objects(model, texts((id,)), names(model, properties))
+        return found[0] if found else None
+
+    @overload
+    def select(self, model: Select[M], *filters: Where) -> Page[M]: ...
+
+    @overload
+    def select(
+        self,
+        model: type[M],
+        *filters: Where,
+        order: Order | None = None,
+        limit: int = DEFAULT_PAGE_ENTITIES,
+        offset: int = 0,
+        properties: Sequence[Any] = (),
+        count: bool = True,
+    ) -> Page[M]: ...
+
+    @read
+    def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
+        """A page of the objects that all filters match; without a filter, of all objects.
+
+        Reads what `select_raw` does.
+        """
+        return self._load_objects_page(selection(model, filters, options))
+
+    @read
+    def count(self, model: type[Model], *filters: Where) -> int:
+        """How many objects match; without a filter, how many there are.
+
+        Reads what `count_raw` does.
+        """
+        number: int = self.count_raw(table_of(model), flat(filters) or (EVERYTHING,))
+        return number
+
+    def update(
+        self,
+        model: type[Model],
+        *filters_and_changes: Where | Change,
+        expire: Seconds | None = None,
+        **values: Any,
+    ) -> int:
+        """Changes what the filters select, and returns how many that were.
+
+        A keyword is a column: a value sets it, a change such as `User.score + 3` is applied.
+        `expire` lets the entities live so long from now.
+
+        Reads and writes what `update_raw` does.
+        """
+        filters, changes = to_update(model, filters_and_changes, expire, values)
+        number: int = self.update_raw(table_of(model), filters, changes).num
+        return number
+
+    def delete(self, model: type[Model], *filters: Where) -> int:
+        """Deletes what the filters select, and returns how many that were.
+
+        Reads and writes what `delete_raw` does.
+        """
+        number: int = self.delete_raw(table_of(model), flat(filters))
+        return number
+
+    # What a face that is closer to the bytes does better:
+
+    def _load_objects(
+        self, model: type[M], ids: Sequence[str], properties: Sequence[str]
+    ) -> list[M]:
+        return load(model, self.get_raw(table_of(model), ids, properties=properties))
+
+    def _load_objects_page(self, chosen: Select[M]) -> Page[M]:
+        return page(chosen.model, self.select_raw(*selected(chosen), **select_options(chosen)))
+
+
+class StoredModelCalls(ModelCalls):
+    """`ModelCalls` beside the stored bytes: they are decoded straight into what objects hold."""
+
+    if TYPE_CHECKING:
+        fetch: Any
+        fetch_page: Any
+
+    def _load_objects(
+        self, model: type[M], ids: Sequence[str], properties: Sequence[str]
+    ) -> list[M]:
+        if properties:
+            return super()._load_objects(model, ids, properties)
+        shape = shape_of(model)
+        return shape.load(model, self.fetch(shape.name, ids, entity_decoder))
+
+    def _load_objects_page(self, chosen: Select[M]) -> Page[M]:
+        if chosen.properties:
+            return super()._load_objects_page(chosen)
+        options = select_options(chosen)
+        del options["properties"]
+        found = self.fetch_page(*selected(chosen), entity_decoder, **options)
+        objects = shape_of(chosen.model).load(chosen.model, found.entities)
+        return Page(objects, found.total, found.partial)
+
+
+class AsyncModelCalls:
+    """`ModelCalls` with `await`, on a class whose raw operations are coroutines."""
+
+    if TYPE_CHECKING:
+        put_raw: Any
+        get_raw: Any
+        select_raw: Any
+        update_raw: Any
+        delete_raw: Any
+        count_raw: Any
+        execute: Any
+
+    async def put(
+        self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
+    ) -> list[str]:
+        puts = to_put(objects, ttl, mode)
+        if len(puts) == 1:
+            ids = await self.put_raw(puts[0].table, puts[0].entities, mode=mode)
+        else:
+            ids = [id for reply in await self.execute(puts) for id in reply]
+        return put_done(objects, ids)
+
+    async def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
+        if not ids:
+            return []
+        table, wanted = table_of(model), names(model, properties)
+        return load(model, await self.get_raw(table, texts(ids), properties=wanted))
+
+    async def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
+        found = await self.get(model, id, properties=properties)
+        return found[0] if found else None
+
+    @overload
+    def select(self, model: Select[M], *filters: Where) -> Awaitable[Page[M]]: ...
+
+    @overload
+    def select(
+        self,
+        model: type[M],
+        *filters: Where,
+        order: Order | None = None,
+        limit: int = DEFAULT_PAGE_ENTITIES,
+        offset: int = 0,
+        properties: Sequence[Any] = (),
+        count: bool = True,
+    ) -> Awaitable[Page[M]]: ...
+
+    async def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
+        chosen = selection(model, filters, options)
+        raw = await self.select_raw(*selected(chosen), **select_options(chosen))
+        return page(chosen.model, raw)
+
+    async def count(self, model: type[Model], *filters: Where) -> int:
+        number: int = await self.count_raw(table_of(model), flat(filters) or (EVERYTHING,))
+        return number
+
+    async def update(
+        self,
+        model: type[Model],
+        *filters_and_changes: Where | Change,
+        expire: Seconds | None = None,
+        **values: Any,
+    ) -> int:
+        filters, changes = to_update(model, filters_and_changes, expire, values)
+        updated = await self.update_raw(table_of(model), filters, changes)
+        number: int = updated.num
+        return number
+
+    async def delete(self, model: type[Model], *filters: Where) -> int:
+        number: int = await self.delete_raw(table_of(model), flat(filters))
+        return number
+
+
+# --- what both colours share, without a word to any store -----------------------------------------
+
+
+def table_of(model: type[Model]) -> str:
+    return shape_of(model).name
+
+
+def nanoseconds(span: Seconds) -> int:
+    if not isinstance(span, timedelta):
+        try:
+            return round(span * 1_000_000_000)
+        except (TypeError, ValueError, OverflowError):
+            hint = "Give a timedelta, or a number of seconds."
+            raise BadValue(f"Invalid value for TTL: {span!r}", hint=hint) from None
+    return ((span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
+
+
+def to_put(objects: Sequence[Model], ttl: Seconds | None, mode: PutMode) -> list[Put]:
+    """The queries that put these objects: one for each stretch of the same model."""
+    life = 0 if ttl is None else nanoseconds(ttl)
+    puts: list[Put] = []
+    entities: list[PutEntity] = []
+    model: type[Model] | None = None
+    for each in objects:
+        if type(each) is not model:
+            if not isinstance(each, Model):
+                raise BadModel(f"{each!r} is no object of a model", hint="Put dicts with put_raw.")
+            model, entities = type(each), []
+            shape = shape_of(model)
+            puts.append(Put(shape.name, entities, mode))
+        values = each.__dict__
+        properties = shape.encode(values)
+        seen = values.get(VERSION) or None
+        if seen is not None and not shape.keeps_id(properties, values["id"]):
+            seen = None  # with other key columns it becomes another entity, which nobody has seen
+        entities.append(PutEntity(properties, values.get("id"), life, seen))
+    if not puts:
+        raise BadQuery("PUT query does not contain entities")
+    return puts
+
+
+def put_done(objects: Sequence[Model], ids: list[str]) -> list[str]:
+    """Tells the objects what has become of them."""
+    for each, id in zip(objects, ids, strict=True):
+        values = each.__dict__
+        if values.get("id") == id and values.get(VERSION):
+            values[VERSION] += 1
+        else:
+            values.pop(VERSION, None)
+            values["id"] = id
+    return ids
+
+
+def load(model: type[M], entities: Sequence[Entity]) -> list[M]:
+    return shape_of(model).load(model, ((entity.id, entity) for entity in entities))
+
+
+def page(model: type[M], raw: messages.Page) -> Page[M]:
+    return Page(load(model, raw.entities), raw.total, raw.partial)
+
+
+def to_update(
+    model: type[Model],
+    filters_and_changes: Iterable[Where | Change],
+    expire: Seconds | None,
+    values: dict[str, Any],
+) -> tuple[tuple[Filter, ...], list[Change]]:
+    """The filters and the changes of an update, changes by keyword first."""
+    shape = shape_of(model)
+    filters = flat(each for each in filters_and_changes if not isinstance(each, Change))
+    changes: list[Change] = []
+    for attribute, value in values.items():
+        column = shape.columns.get(attribute)
+        if column is None:
+            raise UnknownColumn.among(model.__name__, attribute, shape.columns)
+        if not isinstance(value, Change):
+            changes.append(Change(messages.SET, column.name, shape.checked_value(attribute, value)))
+        elif value.property == column.name:
+            changes.append(value)
+        else:
+            raise BadChange(f"{attribute}= is given a change of the column {value.property}")
+    changes += [each for each in filters_and_changes if isinstance(each, Change)]
+    if expire is not None:
+        changes.append(Change(messages.EXP, "", nanoseconds(expire)))
+    return filters, changes

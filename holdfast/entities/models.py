@@ -1,0 +1,193 @@
+"""Models: classes whose objects are entities.
+
+    class User(Model, schema="test", table="Users", primary=("email",)):
+        name: Col[str] = column(required=True)
+        email: Col[str] = column(default="")
+        registered: Col[datetime] = column("time", default=now)
+
+On the class, `User.name` is a column to filter and order by; on an object it is the value. Type
+checkers see both. With plain annotations (`name: str = column()`) everything works the same, but
+checkers see only the value; `col(User.name)` is the column for them.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from holdfast.entities.columns import EVERYTHING, UNSET, Col, Condition
+from holdfast.entities.messages import Entity
+from holdfast.entities.model_types import own_annotations, read_annotation
+from holdfast.entities.schema import Index, Primary, Table
+from holdfast.entities.shapes import Shape
+from holdfast.errors import BadModel, UnknownColumn
+
+
+@dataclass_transform(kw_only_default=True, eq_default=True)
+class _Base:
+    """Where type checkers learn that a model is made with the columns as keywords."""
+
+
+class Model(_Base):
+    """The base of all models; see the module for how one is written."""
+
+    id: Col[str | None] = Col("id", default=None)
+
+    __shape__: ClassVar[Shape]
+    __indexes__: ClassVar[Sequence[Index]] = ()
+    __own__: ClassVar[dict[str, Col[Any]]] = {}  # the columns of a class by attribute
+    # What __init__ needs of them: the keywords, and (attribute, default, what makes one).
+    __keywords__: ClassVar[frozenset[str]] = frozenset({"id"})
+    __defaults__: ClassVar[tuple[tuple[str, Any, Callable[[], Any] | None], ...]] = ()
+
+    def __init_subclass__(
+        cls,
+        *,
+        schema: str | None = None,
+        table: str | None = None,
+        primary: Sequence[str] = (),
+        hashed: bool = False,
+        indexes: Sequence[Index] = (),
+        strict: bool = False,
+    ) -> None:
+        super().__init_subclass__()
+        names = vars(sys.modules[cls.__module__]) | sys._getframe(1).f_locals
+        cls.__own__ = _collect(cls, names)
+        cls.__keywords__ = frozenset({"id", *cls.__own__})
+        cls.__defaults__ = tuple(_defaults(cls.__own__))
+        inherited = getattr(cls, "__shape__", None)
+        if table is None and inherited is not None:
+            schema, table = inherited.table.schema, inherited.table.name
+            primary = primary or inherited.table.primary.columns
+            hashed = hashed or inherited.table.primary.hashed
+            indexes = indexes or inherited.table.indexes
+        if table is None or schema is None:
+            if table is not None or schema is not None:
+                raise BadModel(f"{cls.__name__} needs both class keywords, `schema` and `table`")
+            return  # a base for other models, without a table of its own
+        named = Primary(type="compound", columns=tuple(primary), hashed=hashed)
+        cls.__shape__ = Shape(
+            cls.__own__.values(),
+            Table(
+                schema=schema,
+                name=table,
+                comment=(cls.__doc__ or "").strip() if "__doc__" in cls.__dict__ else "",
+                class_name="" if cls.__name__ == table else cls.__name__,
+                strict=strict,
+                primary=named if primary else Primary(),
+                indexes=tuple(indexes or cls.__indexes__),
+            ),
+        )
+
+    def __init__(self, **values: Any) -> None:
+        mine = self.__dict__
+        mine["id"] = None
+        for attribute, default, make in self.__defaults__:
+            if attribute not in values:
+                mine[attribute] = default if make is None else make()
+        if not values.keys() <= self.__keywords__:
+            unknown = next(name for name in values if name not in self.__keywords__)
+            raise UnknownColumn.among(type(self).__name__, unknown, self.__own__)
+        mine.update(values)
+
+    @classmethod
+    def all(cls) -> Condition:
+        """The filter that every entity passes."""
+        return EVERYTHING
+
+    @classmethod
+    def table_name(cls) -> str:
+        """The full name of the table, `schema.Table`."""
+        return shape_of(cls).name
+
+    @classmethod
+    def table_record(cls) -> Table:
+        """The table as a schema record."""
+        return shape_of(cls).table
+
+    @classmethod
+    def schema_yaml(cls) -> str:
+        """A schema file with the table of this model, to deploy or to compare with."""
+        return schema_yaml(cls)
+
+    def to_properties(self) -> dict[str, Any]:
+        """The columns that are set, by their names in the store; `BadValue` if one can't be put."""
+        return shape_of(type(self)).encode(self.__dict__)
+
+    @classmethod
+    def from_entity(cls, entity: Entity) -> Self:
+        """An object of what the store holds; properties without a column are left out."""
+        return shape_of(cls).load(cls, [(entity.id, entity)])[0]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            getattr(self, attribute) == getattr(other, attribute)
+            for attribute in ("id", *self.__own__)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # objects change, as those of a dataclass do
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{name}={self.__dict__[name]!r}" for name in self.__own__ if name in self.__dict__
+        ]
+        return f"{type(self).__name__}({', '.join([f'id={self.id!r}', *shown])})"
+
+
+def shape_of(model: type[Model]) -> Shape:
+    """The shape of a model, or `BadModel` if it has no table."""
+    try:
+        return model.__shape__
+    except AttributeError:
+        raise BadModel(
+            f"{model.__name__} has no table",
+            hint='Give it one: class User(Model, schema="test", table="Users").',
+        ) from None
+
+
+def schema_yaml(*models: type[Model]) -> str:
+    """One schema file with the tables of these models, which must share their schema."""
+    from holdfast.entities.schema import Schema
+    from holdfast.entities.schema_dump import dump_schema  # loads the YAML library
+
+    tables = [shape_of(model).table for model in models]
+    names = {table.schema for table in tables}
+    if len(names) != 1:
+        raise BadModel(f"one schema file holds one schema, not {sorted(names)}")
+    return dump_schema(Schema(name=names.pop(), tables=tuple(tables)), filled=False)
+
+
+def _defaults(
+    columns: Mapping[str, Col[Any]],
+) -> Iterator[tuple[str, Any, Callable[[], Any] | None]]:
+    for attribute, column in columns.items():
+        default = column.given_default
+        if callable(default):
+            yield attribute, None, default
+        elif isinstance(default, (list, set, dict)):
+            yield attribute, None, default.copy  # or all objects would share it
+        elif default is not UNSET:
+            yield attribute, default, None
+
+
+def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
+    """The columns of `cls`, inherited ones first, each complete with what its annotation says."""
+    columns = dict(cls.__own__)
+    for attribute, annotation in own_annotations(cls, names).items():
+        where = f"{cls.__name__}.{attribute}"
+        if attribute == "id":
+            raise BadModel(f"{where} can't be a column: every entity has an id of its own")
+        said = read_annotation(annotation, where)
+        given = cls.__dict__.get(attribute, UNSET)
+        column: Col[Any] = given if isinstance(given, Col) else Col(default=given)
+        if given is UNSET:
+            column.required = not said.optional  # a bare annotation, as in a dataclass
+        column.type = column.type or said.type
+        if column.type is None:
+            raise BadModel(f"{where} does not tell its type", hint='Say column(type="List").')
+        column.subtype, column.choices = said.subtype, column.choices or said.choices
+        column.__set_name__(cls, attribute)
+        setattr(cls, attribute, column)
+        columns[attribute] = column
+    return columns

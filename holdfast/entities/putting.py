@@ -1,0 +1,120 @@
+"""PUT: inserts entities, or merges them into those that are there."""
+
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+from holdfast.engine.contract import Transaction
+from holdfast.entities.access import TableAccess
+from holdfast.entities.ids import check_id, compound_id, plain_id, random_ids
+from holdfast.entities.messages import PutEntity, PutMode
+from holdfast.entities.records import StoredEntity, read_entity
+from holdfast.entities.strict import check_entity
+from holdfast.entities.values import keep_properties
+from holdfast.entities.writing import Writer
+from holdfast.errors import BadQuery, BadValue, DuplicateKey, VersionMismatch
+from holdfast.keys import pack_str
+
+_MODES: Final = frozenset(get_args(PutMode))
+_NANOSECONDS_PER_MS: Final = 1_000_000
+_MAX_EXPIRES: Final = 2**63 - 1
+
+
+def put(
+    tx: Transaction, access: TableAccess, entities: Sequence[PutEntity], mode: PutMode
+) -> list[str]:
+    """Writes `entities` and returns their ids, in the order given; one bad entity refuses all."""
+    if mode not in _MODES:
+        raise BadQuery(f"the mode of a PUT is merge, replace or insert, not {mode!r}")
+    writer = Writer(tx, access)
+    ids = []
+    drawn = random_ids(len(entities))
+    for entity in entities:
+        properties = keep_properties(entity.properties)
+        id = _id_of(access, entity.id, properties)
+        is_new = id is None
+        if id is None:
+            id = next(drawn)
+        id_part = pack_str(id)
+        # An id that was just drawn from 2^64 is not looked for.
+        old = None if is_new else live_or_cleared(writer, id, id_part)
+        _write(writer, entity, id, id_part, old, properties, mode)
+        ids.append(id)
+    writer.finish()
+    return ids
+
+
+def live_or_cleared(writer: Writer, id: str, id_part: bytes) -> StoredEntity | None:
+    """The live entity of that id; one that has expired is taken away first. Reads 1 key."""
+    stored = writer.tx.get(writer.access.entities + id_part)
+    if stored is None:
+        return None
+    old = read_entity(stored)
+    if old.expires and old.expires <= writer.now_ms:
+        writer.remove(id, id_part, old, op="expire")
+        return None
+    return old
+
+
+def expiry_of(ttl: int, old_expires: int, now_ms: int) -> int:
+    """When an entity expires that is put with `ttl`: 0 changes nothing, below 0 is never."""
+    if type(ttl) is not int:
+        raise BadValue(f"Invalid value for TTL: {ttl!r}", hint="Give whole nanoseconds.")
+    if ttl == 0:
+        return old_expires
+    if ttl < 0:
+        return 0
+    expires = now_ms - (-ttl // _NANOSECONDS_PER_MS)
+    if expires > _MAX_EXPIRES:
+        raise BadValue(f"an entity can't expire after {ttl} nanoseconds: the number is too large")
+    return expires
+
+
+def _id_of(access: TableAccess, given: str | None, properties: dict[str, Any]) -> str | None:
+    if access.key_columns:
+        get = properties.get
+        parts = [(column, kind, get(column)) for column, kind in access.key_columns]
+        return check_id(compound_id(parts, hashed=access.hashed))
+    if not given:
+        return None
+    return check_id(plain_id(given))
+
+
+def _write(
+    writer: Writer,
+    entity: PutEntity,
+    id: str,
+    id_part: bytes,
+    old: StoredEntity | None,
+    properties: dict[str, Any],
+    mode: PutMode,
+) -> None:
+    access = writer.access
+    check_version(access, id, old, entity.if_version)
+    names = tuple(properties)
+    expires = 0
+    if old is not None:
+        if mode == "insert":
+            raise DuplicateKey(
+                "Duplicate Key", hint=f"{access.name} holds {id!r} already. {DuplicateKey.hint}"
+            )
+        if mode == "merge":
+            properties = {**old.properties, **properties}
+            expires = old.expires
+    if entity.ttl:
+        expires = expiry_of(entity.ttl, expires, writer.now_ms)
+    if access.strict is not None:
+        check_entity(access, id, properties, names=names, is_whole=old is None or mode == "replace")
+    writer.put(id, id_part, old, properties, expires, op="put", names=names)
+
+
+def check_version(
+    access: TableAccess, id: str, old: StoredEntity | None, if_version: int | None
+) -> None:
+    """Refuses a write whose writer has seen another version. Version 0 is "there is none"."""
+    version = 0 if old is None else old.version
+    if if_version is not None and if_version != version:
+        raise VersionMismatch(
+            f"{access.name} holds {id!r} at version {version}, not {if_version}"
+            if version
+            else f"{access.name} holds no {id!r}, and was asked to write over version {if_version}"
+        )

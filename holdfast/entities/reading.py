@@ -1,0 +1,304 @@
+"""GET: finds the entities of a selection, a page at a time, and counts them all.
+
+Entries of an index are walked without loading their entities; only those of the page are loaded.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from holdfast.engine.contract import Reader, read_counter
+from holdfast.entities.access import TableAccess
+from holdfast.entities.choosing import (
+    ByIds,
+    ByIndex,
+    ByKeyColumns,
+    ByPrimary,
+    Selection,
+    Stretch,
+)
+from holdfast.entities.counting import count_stretch, skip_backward, skip_forward
+from holdfast.entities.ids import plain_id
+from holdfast.entities.layout import id_in, is_expired_entry
+from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
+from holdfast.entities.order import entry_part
+from holdfast.entities.records import Stored, kept_decoder, read_entity, read_head
+from holdfast.expiry import to_ms
+from holdfast.keys import pack_int, pack_str, unpack
+from holdfast.limits import WALKED_ENTRIES
+
+S_co = TypeVar("S_co", bound=Stored, covariant=True)
+S = TypeVar("S", bound=Stored)
+
+_UNBOUNDED: Final = 2**63
+_TEXT: Final = frozenset({str})
+
+
+class Decoder(Protocol[S_co]):
+    """Makes something of a stored entity: `msgspec.msgpack.Decoder(...)` of such a struct does."""
+
+    def decode(self, stored: bytes, /) -> S_co: ...
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A page of stored entities with their ids, and the number of all that match."""
+
+    entities: list[tuple[str, Any]]
+    total: int = NOT_COUNTED
+    partial: bool = False
+
+
+def find(
+    reader: Reader,
+    access: TableAccess,
+    selection: Selection,
+    decoder: Decoder[Any],
+    *,
+    offset: int,
+    limit: int,
+    count: bool,
+) -> Found:
+    """A page of the selection, decoded."""
+    if isinstance(selection, ByIndex):
+        return _find_by_index(reader, access, selection, decoder.decode, offset, limit, count)
+    if isinstance(selection, ByPrimary):
+        return _find_by_primary(reader, access, selection, decoder.decode, offset, limit, count)
+    return _find_by_ids(reader, access, selection, decoder.decode, offset, limit, count)
+
+
+def find_all(reader: Reader, access: TableAccess, selection: Selection) -> list[tuple[str, Any]]:
+    """Every entity of the selection once, in kept form, for those that will write them again."""
+    found = find(
+        reader, access, selection, kept_decoder, offset=0, limit=NO_LIMIT, count=False
+    ).entities
+    return list(dict(found).items()) if isinstance(selection, ByIds) else found
+
+
+def count_all(reader: Reader, access: TableAccess, selection: Selection) -> int:
+    """How many live entities match."""
+    return find(reader, access, selection, kept_decoder, offset=0, limit=0, count=True).total
+
+
+def load(
+    reader: Reader, access: TableAccess, ids: Iterable[str], decode: Callable[[bytes], S]
+) -> list[tuple[str, S]]:
+    """The live entities of these ids, in this order; missing ones are left out."""
+    ids = list(ids)
+    if not _TEXT.issuperset(map(type, ids)):
+        ids = [plain_id(id) for id in ids]
+    prefix = access.entities
+    stored = reader.get_many([prefix + pack_str(id) for id in ids])
+    now_ms = to_ms(reader.now)
+    found = []
+    for id, value in zip(ids, stored, strict=True):
+        if value is not None:
+            entity = decode(value)
+            if not entity.expires or entity.expires > now_ms:
+                found.append((id, entity))
+    return found
+
+
+# --- ids --------------------------------------------------------------------------------------
+
+
+def _find_by_ids(
+    reader: Reader,
+    access: TableAccess,
+    selection: ByIds | ByKeyColumns,
+    decode: Callable[[bytes], Any],
+    offset: int,
+    limit: int,
+    count: bool,
+) -> Found:
+    ids: Sequence[str] = selection.ids
+    if isinstance(selection, ByKeyColumns):
+        allowed = selection.allowed
+        kept = load(reader, access, ids, read_entity)
+        ids = [id for id, entity in kept if _fits(entity.properties, allowed)]
+    elif offset == 0 and (limit == NO_LIMIT or limit >= len(ids)):
+        found = load(reader, access, ids, decode)
+        return Found(found, len({id for id, _ in found}) if count else NOT_COUNTED)
+    else:
+        ids = [id for id, _ in load(reader, access, ids, read_head)]
+    page = ids[offset:] if limit == NO_LIMIT else ids[offset : offset + limit]
+    return Found(load(reader, access, page, decode), len(set(ids)) if count else NOT_COUNTED)
+
+
+def _fits(properties: dict[str, Any], allowed: dict[str, frozenset[bytes]]) -> bool:
+    return all(entry_part(properties.get(name)) in parts for name, parts in allowed.items())
+
+
+# --- the primary key --------------------------------------------------------------------------
+
+
+def _find_by_primary(
+    reader: Reader,
+    access: TableAccess,
+    selection: ByPrimary,
+    decode: Callable[[bytes], Any],
+    offset: int,
+    limit: int,
+    count: bool,
+) -> Found:
+    prefix, now_ms = access.entities, to_ms(reader.now)
+    size = len(prefix)
+    pairs = reader.scan(
+        prefix + selection.begin, prefix + selection.end, reverse=selection.is_descending
+    )
+    page, seen, end = [], 0, _UNBOUNDED if limit == NO_LIMIT else offset + limit
+    is_walked = count and not selection.is_all
+    for key, value in pairs if end or is_walked else ():
+        head = read_head(value)
+        if head.expires and head.expires <= now_ms:
+            continue
+        if offset <= seen < end:
+            page.append((str(unpack(key, size)[0]), decode(value)))
+        seen += 1
+        if seen >= end and not is_walked:
+            break
+    if not count:
+        return Found(page)
+    return Found(page, seen if is_walked else live_size(reader, access))
+
+
+def live_size(reader: Reader, access: TableAccess) -> int:
+    """How many entities a table holds. Reads 1 key, and one for each expired entity still there."""
+    size = read_counter(reader.get(access.size))
+    return size - sum(1 for _ in reader.scan(*expired_range(access, to_ms(reader.now))))
+
+
+def expired_range(access: TableAccess, now_ms: int) -> tuple[bytes, bytes]:
+    """Where the expiries lie that have come and whose entities have not been removed yet."""
+    return access.expiring, access.expiring + pack_int(now_ms + 1)
+
+
+# --- indexes ----------------------------------------------------------------------------------
+
+
+def _find_by_index(
+    reader: Reader,
+    access: TableAccess,
+    selection: ByIndex,
+    decode: Callable[[bytes], Any],
+    offset: int,
+    limit: int,
+    count: bool,
+) -> Found:
+    now_ms = to_ms(reader.now)
+    skipped = 0
+    entries = _entries(reader, selection)
+    if offset > WALKED_ENTRIES and not _has_expired(reader, access, now_ms):
+        selection_from, left = _skip_by_milestones(reader, selection, offset)
+        entries = _entries(reader, selection_from)
+        skipped, offset = offset - left, left
+    if offset:
+        skipped += _skip(entries, offset, now_ms)
+    page = _take(entries, _UNBOUNDED if limit == NO_LIMIT else limit, now_ms)
+    prefix, get, found = access.entities, reader.get, []
+    for id_part in page:
+        stored = get(prefix + id_part)
+        if stored is not None:
+            found.append((id_in(id_part), decode(stored)))
+    partial = not selection.index.ready
+    if not count:
+        return Found(found, NOT_COUNTED, partial)
+    walked = skipped + len(page)
+    most = max(WALKED_ENTRIES - walked, 1)
+    further = _skip(entries, most, now_ms)
+    if further < most:
+        return Found(found, walked + further, partial)
+    return Found(found, _count_stretches(reader, access, selection), partial)
+
+
+def _has_expired(reader: Reader, access: TableAccess, now_ms: int) -> bool:
+    return any(reader.scan(*expired_range(access, now_ms), limit=1))
+
+
+def _skip_by_milestones(reader: Reader, selection: ByIndex, offset: int) -> tuple[ByIndex, int]:
+    """A selection that begins nearer to the page, and how many entries are left to pass by.
+
+    Only that of a single stretch: of several, no one knows beforehand which of them are passed by.
+    """
+    [(fixed, stretches), *more] = selection.groups
+    if more or len(stretches) != 1:
+        return selection, offset
+    [stretch] = stretches
+    if selection.is_descending:
+        end, left = skip_backward(reader, selection.index, stretch.begin, stretch.end, offset)
+        shorter = Stretch(stretch.begin, end)
+    else:
+        begin, left = skip_forward(reader, selection.index, stretch.begin, stretch.end, offset)
+        shorter = Stretch(begin, stretch.end)
+    return ByIndex(selection.index, [(fixed, [shorter])], selection.is_descending), left
+
+
+def _take(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> list[bytes]:
+    """The id parts of the next live entries."""
+    taken: list[bytes] = []
+    if limit:
+        for key, value in entries:
+            if len(value) == 2 or not is_expired_entry(value, now_ms):
+                taken.append(key[-(value[0] << 8 | value[1]) :])
+                if len(taken) == limit:
+                    break
+    return taken
+
+
+def _skip(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> int:
+    """Passes by the next live entries, at most `limit`, and counts them."""
+    passed = 0
+    for _, value in entries:
+        if len(value) == 2 or not is_expired_entry(value, now_ms):
+            passed += 1
+            if passed == limit:
+                break
+    return passed
+
+
+def _entries(reader: Reader, selection: ByIndex) -> Iterator[tuple[bytes, bytes]]:
+    """The entries of the selection in its order, expired ones included."""
+    prefix, size = selection.index.entries, len(selection.index.entries)
+    reverse = selection.is_descending
+    groups = []
+    for fixed, stretches in selection.groups:
+        scans = (
+            reader.scan(prefix + stretch.begin, prefix + stretch.end, reverse=reverse)
+            for stretch in (reversed(stretches) if reverse else stretches)
+        )
+        groups.append(((size + fixed), chain.from_iterable(scans)))
+    if len(groups) == 1:
+        return groups[0][1]
+    keyed = [_with_order(cut, scan) for cut, scan in groups]
+    return (pair for _, pair in merge(*keyed, reverse=reverse))
+
+
+def _with_order(
+    cut: int, pairs: Iterator[tuple[bytes, bytes]]
+) -> Iterator[tuple[bytes, tuple[bytes, bytes]]]:
+    for pair in pairs:
+        yield pair[0][cut:], pair
+
+
+def _count_stretches(reader: Reader, access: TableAccess, selection: ByIndex) -> int:
+    """The number of live entries, by milestones; entries that have expired are taken off.
+
+    If very many have expired and were not yet removed, walking the selection is cheaper.
+    """
+    now_ms, index = to_ms(reader.now), selection.index
+    expired = list(reader.scan(*expired_range(access, now_ms), limit=WALKED_ENTRIES))
+    if len(expired) == WALKED_ENTRIES:
+        return _skip(_entries(reader, selection), _UNBOUNDED, now_ms)
+    stretches = [stretch for _, group in selection.groups for stretch in group]
+    total = sum(count_stretch(reader, index, s.begin, s.end) for s in stretches)
+    for key, _ in expired:
+        id_part = pack_str(str(unpack(key, len(access.expiring))[1]))
+        stored = reader.get(access.entities + id_part)
+        values = index.values_part(read_entity(stored).properties) if stored else None
+        if values is None or reader.get(index.entries + values + id_part) is None:
+            continue
+        entry = values + id_part
+        total -= any(stretch.begin <= entry < stretch.end for stretch in stretches)
+    return total

@@ -1,0 +1,38 @@
+"""Removes entities that have expired, some at a time."""
+
+from typing import Final
+
+from holdfast.engine.contract import Transaction
+from holdfast.entities.access import access_to
+from holdfast.entities.indexing import WORK_KIND, work_step
+from holdfast.entities.reading import expired_range
+from holdfast.entities.records import read_entity
+from holdfast.entities.writing import EXPIRY_KIND, Writer
+from holdfast.errors import InvalidTable
+from holdfast.expiry import Remover
+from holdfast.keys import pack_str, unpack
+from holdfast.limits import REMOVED_PER_STEP
+
+
+def remove_expired(tx: Transaction, subject: bytes) -> bool:
+    """Removes what has expired in the table named by `subject`; True when nothing is left.
+
+    Reads and writes as many keys as the removal of `REMOVED_PER_STEP` entities takes.
+    """
+    try:
+        access = access_to(tx, subject.decode())
+    except InvalidTable:
+        return True
+    writer = Writer(tx, access)
+    expired = list(tx.scan(*expired_range(access, writer.now_ms), limit=REMOVED_PER_STEP))
+    for key, _ in expired:
+        id = str(unpack(key, len(access.expiring))[1])
+        id_part = pack_str(id)
+        stored = tx.get(access.entities + id_part)
+        if stored is not None:
+            writer.remove(id, id_part, read_entity(stored), op="expire")
+    writer.finish()
+    return len(expired) < REMOVED_PER_STEP
+
+
+REMOVERS: Final[dict[str, Remover]] = {EXPIRY_KIND: remove_expired, WORK_KIND: work_step}

@@ -1,0 +1,164 @@
+"""Schema files: from YAML to records, with every problem named by file and line.
+
+    reading = read_schemas([("shop.schema.yaml", text), ...])
+    reading.schemas    the schemas, each collected from its files
+    reading.problems   errors, which refuse a deploy, and warnings, such as keys that nobody knows
+
+`load_schemas` and `parse_schema` are the same for callers who want the schemas or an exception.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from holdfast.entities.schema import Column, Schema, Table, TableAdmin
+from holdfast.entities.schema_columns import read_column
+from holdfast.entities.schema_keys import read_indexes, read_primary
+from holdfast.entities.schema_text import Place, Problem, Text, kind
+from holdfast.entities.schema_values import Misfit, read_element
+from holdfast.errors import SchemaInvalid
+
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+_TOP_KEYS: Final = ("schema", "tables")
+_TABLE_KEYS: Final = (
+    *("comment", "class", "name", "engines", "options", "strict"),
+    *("primary", "columns", "indexes", "adminOptions"),
+)
+
+
+class Reading(msgspec.Struct):
+    """What a number of schema files say, and what is wrong with them."""
+
+    schemas: list[Schema]
+    problems: list[Problem]  # errors first, each in the order of the files
+    places: dict[tuple[str, ...], Place]  # of (schema, table) and (schema, table, column)
+
+    @property
+    def errors(self) -> list[Problem]:
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Problem]:
+        return [problem for problem in self.problems if problem.severity == "warning"]
+
+    def checked(self) -> list[Schema]:
+        """The schemas; raises `SchemaInvalid` with all errors if there are any."""
+        if self.errors:
+            raise SchemaInvalid.of(map(str, self.errors))
+        return self.schemas
+
+
+def read_schemas(sources: Iterable[tuple[str, str | bytes]]) -> Reading:
+    """Reads files, given as name and content. Files of one schema are put together."""
+    reading = Reading([], [], {})
+    tables: dict[str, list[Table]] = {}
+    for file, content in sources:
+        text = Text(file, reading.problems)
+        before = len(reading.problems)
+        root = text.compose(content)
+        if root is not None:
+            _read_file(text, root, reading.places, tables)
+        elif len(reading.problems) == before:
+            text.error_at(1, "Schema has no name! The file is empty")
+    reading.schemas = [Schema(name=name, tables=tuple(own)) for name, own in tables.items()]
+    reading.problems.sort(key=lambda problem: problem.severity)
+    return reading
+
+
+def load_schemas(*files: str | Path) -> list[Schema]:
+    """The schemas of these files; raises `SchemaInvalid` with every problem of all of them."""
+    return read_schemas((str(file), Path(file).read_bytes()) for file in files).checked()
+
+
+def parse_schema(content: str | bytes, *, file: str = "schema") -> Schema:
+    """The one schema of a text; `file` is what problems call it.
+
+    >>> schema = parse_schema("schema: shop\\ntables: {Packages: {columns: {name: {type: Text}}}}")
+    >>> schema.tables[0].full_name, schema.tables[0].columns[0].type
+    ('shop.Packages', 'Text')
+    """
+    return read_schemas([(file, content)]).checked()[0]
+
+
+def _read_file(
+    text: Text,
+    root: yaml.Node,
+    places: dict[tuple[str, ...], Place],
+    tables: dict[str, list[Table]],
+) -> None:
+    if not isinstance(root, yaml.MappingNode):
+        text.error(root, f"A schema must be a mapping, not {kind(root)}")
+        return
+    fields = text.fields(root, "a schema", _TOP_KEYS)
+    schema = text.word(fields.get("schema"), "'schema'")
+    if schema:
+        _check_name(text, fields["schema"], schema, "schema")
+    else:
+        text.error(root, "Schema has no name! Write `schema: NAME` at the top")
+    own = tables.setdefault(schema, [])
+    for name, key, body in text.entries(fields.get("tables"), "'tables'"):
+        _check_name(text, key, name, "table")
+        first = places.setdefault((schema, name), text.place(key))
+        if first != text.place(key):
+            text.error(key, f"Table {name} is already described in {first}")
+        own.append(_read_table(text, schema, name, body, places))
+
+
+def _read_table(
+    text: Text, schema: str, name: str, body: yaml.Node, places: dict[tuple[str, ...], Place]
+) -> Table:
+    fields = text.fields(body, f"table {name}", _TABLE_KEYS)
+    strict = text.flag(fields.get("strict"), "'strict'")
+    class_name = text.word(fields.get("class"), "'class'")
+    columns = []
+    for column, key, column_body in text.entries(fields.get("columns"), f"'columns' of {name}"):
+        _check_name(text, key, column, "column")
+        if column == "id":
+            text.error(key, f"A column of table {name} is called 'id', which every entity has")
+        places.setdefault((schema, name, column), text.place(key))
+        columns.append(read_column(text, column, key, column_body, strict=strict))
+    return Table(
+        schema=schema,
+        name=name,
+        comment=text.word(fields.get("comment"), "'comment'"),
+        class_name="" if class_name == name else class_name,
+        strict=strict,
+        primary=read_primary(text, name, columns, fields.get("primary")),
+        columns=tuple(columns),
+        indexes=read_indexes(text, schema, name, columns, fields.get("indexes")),
+        engines=text.words(fields.get("engines"), "'engines'"),
+        options={
+            option: _loose(text, value)
+            for option, _, value in text.entries(fields.get("options"), "'options'")
+        },
+        admin=_read_admin(text, fields.get("adminOptions"), columns),
+    )
+
+
+def _check_name(text: Text, node: yaml.Node, name: str, what: str) -> None:
+    if not NAME.fullmatch(name):
+        rule = "it must begin with a letter and go on with letters, digits and underscores"
+        text.error(node, f"Invalid name '{name}' for a {what}: {rule}")
+
+
+def _loose(text: Text, node: yaml.Node) -> Any:
+    try:
+        return read_element(text, node)
+    except Misfit:
+        return None  # options of a table mean nothing, so there is nothing to complain of
+
+
+def _read_admin(text: Text, node: yaml.Node | None, columns: list[Column]) -> TableAdmin | None:
+    fields = text.fields(node, "'adminOptions' of a table", ("listColumns", "searchBy"))
+    listed = text.words(fields.get("listColumns"), "'listColumns'")
+    if listed == tuple(sorted(column.name for column in columns)):
+        listed = ()  # which means the same
+    admin = TableAdmin(
+        list_columns=listed, search_by=text.words(fields.get("searchBy"), "'searchBy'")
+    )
+    return None if admin == TableAdmin() else admin

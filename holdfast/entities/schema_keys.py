@@ -1,0 +1,90 @@
+"""The primary key and the indexes of a table in a schema file."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import yaml
+
+from holdfast.entities.schema import CONTAINER_TYPES, Column, Index, Primary
+from holdfast.entities.schema_text import Text, nearest
+
+_KEYS: Final = ("type", "columns", "options", "name")
+
+
+def read_primary(
+    text: Text, table: str, columns: Sequence[Column], node: yaml.Node | None
+) -> Primary:
+    """The primary key. Without a type it is compound when it has columns, else random."""
+    fields = text.fields(node, f"'primary' of table {table}", _KEYS)
+    options = text.fields(fields.get("options"), f"'primary' of table {table}", ("hashed",))
+    named = text.words(fields.get("columns"), f"'columns' of the primary of table {table}")
+    type = text.word(fields.get("type"), "'type'") or ("compound" if named else "random")
+    hashed = text.flag(options.get("hashed"), "'hashed'")
+    if type == "random":
+        return Primary()
+    if type != "compound":
+        place = fields["type"]
+        text.error(place, f"Index type '{type}' is not allowed for the primary of table {table}")
+    elif node is not None:
+        place = fields.get("columns", node)
+        _check_columns(text, place, table, columns, named, f"{table} primary")
+    return Primary(type="compound", columns=named, hashed=hashed)
+
+
+def read_indexes(
+    text: Text, schema: str, table: str, columns: Sequence[Column], node: yaml.Node | None
+) -> tuple[Index, ...]:
+    """The indexes in the order of the file."""
+    indexes: dict[tuple[str, ...], Index] = {}
+    for item in text.items(node, f"'indexes' of table {table}"):
+        index = _read_index(text, schema, table, columns, item)
+        if index.columns and index.columns in indexes:
+            listed = ", ".join(index.columns)
+            text.error(item, f"Two indexes of table {table} have the same columns: {listed}")
+        indexes.setdefault(index.columns, index)
+    return tuple(indexes.values())
+
+
+def _read_index(
+    text: Text, schema: str, table: str, columns: Sequence[Column], node: yaml.Node
+) -> Index:
+    fields = text.fields(node, f"an index of table {table}", _KEYS)
+    options = text.fields(fields.get("options"), "'options' of an index", ("unique", "sparse"))
+    named = text.words(fields.get("columns"), f"'columns' of an index of table {table}")
+    type = text.word(fields.get("type"), "'type'")
+    if type not in ("simple", "compound"):
+        place = fields.get("type", node)
+        text.error(place, f"Index type '{type}' is not allowed, use 'simple' or 'compound'")
+    index = Index(
+        columns=named,
+        type="simple" if type == "simple" else "compound",
+        unique=text.flag(options.get("unique"), "'unique'"),
+        sparse=text.flag(options.get("sparse"), "'sparse'"),
+    )
+    name = index.name(f"{schema}.{table}")
+    place = fields.get("columns", node)
+    _check_columns(text, place, table, columns, named, name)
+    if type == "simple" and len(named) > 1:
+        text.error(place, f"The simple index {name} has {len(named)} columns, make it compound")
+    return index
+
+
+def _check_columns(
+    text: Text,
+    place: yaml.Node,
+    table: str,
+    columns: Sequence[Column],
+    named: tuple[str, ...],
+    index: str,
+) -> None:
+    types = {column.name: column.type for column in columns}
+    if not named:
+        text.error(place, f"Index {index} has no columns")
+    for at, name in enumerate(named):
+        if name in named[:at]:
+            text.error(place, f"Index {index} has the column {name} twice")
+        elif name not in types:
+            lack = f"Table {table} does not contain column {name} required for index {index}"
+            text.error(place, lack + nearest(name, tuple(types)))
+        elif types[name] in CONTAINER_TYPES:
+            text.error(place, f"Index {index} can't use {name}, which is a {types[name]}")

@@ -1,0 +1,223 @@
+"""The shape of a model, worked out once: how its objects become properties and back.
+
+Both ways are on the path of every call, so an object whose attributes have the names of the store
+is made by handing it the decoded properties as its `__dict__`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from holdfast.entities.columns import UNSET, Col, now
+from holdfast.entities.ids import compound_id
+from holdfast.entities.schema import NOW, SIZED_TYPES, Column, ColumnType, Table
+from holdfast.entities.values import keep
+from holdfast.errors import BadValue
+
+M = TypeVar("M")
+
+VERSION: Final = "_version"  # under which a loaded object remembers what it has seen
+
+_KINDS: Final[dict[ColumnType, type]] = {
+    "Int": int,
+    "Uint": int,
+    "Float": float,
+    "Text": str,
+    "Bool": bool,
+    "Timestamp": datetime,
+    "Binary": bytes,
+    "Set": set,
+    "List": list,
+    "Map": dict,
+}
+_ALSO: Final[dict[ColumnType, tuple[type, ...]]] = {
+    "Float": (int,),
+    "Binary": (bytearray, memoryview),
+    "Set": (frozenset,),
+    "List": (tuple,),
+}
+
+
+class _Found(Protocol):
+    """What is known of a stored entity beside its id."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def properties(self) -> dict[str, Any]: ...
+
+
+class _Field(NamedTuple):
+    """A column as the encoder sees it."""
+
+    attribute: str
+    name: str
+    kind: type
+    required: bool
+    check: Callable[[Any], Any] | None  # what costs more than a look at the type
+
+
+class Shape:
+    """What the mapper knows of a model."""
+
+    def __init__(self, columns: Iterable[Col[Any]], table: Table) -> None:
+        own = tuple(columns)
+        self.table = msgspec.structs.replace(table, columns=tuple(map(record, own)))
+        self.name = self.table.full_name
+        self.columns = {column.attribute: column for column in own}
+        self.fields = tuple(_field(column) for column in own)
+        self.attributes = {column.name: column.attribute for column in own}
+        self.plain = all(name == attribute for name, attribute in self.attributes.items())
+        self.names = frozenset(self.attributes)
+        self.key = table.primary.columns
+        self.types = {column.name: column.type for column in own}
+
+    def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The properties to put: every column that is set, checked."""
+        properties: dict[str, Any] = {}
+        for attribute, name, kind, required, check in self.fields:
+            value = values.get(attribute, UNSET)
+            if value is None or value is UNSET:
+                # An object that was loaded without the column leaves it as it is in the store.
+                if required and (value is None or VERSION not in values):
+                    raise self._refused(attribute, "is required and not set")
+                if value is None:
+                    properties[name] = None
+                continue
+            if check is not None or type(value) is not kind:
+                value = self._checked(attribute, value, kind, check)
+            properties[name] = value
+        return properties
+
+    def keeps_id(self, properties: Mapping[str, Any], id: str) -> bool:
+        """Whether the store would put these properties under `id`."""
+        keys = [(name, self.types.get(name), keep(properties.get(name))) for name in self.key]
+        return not keys or compound_id(keys, hashed=self.table.primary.hashed) == id
+
+    def checked_value(self, attribute: str, value: Any) -> Any:
+        """`value` as the column keeps it, or `BadValue`."""
+        field = next(field for field in self.fields if field.attribute == attribute)
+        if value is None:
+            if field.required:
+                raise self._refused(attribute, "is required and can't be None")
+            return None
+        return self._checked(attribute, value, field.kind, field.check)
+
+    def _checked(
+        self, attribute: str, value: Any, kind: type, check: Callable[[Any], Any] | None
+    ) -> Any:
+        column = self.columns[attribute]
+        assert column.type is not None
+        if type(value) is not kind:
+            value = self._converted(attribute, value, kind, _ALSO.get(column.type, ()))
+        if check is not None and (reason := check(value)) is not None:
+            raise self._refused(attribute, reason)
+        return value
+
+    def _converted(self, attribute: str, value: Any, kind: type, also: tuple[type, ...]) -> Any:
+        is_bool = isinstance(value, bool) and kind is not bool
+        if isinstance(value, kind) and not is_bool:
+            return value  # of a subclass, such as an enumeration
+        if isinstance(value, also) and not is_bool:
+            return kind(value)
+        wanted = self.columns[attribute].type
+        raise self._refused(attribute, f"holds {value!r}, which does not fit a {wanted} column")
+
+    def _refused(self, attribute: str, reason: str) -> BadValue:
+        return BadValue(f"{self.table.model}.{attribute} {reason}")
+
+    def load(self, model: type[M], found: Iterable[tuple[str, _Found]]) -> list[M]:
+        """Objects of what was found, by id; properties without a column are left out.
+
+        The properties become the objects' own, so nobody else may hold on to them.
+        """
+        objects = []
+        new, is_plain, names = object.__new__, self.plain, self.names
+        for id, entity in found:
+            values = entity.properties
+            if not (is_plain and names.issuperset(values)):
+                values = self._renamed(values)
+            values["id"] = id
+            values[VERSION] = entity.version
+            loaded = new(model)
+            loaded.__dict__ = values
+            objects.append(loaded)
+        return objects
+
+    def _renamed(self, values: dict[str, Any]) -> dict[str, Any]:
+        attributes = self.attributes
+        return {attributes[name]: values[name] for name in values if name in attributes}
+
+
+def record(column: Col[Any]) -> Column:
+    """The column as a schema record."""
+    assert column.type is not None
+    return Column(
+        name=column.name,
+        type=column.type,
+        client_name="" if column.attribute == column.name else column.attribute,
+        comment=column.comment,
+        default=_default(column),
+        required=column.required,
+        max_len=column.max_len,
+        choices=column.choices,
+        subtype=column.subtype,
+    )
+
+
+def _default(column: Col[Any]) -> Any:
+    default = column.given_default
+    if default is now and column.type == "Timestamp":
+        return NOW
+    if default is UNSET or (callable(default) and default not in (set, list, dict)):
+        return None  # a function of the program is no default that a schema could tell
+    made = column.make_default()
+    return sorted(made) if isinstance(made, (set, frozenset)) else made
+
+
+def _field(column: Col[Any]) -> _Field:
+    assert column.type is not None
+    checks = list(_checks(column))
+
+    def check(value: Any) -> str | None:
+        return next((reason for one in checks if (reason := one(value)) is not None), None)
+
+    kind = _KINDS[column.type]
+    return _Field(column.attribute, column.name, kind, column.required, check if checks else None)
+
+
+def _checks(column: Col[Any]) -> Iterator[Callable[[Any], str | None]]:
+    if (most := column.max_len) is not None and column.type in SIZED_TYPES:
+        yield (
+            lambda value: (
+                f"has length {len(value)}, at most {most} fit" if len(value) > most else None
+            )
+        )
+    if column.type in ("Set", "List", "Map"):
+        if column.choices or column.subtype:
+            yield lambda value: _element_reason(column, value)
+    elif column.choices:
+        yield lambda value: _choice_reason(column, value)
+    if column.type == "Uint":
+        yield lambda value: f"is {value}, below 0" if value < 0 else None
+
+
+def _choice_reason(column: Col[Any], value: Any) -> str | None:
+    if value in column.choices:
+        return None
+    return f"is {value!r}, none of {', '.join(map(repr, column.choices))}"
+
+
+def _element_reason(column: Col[Any], value: Any) -> str | None:
+    elements = value.values() if isinstance(value, dict) else value
+    subtype = column.subtype
+    kinds = (_KINDS[subtype], *_ALSO.get(subtype, ())) if subtype else (object,)
+    for element in elements:
+        if element is not None and not isinstance(element, kinds):
+            return f"holds the element {element!r}, which is no {subtype}"
+        if column.choices and element not in column.choices:
+            return _choice_reason(column, element)
+    return None

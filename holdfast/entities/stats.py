@@ -1,0 +1,94 @@
+"""How large tables are, and how far their indexes."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from holdfast.engine.contract import Reader
+from holdfast.entities.access import IndexAccess, TableAccess, access_to
+from holdfast.entities.counting import count_stretch
+from holdfast.entities.deploying import stored_tables
+from holdfast.entities.indexing import pending_work
+from holdfast.entities.layout import END_OF_INDEX
+from holdfast.entities.reading import live_size
+from holdfast.entities.records import IndexWork
+from holdfast.keys import prefix_range
+from holdfast.limits import SAMPLED_ENTITIES
+
+
+class IndexStats(msgspec.Struct, frozen=True, kw_only=True):
+    """An index: `indexed` of the table's entities are in it."""
+
+    state: Literal["ready", "pending", "removing"]
+    indexed: int = 0
+    conflicts: int = 0  # entities that keep a unique index from becoming ready
+    conflict: str = ""  # the id of the first of them
+
+
+class TableStats(msgspec.Struct, frozen=True, kw_only=True):
+    """A table: sizes in bytes are those of a sample, multiplied."""
+
+    num_rows: int
+    data_size: int
+    keys_size: int
+    indexes: dict[str, IndexStats]
+
+
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def in_words(table: TableStats) -> dict[str, str]:
+    """The figures as Meduza's `/stats` writes them.
+
+    >>> in_words(TableStats(num_rows=1234, data_size=12_345, keys_size=134, indexes={}))
+    {'num_rows': '1,234', 'data_size': '12 kB', 'keys_size': '134 B'}
+    """
+    return {
+        "num_rows": f"{table.num_rows:,}",
+        "data_size": _size(table.data_size),
+        "keys_size": _size(table.keys_size),
+    }
+
+
+def _size(number: float) -> str:
+    for unit in _UNITS:
+        if number < 999.5 or unit == _UNITS[-1]:
+            break
+        number /= 1000
+    return f"{number:.1f} {unit}" if number < 9.95 and unit != "B" else f"{number:.0f} {unit}"
+
+
+def all_tables(reader: Reader) -> dict[str, TableStats]:
+    work = pending_work(reader)
+    return {
+        stored.table.full_name: _table(reader, access_to(reader, stored.table.full_name), work)
+        for stored in stored_tables(reader)
+    }
+
+
+def _table(reader: Reader, access: TableAccess, work: list[tuple[int, IndexWork]]) -> TableStats:
+    rows = live_size(reader, access)
+    sample = list(reader.scan(*prefix_range(access.entities), limit=SAMPLED_ENTITIES))
+    scale = rows / len(sample) if sample else 0.0
+    under_way = dict(work)
+    indexes = {
+        index.name: _index(reader, index, under_way.get(index.number)) for index in access.indexes
+    }
+    for _, task in work:
+        if task.kind == "clear" and task.table == access.name and task.name:
+            indexes.setdefault(task.name, IndexStats(state="removing"))
+    return TableStats(
+        num_rows=rows,
+        data_size=round(scale * sum(len(value) for _, value in sample)),
+        keys_size=round(scale * sum(len(key) for key, _ in sample)),
+        indexes=indexes,
+    )
+
+
+def _index(reader: Reader, index: IndexAccess, work: IndexWork | None) -> IndexStats:
+    return IndexStats(
+        state="ready" if index.ready else "pending",
+        indexed=count_stretch(reader, index, b"", END_OF_INDEX),
+        conflicts=work.conflicts if work else 0,
+        conflict=work.conflict if work else "",
+    )

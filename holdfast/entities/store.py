@@ -1,0 +1,159 @@
+"""Entities on a store: each operation a transaction of its own, and what takes more than one."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.binding import Runner, per_call
+from holdfast.engine.contract import Subscription
+from holdfast.entities import repairing
+from holdfast.entities.access import access_to
+from holdfast.entities.core import Entities
+from holdfast.entities.indexing import pending_work, work_step
+from holdfast.entities.mapper import ModelCalls
+from holdfast.entities.messages import CHANGED, ChangeNotice, DumpFormat, PutEntity, changed_topic
+from holdfast.entities.plan import Plan
+from holdfast.entities.repairing import Repaired
+from holdfast.entities.schema import Schema
+from holdfast.errors import BadDump, BadValue, DuplicateKey
+from holdfast.keys import pack_int
+from holdfast.limits import LOAD_STEP_ENTITIES
+
+if TYPE_CHECKING:
+    _PerCall = Entities
+else:
+
+    class _PerCall(ModelCalls, per_call(Entities)):
+        """Calls with models come first: objects learn their ids and versions after the commit, and
+        not within a transaction that may run twice."""
+
+
+_read_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
+
+
+class StoreEntities(_PerCall):
+    """The entities of one space of a store."""
+
+    _runner: Runner
+
+    if TYPE_CHECKING:
+
+        def __init__(self, runner: Runner, make: Callable[[Any], Any] = Entities) -> None: ...
+
+    # --- schemas ------------------------------------------------------------------------------
+
+    def deploy(
+        self,
+        *schemas: Schema | str | bytes,
+        prune: bool = False,
+        force: bool = False,
+        wait: bool = True,
+    ) -> list[Plan]:
+        """Deploys schemas, given as records or as YAML, all or none; returns what changed.
+
+        The tables are usable at once. New indexes of tables that hold entities are built before it
+        returns or, without `wait`, in the background.
+        """
+        # Imported where they are needed, here and below: YAML and BSON would more than double the
+        # time that `import holdfast` takes.
+        from holdfast.entities.schema_file import parse_schema
+
+        parsed = [s if isinstance(s, Schema) else parse_schema(s) for s in schemas]
+        plans = self._runner.transact(
+            lambda tx: [Entities(tx).apply(s, prune=prune, force=force) for s in parsed]
+        )
+        if wait:
+            self.build()
+        return plans
+
+    def build(
+        self, *, most: int | None = None, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Builds and clears indexes until nothing is left to do, in steps between which others
+        write.
+
+        Returns the number of steps, at `most` as many as that; `progress` is told it after each.
+        """
+        steps = 0
+        while numbers := self._unfinished():
+            for number in numbers:
+                if steps == most:
+                    return steps
+                self._work_step(pack_int(number))
+                steps += 1
+                if progress is not None:
+                    progress(steps)
+        return steps
+
+    def _work_step(self, subject: bytes) -> bool:
+        return self._runner.transact(lambda tx: work_step(tx, subject))
+
+    def _unfinished(self) -> list[int]:
+        with self._runner.view() as reader:
+            return [number for number, work in pending_work(reader) if not work.is_stuck]
+
+    def check(self, table: str) -> Repaired:
+        """Compares every entity of a table with its index entries; says what `repair` would do."""
+        return repairing.repair(self._runner, table, dry_run=True)
+
+    def repair(self, table: str) -> Repaired:
+        """Adds the index entries that are missing, removes those that are wrong, counts anew.
+
+        Works in steps; nothing of it is needed in normal operation.
+        """
+        return repairing.repair(self._runner, table, dry_run=False)
+
+    # --- dump and load ------------------------------------------------------------------------
+
+    def dump(self, table: str, *, format: DumpFormat = "bson") -> Iterator[bytes]:
+        """The live entities of a table as one consistent snapshot, one document at a time.
+
+        As BSON documents, or as lines of JSON. The snapshot is held until the last one is taken.
+        """
+        from holdfast.entities import dumping
+
+        with self._runner.view() as reader:
+            yield from dumping.dump(reader, access_to(reader, table), format)
+
+    def load(self, table: str, dump: Iterable[bytes]) -> int:
+        """Writes dumped entities under the ids they had, replacing what is there; returns how many.
+
+        `dump` is the bytes of a dump in pieces of any size. Works in steps: a document that is
+        damaged, or that the table refuses, ends it with `BadDump`, and what came before it stays.
+        """
+        from holdfast.entities import dumping
+
+        with self._runner.view() as reader:
+            access_to(reader, table)
+        loaded = 0
+        try:
+            for batch in dumping.batches(dump, LOAD_STEP_ENTITIES):
+                for step in self._load(table, batch):
+                    loaded += step
+        except BadDump as error:
+            raise BadDump(f"{error.message}. {loaded} entities were loaded before it") from None
+        return loaded
+
+    def _load(self, table: str, batch: list[PutEntity]) -> Iterator[int]:
+        """Loads a batch at once; if an entity of it is refused, those before it one by one."""
+        from holdfast.entities import dumping
+
+        try:
+            yield self._runner.transact(lambda tx: dumping.load(tx, access_to(tx, table), batch))
+        except (BadValue, DuplicateKey) as error:
+            if len(batch) == 1:
+                raise BadDump(f"{batch[0].id!r} is refused: {error.message}") from None
+            for entity in batch:
+                yield from self._load(table, [entity])
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def subscribe(self, table: str = "") -> Subscription:
+        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        return self._runner.subscribe(changed_topic(table) if table else CHANGED)
+
+    @staticmethod
+    def read_notice(payload: bytes) -> ChangeNotice:
+        """What a change notice says."""
+        return _read_notice(payload)

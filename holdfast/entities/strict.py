@@ -1,0 +1,116 @@
+"""What a table with `strict: true` refuses."""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+from msgspec.msgpack import Ext
+
+from holdfast.entities.access import TableAccess
+from holdfast.entities.order import Instant, entry_part
+from holdfast.entities.schema import Column
+from holdfast.entities.values import elements_of, keep
+from holdfast.errors import BadValue
+
+_MAX_INT: Final = 2**63 - 1
+
+
+def check_entity(
+    access: TableAccess,
+    id: str,
+    properties: dict[str, Any],
+    *,
+    names: Iterable[str],
+    is_whole: bool,
+) -> None:
+    """Refuses what does not fit the columns of a strict table, naming table, id, column and reason.
+
+    `names` are the properties that were written; a whole entity must also have all that is
+    required."""
+    columns = access.strict or {}
+    for name in names:
+        column = columns.get(name)
+        if column is None:
+            _refuse(access, id, name, "the table has no such column")
+        if name in properties:
+            reason = _problem(column, properties[name])
+            if reason:
+                _refuse(access, id, name, reason)
+    if is_whole:
+        for name, column in columns.items():
+            if (column.required or column.not_null) and properties.get(name) is None:
+                _refuse(access, id, name, "it is required")
+
+
+def _refuse(access: TableAccess, id: str, column: str, reason: str) -> NoReturn:
+    raise BadValue(f"{access.name}, id {id!r}, column {column}: {reason}")
+
+
+def _problem(column: Column, value: Any) -> str:
+    """What is wrong with `value`, or nothing."""
+    if value is None:
+        return "it is required" if column.required or column.not_null else ""
+    if not _FITS[column.type](value):
+        return f"{_brief(value)} is not of type {column.type}"
+    inner = _inner_values(value)
+    if column.subtype is not None and inner is not None:
+        for item in inner:
+            if item is not None and not _FITS[column.subtype](item):
+                return f"{_brief(item)} in it is not of type {column.subtype}"
+    if column.max_len is not None:
+        length = len(inner) if inner is not None else len(value) if _has_length(value) else 0
+        if length > column.max_len:
+            return f"its length is {length}, at most {column.max_len} is allowed"
+    if column.choices and not _is_choice(column.choices, value):
+        return f"{_brief(value)} is not one of {', '.join(map(repr, column.choices))}"
+    if (
+        column.must_match
+        and type(value) is str
+        and not _pattern(column.must_match).fullmatch(value)
+    ):
+        return f"{_brief(value)} does not match {column.must_match}"
+    return ""
+
+
+def _inner_values(value: Any) -> list[Any] | None:
+    if type(value) is Ext:
+        return elements_of(value)
+    if type(value) is dict:
+        return list(value.values())
+    return value if type(value) is list else None
+
+
+def _has_length(value: Any) -> bool:
+    return type(value) in (str, bytes)
+
+
+def _is_choice(choices: tuple[Any, ...], value: Any) -> bool:
+    if type(value) is str:
+        return value in choices
+    return any(entry_part(keep(choice)) == entry_part(value) for choice in choices)
+
+
+@lru_cache(maxsize=256)
+def _pattern(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+_FITS: Final[dict[str, Callable[[Any], bool]]] = {
+    "Int": lambda value: type(value) is int and value <= _MAX_INT,
+    "Uint": lambda value: type(value) is int and value >= 0,
+    "Float": lambda value: type(value) in (float, int),
+    "Text": lambda value: type(value) is str,
+    "Bool": lambda value: type(value) is bool,
+    "Timestamp": lambda value: type(value) in (datetime, Instant),
+    "Binary": lambda value: type(value) is bytes,
+    "Set": lambda value: type(value) is Ext,
+    "List": lambda value: type(value) is list,
+    "Map": lambda value: type(value) is dict,
+}

@@ -1,0 +1,182 @@
+"""What an entity can hold, and how it is kept.
+
+    Int, Uint   int, -2^63 .. 2^64 - 1          Set    set: an extension that holds its elements in
+    order Float       float, bit for bit              List   list or tuple Text        str
+    Map    dict with text keys Bool        bool                            null   None Binary
+    bytes Timestamp   datetime in whole milliseconds; one outside the years 1 to 9999 is an
+    `Instant`
+
+The *kept* form of a value is what msgspec writes as it is: that of a Set is an `Ext`, all others
+are themselves. It is the form in which values are merged, updated and indexed; only what leaves the
+layer is turned into sets."""
+
+import struct
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from holdfast.entities import order
+from holdfast.entities.order import SET_CODE
+from holdfast.errors import BadQuery, BadValue
+from holdfast.limits import MAX_VALUE_DEPTH
+
+Instant = order.Instant
+
+MIN_INT: Final = -(2**63)
+MAX_UINT: Final = 2**64 - 1
+
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_list: Final = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+def keep(value: Any, depth: int = 1) -> Any:
+    """The kept form of `value`, or `BadValue`."""
+    kind = type(value)
+    if kind in _PLAIN or kind is Instant:
+        return value
+    if kind is Ext:
+        return _keep_extension(value)
+    if isinstance(value, datetime):
+        return _moment(value)
+    if isinstance(value, (list, tuple)):
+        _check_depth(depth)
+        return [keep(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        _check_depth(depth)
+        return {check_name(name): keep(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return keep_set(value)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str):  # a subclass, such as an enumeration, whose own str() is its name
+        return str.__str__(value)
+    for base in (int, float, bytes):
+        if isinstance(value, base):
+            plain: Any = base
+            return plain(value)
+    raise BadValue(
+        f"Type {kind.__name__} not allowed for entities",
+        hint="A value is None, bool, int, float, str, bytes, datetime, set, list or dict.",
+    )
+
+
+def keep_properties(properties: dict[str, Any]) -> dict[str, Any]:
+    """The kept form of all properties; one called `id` is dropped, as the id stands beside them."""
+    if _PLAIN.issuperset(map(type, properties.values())) and _are_names(tuple(properties)):
+        return properties
+    return _keep_carefully(properties)
+
+
+@lru_cache(maxsize=1024)  # the entities of a table mostly have the same properties
+def _are_names(names: tuple[Any, ...]) -> bool:
+    return all(type(name) is str and name and "\0" not in name and name != "id" for name in names)
+
+
+def _keep_carefully(properties: dict[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for name, value in properties.items():
+        if not isinstance(name, str) or not name:
+            raise BadQuery("Empty properties not allowed in entities")
+        if name != "id":
+            kept[check_name(name)] = keep(value)
+    return kept
+
+
+def keep_set(elements: Iterable[Any]) -> Ext:
+    """A Set: its elements distinct and in ascending order. The first of equal elements is kept."""
+    distinct: dict[bytes, Any] = {}
+    for element in elements:
+        kept = keep(element)
+        if type(kept) in (Ext, list, dict):
+            raise BadValue(
+                "Type Set not allowed for entities with an element that is a container",
+                hint="The elements of a Set are numbers, texts, bools, moments, bytes or null.",
+            )
+        distinct.setdefault(order.identity(kept), kept)
+    return Ext(SET_CODE, _encode([distinct[key] for key in sorted(distinct)]))
+
+
+def _keep_extension(value: Ext) -> Any:
+    """A Set or an Instant in their stored form, which anyone may send as msgpack."""
+    try:
+        if value.code == SET_CODE:
+            return keep_set(_decode_list(value.data))
+        if value.code == order.INSTANT_CODE:
+            return order.read_instant(bytes(value.data))
+    except (msgspec.MsgspecError, struct.error, UnicodeDecodeError):
+        pass
+    raise BadValue(
+        f"Type Ext not allowed for entities: extension {value.code} is damaged or unknown"
+    )
+
+
+def elements_of(kept_set: Ext) -> list[Any]:
+    """The elements of a kept Set, in ascending order."""
+    return [_instant(element) for element in _decode_list(kept_set.data)]
+
+
+def is_set(kept: Any) -> bool:
+    return type(kept) is Ext and kept.code == SET_CODE
+
+
+def give(kept: Any) -> Any:
+    """The value as a caller gets it: the opposite of `keep`."""
+    kind = type(kept)
+    if kind in _PLAIN:
+        return kept
+    if kind is list:
+        return [give(item) for item in kept]
+    if kind is dict:
+        return {name: give(item) for name, item in kept.items()}
+    return extension(kept.code, kept.data) if kind is Ext else kept
+
+
+def extension(code: int, data: memoryview | bytes) -> Any:
+    """Turns stored extensions into what a caller gets: for the decoders of those that read
+    entities."""
+    if code == SET_CODE:
+        return {_instant(element) for element in _decode_list(data)}
+    return order.read_instant(bytes(data))
+
+
+def kept_extension(code: int, data: memoryview | bytes) -> Any:
+    """Keeps Sets as they are, for decoders of entities that will be written again."""
+    return Ext(code, bytes(data)) if code == SET_CODE else order.read_instant(bytes(data))
+
+
+def write_instant(value: Any) -> Ext:
+    """The `enc_hook` of all encoders of entities: msgspec can write all values but an Instant."""
+    if isinstance(value, Instant):
+        return order.write_instant(value)
+    raise BadValue(f"Type {type(value).__name__} not allowed for entities")
+
+
+def _instant(element: Any) -> Any:
+    return order.read_instant(bytes(element.data)) if type(element) is Ext else element
+
+
+def _moment(moment: datetime) -> datetime:
+    """`moment` in UTC and whole milliseconds. One without a time zone is taken to be in UTC."""
+    try:
+        utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise BadValue(f"the datetime {moment.isoformat()} leaves the years 1 to 9999") from None
+    spare = utc.microsecond % 1000
+    return utc.replace(microsecond=utc.microsecond - spare) if spare else utc
+
+
+def check_name(name: Any) -> str:
+    """`name` itself if a property, or a key of a Map, may have it."""
+    if not isinstance(name, str) or "\0" in name:
+        raise BadValue(f"{name!r} is no name for a property: it must be text without U+0000")
+    return name
+
+
+def _check_depth(depth: int) -> None:
+    if depth > MAX_VALUE_DEPTH:
+        raise BadValue(f"a value is nested deeper than {MAX_VALUE_DEPTH} lists and maps")

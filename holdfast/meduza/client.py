@@ -1,0 +1,137 @@
+"""Clients of the public Meduza API: over a socket, or on a store in this process."""
+
+import socket
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from holdfast.binding import Runner
+from holdfast.entities import bson_codec, wire
+from holdfast.errors import HoldfastError
+from holdfast.meduza.errors import MeduzaError, RequestError
+from holdfast.meduza.queries import RESPONSES, PingQuery, Query, Response
+
+
+class Client(Protocol):
+    """What a connector yields."""
+
+    def do(self, query: Query) -> Any: ...
+
+
+Connector = Callable[[], AbstractContextManager[Client]]
+
+
+class RedisClient:
+    """A connection to a server. `send` and `receive` allow pipelining; replies keep the order."""
+
+    def __init__(
+        self, host: str = "localhost", port: int = 9977, timeout: float | None = None
+    ) -> None:
+        self._address = (host, port)
+        self._timeout = timeout
+        self._socket: socket.socket | None = None
+        self._stream: Any = None
+
+    def do(self, query: Query) -> Any:
+        self.send(query)
+        return self.receive()
+
+    def send(self, query: Query) -> None:
+        if self._socket is None:
+            self._socket = socket.create_connection(self._address, self._timeout)
+            self._stream = self._socket.makefile("rb")
+        kind, body = query.type.encode(), bson_codec.encode(query.document())
+        self._socket.sendall(
+            b"*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(kind), kind, len(body), body)
+        )
+
+    def receive(self) -> Response:
+        if self._number(b"*") != 2:
+            raise MeduzaError("the server's reply does not have two parts")
+        kind, body = self._bulk().decode(), self._bulk()
+        return RESPONSES[kind](**bson_codec.decode(body))
+
+    def _bulk(self) -> bytes:
+        length = self._number(b"$")
+        data: bytes = self._stream.read(length + 2)
+        if len(data) < length + 2:
+            raise MeduzaError("the server closed the connection in the middle of a reply")
+        return data[:length]
+
+    def _number(self, mark: bytes) -> int:
+        line: bytes = self._stream.readline().rstrip(b"\r\n")
+        if line.startswith(b"-"):
+            raise RequestError(line[1:].decode())
+        if not line.startswith(mark) or not line[1:].isdigit():
+            raise MeduzaError(f"the server answered {line!r}, not a reply of Meduza's")
+        return int(line[1:])
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._stream.close()
+            self._socket.close()
+            self._socket = None
+
+
+class StoreClient:
+    """The same on a store, or a space of one, in this process."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._replies: deque[Response] = deque()
+
+    def do(self, query: Query) -> Any:
+        kind, body = query.type, bson_codec.encode(query.document())
+        try:
+            asked = wire.read_query(kind, body)
+            if wire.is_read(asked):
+                with self._runner.view() as reader:
+                    result = wire.execute(reader, asked)  # type: ignore[arg-type]  # it only reads
+            else:
+                result = self._runner.transact(lambda tx: wire.execute(tx, asked))
+            reply = wire.write_reply(asked, result)
+        except HoldfastError as error:
+            reply = wire.write_error(kind, error)
+        return RESPONSES[wire.reply_type(kind)](**bson_codec.decode(reply))
+
+    def send(self, query: Query) -> None:
+        self._replies.append(self.do(query))
+
+    def receive(self) -> Response:
+        return self._replies.popleft()
+
+
+def customConnector(host: str, port: int, timeout: float | None = 0.5) -> Connector:
+    """Connects to this server, anew for each call; `timeout` is in seconds per step."""
+
+    @contextmanager
+    def connector() -> Iterator[RedisClient]:
+        client = RedisClient(host, port, timeout)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    return connector
+
+
+def defaultConnector() -> AbstractContextManager[Client]:
+    """Connects to localhost:9977, without a timeout."""
+    return customConnector("localhost", 9977, None)()
+
+
+def storeConnector(store: Any) -> Connector:
+    """Serves the calls from a store in this process, or from a space of one."""
+    client = StoreClient(store.entities._runner)
+
+    @contextmanager
+    def connector() -> Iterator[StoreClient]:
+        yield client
+
+    return connector
+
+
+def ping(client: Client) -> bool:
+    """Whether the server answers."""
+    return client.do(PingQuery()).error is None
