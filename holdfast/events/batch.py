@@ -1,0 +1,217 @@
+"""The records that one call reads and changes: read once, written back once, taken back alone.
+
+Many events of a batch meet at the same keys ("all visitors today"). Their records are decoded when
+the first event needs them and written when the batch ends, however often they change in between.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from holdfast import expiry
+from holdfast.engine.contract import Notice, Reader, Transaction
+from holdfast.events.layout import keys_of
+from holdfast.events.record import BOARD, ROWS, Record, decode
+from holdfast.keys import prefix_range
+from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
+
+__all__ = ["CHANGED", "KEY_KIND", "ROWS_KIND", "Batch", "WritingBatch"]
+
+CHANGED: Final = "events:"  # with a key, the topic of the notice that it has changed
+KEY_KIND: Final = "events.key"  # what expires: a whole key
+ROWS_KIND: Final = "events.rows"  # a generation that nobody reads any more
+
+
+class Batch:
+    """The records of a snapshot."""
+
+    def __init__(self, tx: Reader) -> None:
+        self.tx = tx
+        self.keys = keys_of(tx.space)
+        self.now_ms = expiry.to_ms(tx.now)
+        self.get = tx.get
+        self.scan = tx.scan
+        self.some_expire = False  # a record was met that has an end
+        self._records: dict[bytes, Record] = {}
+
+    def record(self, key: bytes) -> Record:
+        """What `key` holds; a blank record if it holds nothing, or what it held has expired."""
+        return self.records([key])[0]
+
+    def records(self, keys: list[bytes]) -> list[Record]:
+        """What the keys hold, each as `record` says."""
+        met, get = self._records, self.get
+        found = [met.get(key) for key in keys]
+        if None not in found:
+            return found  # type: ignore[return-value]  # the line above has looked
+        new = [key for key, record in zip(keys, found, strict=True) if record is None]
+        for key, stored_key in zip(new, self.keys.records(new), strict=True):
+            stored = get(stored_key)
+            if stored is None:
+                record = Record(key, stored_key)
+            else:
+                record = decode(key, stored_key, stored)
+                if record.expires_ms:
+                    self.some_expire = True
+                    if record.expires_ms <= self.now_ms:
+                        self._let_go(record)
+                        record = Record(key, stored_key)
+            met[key] = record
+        return [met[key] for key in keys]
+
+    def _let_go(self, expired: Record) -> None:
+        """A reader only looks past what has expired."""
+
+
+class WritingBatch(Batch):
+    """The records of a transaction, with their changes.
+
+    Rows are written at once, through `put` and `delete`; records when the batch ends.
+    """
+
+    tx: Transaction
+
+    def __init__(self, tx: Transaction) -> None:
+        super().__init__(tx)
+        self.put: Callable[[bytes, bytes], None] = tx.put
+        self.delete: Callable[[bytes], None] = tx.delete
+        self._changed: dict[bytes, bytes] = {}  # keys, and what they hold now
+        self._undo: list[tuple[bytes, bytes | None]] = []
+        self._due: list[tuple[float, str, bytes]] = []
+
+    # --- what belongs to a key as a whole --------------------------------------------------------
+
+    def live_on(self, record: Record, lifetime_ms: int) -> None:
+        """Moves the end of a key that was just written; the remover looks when the first one comes.
+
+        A handler that says nothing of expiry keeps the lifetime that the key has.
+        """
+        lifetime_ms = lifetime_ms or record.lifetime_ms
+        if not lifetime_ms:
+            return
+        self.some_expire = True
+        record.lifetime_ms = lifetime_ms
+        record.expires_ms = self.now_ms + lifetime_ms
+        if not record.scheduled_ms or record.expires_ms < record.scheduled_ms:
+            record.scheduled_ms = record.expires_ms
+            self._due.append((record.expires_ms / 1_000, KEY_KIND, record.key))
+
+    def drop(self, record: Record) -> None:
+        """Removes a key with all that belongs to it; many rows, later and in bounded steps."""
+        self.delete(record.stored_key)
+        for number in range(record.bundles):
+            self.delete(self.keys.bundle(record.key, number))
+        if record.is_dense:
+            self.delete(self.keys.sketch(record.key))
+        self.leave_generation(record)
+        self._records.pop(record.key, None)
+        self._changed[record.key] = b""
+
+    def new_generation(self, record: Record) -> bytes:
+        """A place for the rows of a key, and its prefix. Random, so that nobody waits for a counter
+        that all keys would share."""
+        record.generation = int.from_bytes(os.urandom(8), "big") >> 1
+        record.flags |= ROWS
+        return self.keys.generation(record.generation)
+
+    def leave_generation(self, record: Record) -> None:
+        """Gives up the rows of a key: a remover clears them."""
+        if record.has_rows:
+            generation = record.generation.to_bytes(8, "big")
+            self._due.append((self.tx.now, ROWS_KIND, generation))
+        record.flags &= ~ROWS
+        record.generation = record.victims = record.victim = 0
+
+    def _let_go(self, expired: Record) -> None:
+        self.drop(expired)
+
+    # --- writing back, taking back ---------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Writes all changed records."""
+        put, changed = self.put, self._changed
+        for record in self._records.values():
+            if record.dirty:
+                put(record.stored_key, record.encode())
+                record.dirty = False
+                record.known = True
+                changed[record.key] = b"leaderboard" if record.flags & BOARD else b"set"
+        for at, kind, subject in self._due:
+            expiry.schedule(self.tx, at, kind, subject)
+        self._due.clear()
+
+    def make_room(self) -> None:
+        """Writes and lets go all records once there are many of them."""
+        if len(self._records) > MAX_BATCH_RECORDS:
+            self.flush()
+            self._records.clear()
+
+    def finish(self) -> None:
+        """Writes all changed records and tells the world which keys they are."""
+        self.flush()
+        after_commit = self.tx.after_commit
+        for key, kind in self._changed.items():
+            after_commit(Notice(CHANGED + key.decode(), kind))
+        self._changed.clear()
+
+    def begin(self) -> None:
+        """From here until `keep` or `take_back`, remembers what each write replaces."""
+        self.flush()
+        self._before = dict(self._changed)
+        self.put, self.delete = self._remembering_put, self._remembering_delete
+
+    def keep(self) -> None:
+        self._undo.clear()
+        self.put, self.delete = self.tx.put, self.tx.delete
+
+    def take_back(self) -> None:
+        """Undoes all since `begin`: an event that fails in a batch fails alone."""
+        for key, replaced in reversed(self._undo):
+            if replaced is None:
+                self.tx.delete(key)
+            else:
+                self.tx.put(key, replaced)
+        self._records.clear()
+        self._due.clear()
+        self._changed = self._before
+        self.keep()
+
+    def _remembering_put(self, key: bytes, value: bytes) -> None:
+        self._undo.append((key, self.get(key)))
+        self.tx.put(key, value)
+
+    def _remembering_delete(self, key: bytes) -> None:
+        self._undo.append((key, self.get(key)))
+        self.tx.delete(key)
+
+
+# --- removers ---------------------------------------------------------------------------------
+
+
+def remove_key(tx: Transaction, subject: bytes) -> bool:
+    """Removes a key whose end has come; looks again later if it was written to since."""
+    batch = Batch(tx)
+    stored_key = batch.keys.record(subject)
+    stored = tx.get(stored_key)
+    if stored is None:
+        return True
+    record = decode(subject, stored_key, stored)
+    writing = WritingBatch(tx)
+    if record.expires_ms and record.expires_ms <= writing.now_ms:
+        writing.drop(record)
+    elif record.scheduled_ms and record.scheduled_ms <= writing.now_ms:
+        record.scheduled_ms = record.expires_ms
+        tx.put(stored_key, record.encode())
+        if record.expires_ms:
+            expiry.schedule(tx, record.expires_ms / 1_000, KEY_KIND, subject)
+    writing.finish()
+    return True
+
+
+def remove_rows(tx: Transaction, subject: bytes) -> bool:
+    """Clears some rows of a generation that was given up."""
+    begin, end = prefix_range(keys_of(tx.space).generation(int.from_bytes(subject, "big")))
+    keys = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
+    if keys:
+        tx.clear(begin, keys[-1] + b"\0")
+    return len(keys) < CLEARED_PER_STEP

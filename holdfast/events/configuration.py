@@ -1,0 +1,71 @@
+"""Settings of a space: what it may want otherwise than all others, the same for every process.
+
+They are stored behind the digest of the schemas, which ingesting reads anyway: they cost no key.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.errors import BadInput
+from holdfast.events.layout import keys_of
+from holdfast.events.records import Settings
+from holdfast.events.times import zone
+from holdfast.limits import MAX_EVENT_WRITES, MAX_EXPIRE_AFTER_SECONDS
+
+__all__ = ["DIGEST_BYTES", "NO_SCHEMAS", "configure", "settings_in", "settings_of"]
+
+DIGEST_BYTES: Final = 16  # of the schemas; what follows are the settings
+NO_SCHEMAS: Final = bytes(DIGEST_BYTES)
+
+_decode: Final = msgspec.msgpack.Decoder(Settings).decode
+
+
+def configure(tx: Transaction, changes: dict[str, Any]) -> Settings:
+    """Stores those of the changes that are not None."""
+    key = keys_of(tx.space).schemas_digest
+    stored = tx.get(key) or NO_SCHEMAS
+    given = {name: value for name, value in changes.items() if value is not None}
+    settings = msgspec.structs.replace(settings_in(stored), **given)
+    _check(settings)
+    tx.put(key, stored[:DIGEST_BYTES] + msgspec.msgpack.encode(settings))
+    return settings
+
+
+def settings_of(reader: Reader) -> Settings:
+    """The settings of a space. Reads 1 key."""
+    return settings_in(reader.get(keys_of(reader.space).schemas_digest))
+
+
+def settings_in(stored: bytes | None) -> Settings:
+    """The settings behind the digest, or those that all spaces begin with."""
+    return _settings(b"" if stored is None else stored[DIGEST_BYTES:])
+
+
+@lru_cache(maxsize=256)  # the same few are met with every event
+def _settings(packed: bytes) -> Settings:
+    return _decode(packed) if packed else Settings()
+
+
+def _check(settings: Settings) -> None:
+    if not isinstance(settings.timezone, str):
+        raise BadInput(f"`timezone` is a name such as 'Europe/Berlin', not {settings.timezone!r}")
+    zone(settings.timezone)
+    for name in ("looked_up_members", "fan_out_keys"):
+        number = getattr(settings, name)
+        if type(number) is not int or not 0 < number <= MAX_EVENT_WRITES:
+            raise BadInput(f"`{name}` is an integer from 1 to {MAX_EVENT_WRITES}, not {number!r}")
+    seconds = settings.dedup_seconds
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 < seconds <= MAX_EXPIRE_AFTER_SECONDS
+        or math.isnan(seconds)
+    ):
+        raise BadInput(
+            f"`dedup_seconds` is a number above 0, at most {MAX_EXPIRE_AFTER_SECONDS}, "
+            f"not {seconds!r}"
+        )

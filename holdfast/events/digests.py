@@ -1,0 +1,115 @@
+"""The distinct counter of a key: exact while it is small, a sketch from then on.
+
+Each new value leaves its digest in the record. From there digests move, a few dozen at a time, to
+the key's archive, together with the older members of a set. An archive is a few bundles: a move
+writes one more and reads nothing, and every so often they are tidied into one. Then up to 256
+different digests are kept, and so far the count is exact; beyond, they go into a sketch.
+
+A bundle is the number of bytes of its digests, the digests, and entries of a set, newest first.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.events import sketch
+from holdfast.events.batch import Batch, WritingBatch
+from holdfast.events.record import DENSE, Record
+from holdfast.limits import EXACT_DISTINCT, MAX_BUNDLES
+
+__all__ = ["PENDING_BYTES", "absorbed", "archive", "distinct", "read_archive", "rewrite", "settle"]
+
+PENDING_BYTES: Final = 40 * sketch.DIGEST_BYTES  # in a record, before they move to the archive
+# In an archive, before they move to the sketch, which takes three pages: with a hundred members of
+# a set they still share one.
+_COLLECTED_BYTES: Final = 300 * sketch.DIGEST_BYTES
+_LENGTH: Final = struct.Struct(">H")
+
+
+def settle(batch: WritingBatch, record: Record) -> None:
+    """Moves the digests of a record to its archive."""
+    if record.bundles < MAX_BUNDLES:
+        archive(batch, record, b"")
+    else:
+        known, entries = read_archive(batch, record)
+        rewrite(batch, record, absorbed(batch, record, known), entries)
+
+
+def archive(batch: WritingBatch, record: Record, entries: bytes) -> None:
+    """Adds a bundle: the digests of a record, and some of its entries."""
+    _write_bundle(batch, record, record.bundles, record.digests, entries)
+    record.digests = b""
+    record.bundles += 1
+
+
+def absorbed(batch: WritingBatch, record: Record, known: bytes) -> bytes:
+    """What an archive still has to keep of its digests `known` and those of the record, which has
+    none afterwards; the rest goes into the sketch."""
+    known += record.digests
+    record.digests = b""
+    if not record.is_dense:
+        known = b"".join(dict.fromkeys(_split(known)))
+        if len(known) <= EXACT_DISTINCT * sketch.DIGEST_BYTES:
+            return known
+        record.flags |= DENSE
+        registers = sketch.EMPTY
+    elif len(known) <= _COLLECTED_BYTES:
+        return known
+    else:
+        registers = _registers(batch, record)
+    batch.put(batch.keys.sketch(record.key), sketch.update(registers, known))
+    return b""
+
+
+def read_archive(batch: Batch, record: Record) -> tuple[bytes, bytes]:
+    """The digests and the entries of a key's archive, those of the newest bundle first."""
+    digests = entries = b""
+    for number in reversed(range(record.bundles)):
+        stored = batch.get(batch.keys.bundle(record.key, number))
+        assert stored is not None  # the record counts what was written
+        end = _LENGTH.size + _LENGTH.unpack_from(stored)[0]
+        digests += stored[_LENGTH.size : end]
+        entries += stored[end:]
+    return digests, entries
+
+
+def rewrite(batch: WritingBatch, record: Record, known: bytes, entries: bytes) -> None:
+    """Puts one bundle in place of all, or none if there is nothing to keep."""
+    left = 1 if known or entries else 0
+    if left:
+        _write_bundle(batch, record, 0, known, entries)
+    for number in range(left, record.bundles):
+        batch.delete(batch.keys.bundle(record.key, number))
+    record.bundles = left
+
+
+def _write_bundle(
+    batch: WritingBatch, record: Record, number: int, known: bytes, entries: bytes
+) -> None:
+    stored = _LENGTH.pack(len(known)) + known + entries
+    batch.put(batch.keys.bundle(record.key, number), stored)
+
+
+def distinct(batch: Batch, records: Sequence[Record]) -> tuple[int, bool]:
+    """How many different values the keys have seen together, and whether that is exact."""
+    digests: set[bytes] = set()
+    sketches: list[bytes] = []
+    for record in records:
+        known = record.digests + read_archive(batch, record)[0]
+        if record.is_dense:
+            sketches.append(sketch.update(_registers(batch, record), known))
+        else:
+            digests.update(_split(known))
+    if not sketches:
+        return len(digests), True
+    sketches[0] = sketch.update(sketches[0], b"".join(digests))
+    return round(sketch.merged_estimate(sketches)), False
+
+
+def _registers(batch: Batch, record: Record) -> bytes:
+    return batch.get(batch.keys.sketch(record.key)) or sketch.EMPTY
+
+
+def _split(digests: bytes) -> list[bytes]:
+    step = sketch.DIGEST_BYTES
+    return [digests[begin : begin + step] for begin in range(0, len(digests), step)]

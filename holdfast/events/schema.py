@@ -1,0 +1,302 @@
+"""Schemas: what may be deployed, and every problem of what may not, each with its place.
+
+A schema is an object from event prefix to a list of handlers. `read_schema` turns what came (an
+object, or its text in JSON or YAML) into plain handlers, or raises `InvalidSchema` with a sentence
+for each problem: `client:gravity:action[0].targets[1]: expected ']' at column 9`.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from holdfast.errors import InvalidSchema
+from holdfast.events.expressions import (
+    Expression,
+    ExpressionProblem,
+    parse_expression,
+    parse_value,
+)
+from holdfast.limits import (
+    DEFAULT_BOARD_ENTRIES,
+    MAX_EVENT_NAME_BYTES,
+    MAX_EVENT_NAME_SEGMENTS,
+    MAX_EXPIRE_AFTER_SECONDS,
+    MAX_STORED_VALUES,
+)
+
+__all__ = ["Handler", "Job", "Operation", "read_schema"]
+
+Operation = Literal["add", "remove", "count_frequency", "enqueue"]
+
+_OPERATIONS: Final[tuple[Operation, ...]] = ("add", "remove", "count_frequency", "enqueue")
+_FIELDS: Final = (
+    *_OPERATIONS,
+    "targets",
+    "max_stored_values",
+    "store_gross_counters",
+    "store_distinct_counters",
+    "expire_after",
+)
+_JOB_FIELDS: Final = ("queue", "klass", "data")
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What `enqueue` asks for: a job whose data are terms."""
+
+    queue: str
+    klass: str
+    data: tuple[tuple[str, Expression], ...] = ()
+
+
+class Handler(msgspec.Struct, frozen=True, kw_only=True):
+    """One handler of a schema, read and found good."""
+
+    name: str  # "client:gravity:action:follow[1]", as reports call it
+    prefix: tuple[str, ...]  # the segments that an event's name begins with
+    operation: Operation
+    targets: tuple[Expression, ...]
+    value: Expression | None = None  # of all operations but enqueue
+    job: Job | None = None  # of enqueue
+    bound: int | None = None  # how many values a set keeps, or K of a board
+    gross: bool = True
+    distinct: bool = True
+    expire_after_ms: int = 0  # 0: never
+
+
+def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any], list[Handler]]:
+    """The schema as plain data, and its handlers in schema order."""
+    schema = _load(source)
+    if not isinstance(schema, Mapping):
+        raise InvalidSchema([f"the schema is {_shown(schema)}, expected an object"])
+    problems: list[str] = []
+    handlers: list[Handler] = []
+    for prefix, listed in schema.items():
+        if not isinstance(prefix, str):
+            problems.append(f"{prefix}: expected a string as event prefix")
+            continue
+        if problem := _prefix_problem(prefix):
+            problems.append(f"{prefix}: {problem}")
+        if not isinstance(listed, list | tuple):
+            problems.append(f"{prefix}: expected a list of handlers, not {_shown(listed)}")
+            continue
+        for position, fields in enumerate(listed):
+            checker = _Checker(prefix, position, problems)
+            handler = checker.handler(fields)
+            if handler is not None:
+                handlers.append(handler)
+    if problems:
+        raise InvalidSchema(problems)
+    return {prefix: list(listed) for prefix, listed in schema.items()}, handlers
+
+
+def _load(source: Mapping[str, Any] | str | bytes) -> Any:
+    if not isinstance(source, str | bytes):
+        return source
+    try:
+        return msgspec.json.decode(source)
+    except msgspec.DecodeError as error:
+        json_problem = error
+    except (RecursionError, UnicodeEncodeError) as error:
+        raise InvalidSchema([f"the text can't be read: {error}"]) from None
+    import yaml  # only for those who write YAML: it takes longer to load than Holdfast itself
+
+    try:
+        return yaml.safe_load(source)
+    except RecursionError:
+        raise InvalidSchema(["the text is nested too deeply"]) from None
+    except yaml.YAMLError as error:
+        raise InvalidSchema(
+            [f"the text is neither JSON ({json_problem}) nor YAML ({' '.join(str(error).split())})"]
+        ) from None
+
+
+def _prefix_problem(prefix: str) -> str | None:
+    segments = _segments(prefix)
+    if "" in segments:
+        return "an event prefix has no empty segment, except for one colon at its end"
+    if len(segments) > MAX_EVENT_NAME_SEGMENTS:
+        return f"{len(segments)} segments, an event's name has at most {MAX_EVENT_NAME_SEGMENTS}"
+    if len(prefix.encode(errors="replace")) > MAX_EVENT_NAME_BYTES + 1:
+        return f"longer than the {MAX_EVENT_NAME_BYTES} bytes that an event's name may have"
+    return None
+
+
+def _segments(prefix: str) -> tuple[str, ...]:
+    whole = prefix.removesuffix(":") if prefix != ":" else prefix
+    return tuple(whole.split(":")) if whole else ()
+
+
+class _Checker:
+    """Reads one handler and notes all that is wrong with it."""
+
+    def __init__(self, prefix: str, position: int, problems: list[str]) -> None:
+        self._name = f"{prefix}[{position}]"
+        self._prefix = prefix
+        self._problems = problems
+
+    def handler(self, fields: Any) -> Handler | None:
+        before = len(self._problems)
+        if not isinstance(fields, Mapping):
+            self._note("", f"expected a handler, an object, not {_shown(fields)}")
+            return None
+        self._unknown_fields("", fields, _FIELDS)
+        operation = self._operation(fields)
+        targets = self._targets(fields, required=operation != "enqueue")
+        bound = self._bound(fields, operation)
+        gross = self._boolean(fields, "store_gross_counters")
+        distinct = self._boolean(fields, "store_distinct_counters")
+        expire_after_ms = self._expire_after(fields)
+        value, job = self._value(fields)
+        if len(self._problems) > before or operation is None:
+            return None
+        return Handler(
+            name=self._name,
+            prefix=_segments(self._prefix),
+            operation=operation,
+            targets=targets,
+            value=value,
+            job=job,
+            bound=bound,
+            gross=gross,
+            distinct=distinct,
+            expire_after_ms=expire_after_ms,
+        )
+
+    def _operation(self, fields: Mapping[str, Any]) -> Operation | None:
+        named = [operation for operation in _OPERATIONS if operation in fields]
+        if len(named) == 1:
+            return named[0]
+        choice = ", ".join(_OPERATIONS)
+        found = f"has {' and '.join(named)}" if named else "has none"
+        self._note("", f"expected exactly one operation ({choice}), but it {found}")
+        return None
+
+    def _targets(self, fields: Mapping[str, Any], *, required: bool) -> tuple[Expression, ...]:
+        if "targets" not in fields and not required:
+            return ()
+        targets = fields.get("targets")
+        if not isinstance(targets, list | tuple) or not targets:
+            self._note(".targets", "expected a list of at least one expression")
+            return ()
+        parsed = [
+            self._parse(f".targets[{position}]", text, parse_expression)
+            for position, text in enumerate(targets)
+        ]
+        return tuple(expression for expression in parsed if expression is not None)
+
+    def _value(self, fields: Mapping[str, Any]) -> tuple[Expression | None, Job | None]:
+        value: Expression | None = None
+        job: Job | None = None
+        for each in _OPERATIONS:
+            if each not in fields:
+                continue
+            # Two operations are one problem; what is wrong inside each of them is another.
+            if each == "enqueue":
+                job = self._job(fields[each])
+            else:
+                value = self._parse(f".{each}", fields[each], parse_value)
+        return value, job
+
+    def _job(self, job: Any) -> Job | None:
+        if not isinstance(job, Mapping):
+            self._note(".enqueue", f"expected an object, not {_shown(job)}")
+            return None
+        self._unknown_fields(".enqueue", job, _JOB_FIELDS)
+        for field in ("queue", "klass"):
+            if not isinstance(job.get(field), str) or not job[field]:
+                self._note(f".enqueue.{field}", "expected a name")
+        data = job.get("data", {})
+        if not isinstance(data, Mapping):
+            self._note(".enqueue.data", f"expected an object, not {_shown(data)}")
+            return None
+        parsed = [
+            (str(name), self._parse(f".enqueue.data.{name}", text, parse_value))
+            for name, text in data.items()
+        ]
+        terms = tuple((name, term) for name, term in parsed if term is not None)
+        return Job(queue=str(job.get("queue")), klass=str(job.get("klass")), data=terms)
+
+    def _bound(self, fields: Mapping[str, Any], operation: Operation | None) -> int | None:
+        bound = fields.get("max_stored_values")
+        if bound is None and "max_stored_values" not in fields:
+            return DEFAULT_BOARD_ENTRIES if operation == "count_frequency" else None
+        if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
+            self._note(
+                ".max_stored_values", f"expected an integer of at least 0, not {_shown(bound)}"
+            )
+            return None
+        if bound > MAX_STORED_VALUES:
+            self._note(
+                ".max_stored_values", f"{bound} is more than the limit of {MAX_STORED_VALUES}"
+            )
+            return None
+        return bound
+
+    def _boolean(self, fields: Mapping[str, Any], field: str) -> bool:
+        value = fields.get(field, True)
+        if not isinstance(value, bool):
+            self._note(f".{field}", f"expected true or false, not {_shown(value)}")
+        return value is True
+
+    def _expire_after(self, fields: Mapping[str, Any]) -> int:
+        if "expire_after" not in fields:
+            return 0
+        given = fields["expire_after"]
+        seconds = _seconds(given)
+        if seconds is None or not 0.001 <= seconds <= MAX_EXPIRE_AFTER_SECONDS:
+            self._note(
+                ".expire_after",
+                f"expected a duration, seconds or text such as '90d' or '36h', not {_shown(given)}",
+            )
+            return 0
+        return round(seconds * 1_000)
+
+    def _parse(
+        self, place: str, text: Any, parse: Callable[[str], Expression]
+    ) -> Expression | None:
+        if not isinstance(text, str):
+            self._note(place, f"expected an expression, a string, not {_shown(text)}")
+            return None
+        try:
+            return parse(text)
+        except ExpressionProblem as problem:
+            self._note(place, str(problem))
+            return None
+
+    def _unknown_fields(
+        self, place: str, fields: Mapping[str, Any], known: tuple[str, ...]
+    ) -> None:
+        for field in fields:
+            if field not in known:
+                near = difflib.get_close_matches(str(field), known, 1)
+                advice = f", did you mean '{near[0]}'?" if near else f", known: {', '.join(known)}"
+                self._note(place, f"unknown field '{field}'{advice}")
+
+    def _note(self, place: str, problem: str) -> None:
+        self._problems.append(f"{self._name}{place}: {problem}")
+
+
+def _seconds(given: Any) -> float | None:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return given
+    found = _DURATION.fullmatch(given.strip()) if isinstance(given, str) else None
+    return float(found[1]) * _UNIT_SECONDS[found[2]] if found else None
+
+
+def _shown(value: Any) -> str:
+    """What came, in the words of JSON and cut to a length that fits a line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,380 @@
+"""Sets: values in the order in which they were last added, newest first.
+
+A set grows through three forms, and nobody who reads or writes it need know which one it has:
+
+- up to 32 members: all in the head of its record;
+- up to 256: the newest in the head, older ones in an archive. An add touches the head alone, and is
+  moved to the archive together with 31 others. Until the archive is tidied, it may hold values that
+  stand again before them or lie beyond the set's bound; reading leaves them out;
+- beyond: a row for each member, by value and by place.
+
+An event writes 12 small records that often share pages, in place of 12 pages: most of what a
+durable commit costs is the number of pages that it writes.
+"""
+
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+from holdfast.events import digests
+from holdfast.events.batch import Batch, WritingBatch
+from holdfast.events.layout import PLACES, VALUES, place, value_part
+from holdfast.events.record import (
+    MIXED,
+    PARTIAL,
+    ROWS,
+    TIME_BYTES,
+    UNBOUNDED,
+    Record,
+    Value,
+    escaped,
+    pack_time,
+    unescaped,
+    unpack_time,
+)
+from holdfast.events.sketch import DIGEST_BYTES
+from holdfast.keys import prefix_range
+from holdfast.limits import (
+    CLEARED_PER_STEP,
+    HEAD_BYTES,
+    HEAD_MEMBERS,
+    MAX_BUNDLES,
+    PACKED_BYTES,
+    PACKED_MEMBERS,
+)
+
+__all__ = ["add", "contains", "members", "remove", "size"]
+
+Member: TypeAlias = tuple[bytes, int]  # value, milliseconds of its last add
+
+_VALUE: Final = TIME_BYTES + 1  # where the value of an entry begins
+_TIME: Final = itemgetter(slice(TIME_BYTES))
+_UNPACKED_MEMBERS: Final = PACKED_MEMBERS // 4  # a set that shrinks to this is packed again
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def add(
+    batch: WritingBatch,
+    records: list[Record],
+    value: Value,
+    bound: int,
+    *,
+    gross: int,
+    counted: bool,
+) -> None:
+    """Puts `value` to the front of each set, and lets go what lies beyond `bound`."""
+    pattern, time, entry, digest = value.pattern, value.time, value.entry, value.digest
+    may_cut = bound <= HEAD_MEMBERS
+    for record in records:
+        record.dirty = True
+        record.gross += gross
+        if record.bound != bound:
+            _change_bound(batch, record, bound)
+        flags = record.flags
+        if flags & ROWS:
+            _add_row(batch, record, value, counted=counted)
+            continue
+        head, pending = record.head, record.digests
+        if (
+            len(pending) == DIGEST_BYTES * record.size
+            and digest not in pending
+            and not flags & MIXED
+            and not may_cut
+        ):
+            # Head and digests were emptied together, and have grown by the same values since: a
+            # short search among random bytes answers for a long one among similar names.
+            found = -1
+        else:
+            found = head.find(pattern)
+        if found < 0:
+            if counted:
+                record.digests = pending + digest
+            else:
+                record.flags = flags | MIXED | PARTIAL
+            record.head = entry + head if time >= head[:TIME_BYTES] else _inserted(head, value)
+            record.size += 1
+            if record.size > bound:
+                _cut_head(record)
+        else:
+            if counted and flags & MIXED:
+                record.digests = pending + digest
+            _move_up(record, value, found)
+        if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
+            _move_to_archive(batch, record)
+        if len(record.digests) > digests.PENDING_BYTES:
+            digests.settle(batch, record)
+
+
+def remove(batch: WritingBatch, record: Record, raw: bytes) -> bool:
+    """Takes a value out; says whether it was there."""
+    if record.has_rows:
+        return _remove_row(batch, record, raw)
+    entries = _entries(batch, record)
+    kept = [entry for entry in entries if entry[_VALUE:] != escaped(raw)]
+    if len(kept) == len(entries):
+        return False
+    record.flags |= PARTIAL
+    _repack(batch, record, kept)
+    return True
+
+
+def _move_up(record: Record, value: Value, found: int) -> None:
+    """Moves a member of the head to where its new time belongs."""
+    head = record.head
+    begin = found - TIME_BYTES
+    if value.time >= head[begin:found]:
+        rest = head[:begin] + head[found + len(value.pattern) :]
+        in_order = value.time >= rest[:TIME_BYTES]
+        record.head = value.entry + rest if in_order else _inserted(rest, value)
+
+
+def _inserted(head: bytes, value: Value) -> bytes:
+    """The head with a value that is older than its first member: an event that came late."""
+    entries = head.split(b"\x00")[:-1]
+    older = (i for i, entry in enumerate(entries) if entry[:TIME_BYTES] <= value.time)
+    entries.insert(next(older, len(entries)), value.entry[:-1])
+    return _joined(entries)
+
+
+def _cut_head(record: Record) -> None:
+    """Lets go the oldest member of a set so small that the head holds all of it."""
+    record.flags |= PARTIAL
+    record.head = record.head[: record.head.rfind(b"\x00", 0, -1) + 1]
+    record.size -= 1
+
+
+def _change_bound(batch: WritingBatch, record: Record, bound: int) -> None:
+    """The bound of the handler that writes applies to its write.
+
+    What the old bound has put out of the set must not come back under a larger one, and a smaller
+    one finds the set cut to it.
+    """
+    if record.has_rows:
+        record.bound = bound
+        _evict_rows(batch, record)
+    elif record.size or record.bundles:
+        entries = _entries(batch, record)
+        record.bound = bound
+        if len(entries) > bound:
+            record.flags |= PARTIAL
+        _repack(batch, record, entries[:bound])
+    else:
+        record.bound = bound
+
+
+def _move_to_archive(batch: WritingBatch, record: Record) -> None:
+    """Empties the head into the archive, which is tidied when it holds about twice the set."""
+    if record.bound <= HEAD_MEMBERS:
+        return  # a few long values; there will be no more of them
+    if record.bundles < min(2 + record.bound // HEAD_MEMBERS, MAX_BUNDLES):
+        digests.archive(batch, record, record.head)
+        record.head, record.size = b"", 0
+        return
+    merged = _merged(record.head, digests.read_archive(batch, record)[1])
+    if len(merged) > record.bound:
+        record.flags |= PARTIAL
+    _repack(batch, record, merged[: record.bound])
+
+
+def _repack(batch: WritingBatch, record: Record, entries: list[bytes]) -> None:
+    """Stores all members of a set anew, in the form that suits their number."""
+    known, _ = digests.read_archive(batch, record)
+    known = digests.absorbed(batch, record, known)
+    packed = _joined(entries)
+    archive = b""
+    record.size = len(entries)
+    if len(entries) > PACKED_MEMBERS or (
+        len(packed) > PACKED_BYTES and record.bound > HEAD_MEMBERS
+    ):
+        record.head = b""
+        _unpack_to_rows(batch, record, entries)
+    elif len(entries) > HEAD_MEMBERS:
+        record.head, record.size, archive = b"", 0, packed
+    else:
+        record.head = packed
+    digests.rewrite(batch, record, known, archive)
+
+
+def _joined(entries: list[bytes]) -> bytes:
+    return b"\x00".join(entries) + b"\x00" if entries else b""
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def _unpack_to_rows(batch: WritingBatch, record: Record, entries: list[bytes]) -> None:
+    prefix = batch.new_generation(record)
+    record.sequence = 0
+    for entry in reversed(entries):
+        raw = unescaped(entry[_VALUE:])
+        record.sequence += 1
+        where = place(unpack_time(entry[:TIME_BYTES]), record.sequence)
+        batch.put(prefix + VALUES + value_part(raw), where)
+        batch.put(prefix + PLACES + where, raw)
+
+
+def _add_row(batch: WritingBatch, record: Record, value: Value, *, counted: bool) -> None:
+    prefix = batch.keys.generation(record.generation)
+    by_value = prefix + VALUES + value_part(value.raw)
+    old = batch.get(by_value)
+    if counted and (old is None or record.flags & MIXED):
+        record.digests += value.digest
+        if len(record.digests) > digests.PENDING_BYTES:
+            digests.settle(batch, record)
+    if old is None:
+        record.size += 1
+        if not counted:
+            record.flags |= MIXED | PARTIAL
+    elif int.from_bytes(old[:TIME_BYTES], "big") > value.at:
+        return
+    else:
+        batch.delete(prefix + PLACES + old)
+    record.sequence += 1
+    where = place(value.at, record.sequence)
+    batch.put(by_value, where)
+    batch.put(prefix + PLACES + where, value.raw)
+    if record.size > record.bound:
+        _evict_rows(batch, record)
+
+
+def _evict_rows(batch: WritingBatch, record: Record) -> None:
+    """Lets go the oldest members beyond the bound, or copies the rest if that is less work."""
+    excess = record.size - record.bound
+    if excess <= 0:
+        return
+    record.flags |= PARTIAL
+    if record.bound <= _UNPACKED_MEMBERS or excess > record.bound + CLEARED_PER_STEP:
+        _pack_rows(batch, record, record.bound)
+        return
+    prefix = batch.keys.generation(record.generation)
+    oldest = list(batch.scan(*prefix_range(prefix + PLACES), limit=excess))
+    for where, raw in oldest:
+        batch.delete(where)
+        batch.delete(prefix + VALUES + value_part(raw))
+    record.size = record.bound
+
+
+def _remove_row(batch: WritingBatch, record: Record, raw: bytes) -> bool:
+    prefix = batch.keys.generation(record.generation)
+    by_value = prefix + VALUES + value_part(raw)
+    where = batch.get(by_value)
+    if where is None:
+        return False
+    batch.delete(by_value)
+    batch.delete(prefix + PLACES + where)
+    record.size -= 1
+    record.flags |= PARTIAL
+    if record.size <= _UNPACKED_MEMBERS:
+        _pack_rows(batch, record, record.size)
+    return True
+
+
+def _pack_rows(batch: WritingBatch, record: Record, count: int) -> None:
+    """Leaves the generation with a copy of the `count` newest members."""
+    newest = _rows(batch, record, limit=count)
+    entries = [_entry(raw, at) for raw, at in newest]
+    batch.leave_generation(record)
+    _repack(batch, record, entries)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def size(batch: Batch, record: Record) -> int:
+    """How many members the set has."""
+    if record.has_rows or not record.bundles:
+        return record.size
+    return len(_entries(batch, record))
+
+
+def contains(batch: Batch, record: Record, raw: bytes) -> Member | None:
+    """The member, if the set has it."""
+    if record.has_rows:
+        by_value = batch.keys.generation(record.generation) + VALUES + value_part(raw)
+        where = batch.get(by_value)
+        return None if where is None else (raw, int.from_bytes(where[:TIME_BYTES], "big"))
+    value = escaped(raw)
+    found = (entry for entry in _entries(batch, record) if entry[_VALUE:] == value)
+    entry = next(found, None)
+    return None if entry is None else (raw, unpack_time(entry[:TIME_BYTES]))
+
+
+def members(
+    batch: Batch, record: Record, *, limit: int, after: Member | None = None
+) -> list[Member]:
+    """The newest members, or those that follow `after`.
+
+    If `after` has moved or gone since, its place is taken by its time: of the members of that very
+    millisecond some may come twice, and none is left out.
+    """
+    if record.has_rows:
+        return _rows(batch, record, limit=limit, after=after)
+    entries = _entries(batch, record)
+    if after is not None:
+        entries = entries[_index_after(entries, after) :]
+    return [
+        (unescaped(entry[_VALUE:]), unpack_time(entry[:TIME_BYTES])) for entry in entries[:limit]
+    ]
+
+
+def newest_values(batch: Batch, record: Record, limit: int) -> list[bytes]:
+    """The values of the newest members, for a look-up."""
+    if record.has_rows:
+        return [raw for raw, _ in _rows(batch, record, limit=limit)]
+    return [unescaped(entry[_VALUE:]) for entry in _entries(batch, record)[:limit]]
+
+
+def _entries(batch: Batch, record: Record) -> list[bytes]:
+    """All members of a packed set, as entries, newest first."""
+    _, older = digests.read_archive(batch, record)
+    merged = _merged(record.head, older)
+    return merged if record.bound == UNBOUNDED else merged[: record.bound]
+
+
+def _merged(head: bytes, older: bytes) -> list[bytes]:
+    entries = (head + older).split(b"\x00")[:-1]
+    # In order already, unless an event came late. The sort keeps the order within a millisecond.
+    entries.sort(key=_TIME, reverse=True)
+    values = [entry[_VALUE:] for entry in entries]
+    if len(set(values)) == len(values):
+        return entries
+    first: dict[bytes, bytes] = {}
+    for value, entry in zip(values, entries, strict=True):
+        first.setdefault(value, entry)
+    return list(first.values())
+
+
+def _index_after(entries: list[bytes], after: Member) -> int:
+    last = _entry(*after)
+    if last in entries:
+        return entries.index(last) + 1
+    time = last[:TIME_BYTES]
+    return next((i for i, entry in enumerate(entries) if entry[:TIME_BYTES] <= time), len(entries))
+
+
+def _entry(raw: bytes, at: int) -> bytes:
+    return pack_time(at) + b"\x01" + escaped(raw)
+
+
+def _rows(batch: Batch, record: Record, *, limit: int, after: Member | None = None) -> list[Member]:
+    prefix = batch.keys.generation(record.generation)
+    begin, end = prefix_range(prefix + PLACES)
+    if after is not None:
+        raw, at = after
+        where = batch.get(prefix + VALUES + value_part(raw))
+        same = where is not None and int.from_bytes(where[:TIME_BYTES], "big") == at
+        end = begin + (where if same and where is not None else place(at + 1, 0))
+    times = len(begin)
+    return [
+        (raw, int.from_bytes(key[times : times + TIME_BYTES], "big"))
+        for key, raw in batch.scan(begin, end, limit=limit, reverse=True)
+    ]
+
+
+def whole_size(batch: Batch, record: Record) -> int | None:
+    """How many members there are, if none was ever let go; a tidy-up may be due that will."""
+    if record.has_rows:
+        return record.size
+    count = len(_merged(record.head, digests.read_archive(batch, record)[1]))
+    return count if count <= record.bound else None

@@ -1,0 +1,138 @@
+"""How many different values there were, in 8 KiB: a sketch of the HyperLogLog family.
+
+A value's digest chooses one of 8,192 registers and a rank: rank k comes up with probability 2^-k. A
+HyperLogLog register remembers the highest rank that it has seen. One of these also remembers
+whether the two ranks below it came up, in the two bits that a byte has to spare, which is worth
+28 % of the space at the same error. (Otmar Ertl describes the form as UltraLogLog.)
+
+The estimate is the maximum of the likelihood, found from first principles: no table of corrections
+and no switch between formulas, from the first value to the billionth. Its standard error is
+0.76 / sqrt(8192), 0.84 %.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from math import expm1
+from typing import Final
+
+__all__ = ["DIGEST_BYTES", "EMPTY", "digest", "estimate", "merged_estimate", "update"]
+
+DIGEST_BYTES: Final = 6  # two of 256 values have the same digest once in ten billion keys
+REGISTERS: Final = 8_192  # the first 13 bits of a digest; the other 35 make the rank
+EMPTY: Final = bytes(REGISTERS)
+
+_DIGEST: Final = struct.Struct(">HI")
+_RANK_BITS: Final = DIGEST_BYTES * 8 - 13
+_HIGHEST_RANK: Final = _RANK_BITS + 1
+
+
+def digest(value: bytes) -> bytes:
+    """The digest by which a value is known to a sketch. Equal on all machines, for ever."""
+    return blake2b(value, digest_size=DIGEST_BYTES).digest()
+
+
+def update(registers: bytes, digests: bytes) -> bytes:
+    """`registers` after the values whose digests stand one behind the other in `digests`.
+
+    >>> round(estimate(update(EMPTY, digest(b"a") + digest(b"b") + digest(b"a"))))
+    2
+    """
+    changed = bytearray(registers)
+    for high, low in _DIGEST.iter_unpack(digests):
+        index = high >> 3
+        rank = _HIGHEST_RANK - ((high & 7) << 32 | low).bit_length()
+        register = changed[index]
+        highest = register >> 2
+        if rank > highest:
+            # The window of three ranks moves up: its two lower bits are what is still inside.
+            window = register & 3 | 4 if register else 0
+            changed[index] = rank << 2 | (window >> (rank - highest)) & 3
+        elif highest - 2 <= rank < highest:
+            changed[index] = register | 4 >> (highest - rank)
+    return bytes(changed)
+
+
+def estimate(registers: bytes) -> float:
+    """How many different values the registers have seen."""
+    return _likeliest(Counter(registers).items())
+
+
+def merged_estimate(sketches: Sequence[bytes]) -> float:
+    """How many different values all of the sketches have seen together."""
+    together: Counter[int] = Counter()
+    for registers, count in Counter(zip(*sketches, strict=True)).items():
+        together[_union(registers)] += count
+    return _likeliest(together.items())
+
+
+def _union(registers: Iterable[int]) -> int:
+    """The register that has seen all that these have seen."""
+    seen = 0  # bit k: rank k came up
+    for register in registers:
+        if register:
+            seen |= (register & 3 | 4) << (register >> 2) >> 2
+    if not seen:
+        return 0
+    highest = seen.bit_length() - 1
+    return highest << 2 | (seen << 2 >> highest) & 3
+
+
+def _likeliest(registers: Iterable[tuple[int, int]]) -> float:
+    """The number of values that makes these registers likeliest.
+
+    With x values per register on average, rank k has come up with probability 1 - exp(-x p), where
+    p = 2^-k. A register bears witness of some ranks that came up and of some that did not, so
+
+        log-likelihood(x) = -x * missing + sum over k of came_up[k] * log(1 - exp(-x p))
+
+    with `missing` the sum of p over all ranks that did not. Its derivative falls and is convex:
+    Newton's method from the left finds the zero without ever stepping over it.
+    """
+    missing, came_up = _witness(registers)
+    total = sum(came_up)
+    if not total:
+        return 0.0
+    ranks = [(count, _probability(rank)) for rank, count in enumerate(came_up) if count]
+    if not missing:  # every rank of every register has come up: no digest could tell more
+        return float(REGISTERS << _RANK_BITS)
+    x = total / (missing + sum(count * p for count, p in ranks) / 2)  # left of the zero
+    for _ in range(64):
+        slope = value = 0.0
+        for count, p in ranks:
+            growth = expm1(x * p)
+            term = count * p / growth
+            value += term
+            slope += term * p * (growth + 1) / growth
+        step = (value - missing) / slope
+        x += step
+        if step < x * 1e-9:
+            break
+    return x * REGISTERS
+
+
+def _witness(registers: Iterable[tuple[int, int]]) -> tuple[float, list[int]]:
+    """The summed probability of the ranks that did not come up, and how often each rank did."""
+    missing = 0.0
+    came_up = [0] * (_HIGHEST_RANK + 1)
+    for register, count in registers:
+        highest = register >> 2
+        if not highest:
+            missing += count
+            continue
+        came_up[highest] += count
+        if highest < _HIGHEST_RANK:
+            missing += count * 2.0**-highest
+        for below, bit in ((1, 2), (2, 1)):
+            if (rank := highest - below) < 1:
+                continue
+            if register & bit:
+                came_up[rank] += count
+            else:
+                missing += count * _probability(rank)
+    return missing, came_up
+
+
+def _probability(rank: int) -> float:
+    return 2.0 ** -min(rank, _RANK_BITS)

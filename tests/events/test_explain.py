@@ -1,0 +1,61 @@
+"""Dry runs: what an event would do, with nothing written."""
+
+from holdfast.events import Write
+from holdfast.store import Store
+from holdfast.testing import Clock
+from tests.events.conftest import Send
+
+
+def test_an_explanation_names_handlers_keys_writes_and_reasons(store: Store, clock: Clock) -> None:
+    store.events.deploy(
+        {
+            "e": [
+                {"targets": ["['a', 'b']"], "add": "v"},
+                {"targets": ["['c']"], "add": "w"},
+                {"targets": ["['a']"], "count_frequency": "v"},
+                {"enqueue": {"queue": "q", "klass": "K", "data": {"v": "v"}}},
+                {"targets": ["[many]", "[many]"], "add": "v"},
+            ]
+        }
+    )
+    stored = store.stats()["keys"]
+    many = [str(number) for number in range(101)]
+
+    explained = store.events.explain({"name": "e", "attributes": {"v": 1, "many": many}})
+
+    add, lacking, wrong, job, too_many = explained.handlers
+    assert (add.handler, add.operation, add.keys) == ("e[0]", "add", ["a", "b"])
+    assert add.writes == [Write(key="a", value="1"), Write(key="b", value="1")]
+    assert (lacking.missing, lacking.keys, lacking.writes) == ("w", [], [])
+    assert (wrong.error, wrong.writes) == ("key a holds a set", [])
+    assert job.job == {"queue": "q", "klass": "K", "data": {"v": "1"}}
+    assert too_many.error == "expands to 10201 keys, the limit is 10000"
+    assert explained.at == clock() * 1_000
+    assert store.stats()["keys"] == stored
+    assert store.events.keys().keys == []
+
+
+def test_a_later_handler_sees_what_an_earlier_one_would_write(store: Store, send: Send) -> None:
+    store.events.deploy(
+        {
+            "e": [
+                {"targets": ["['club'].members"], "add": "who"},
+                {"targets": ["['club'].members", "['feed']"], "add": "who"},
+            ]
+        }
+    )
+    send("e", who=[str(number) for number in range(300)])
+
+    explained = store.events.explain({"name": "e", "attributes": {"who": ["299", "new"]}})
+
+    fed = explained.handlers[1].keys
+    assert fed[:3] == ["new:feed", "299:feed", "298:feed"]
+    assert len(fed) == 301
+    assert store.events.size("club:members") == 300
+
+
+def test_an_explanation_says_whether_the_event_is_a_duplicate(store: Store, send: Send) -> None:
+    send("e", _id="one")
+
+    assert store.events.explain({"name": "e", "id": "one"}).duplicate
+    assert not store.events.explain({"name": "e", "id": "two"}).duplicate
