@@ -1,0 +1,62 @@
+"""Metrics: counters in time sequences, rates, and rate limits, after WRStats.
+
+An application adds to a counter; Holdfast keeps the counts in buckets of time, in one or more
+sequences with their own step and retention; a read asks for a stretch of time and gets a total or a
+rate; a rate limiter is a read and a write on such a counter.
+"""
+
+from typing import Final
+
+from holdfast.expiry import Remover
+from holdfast.metrics import buckets, cells, foreign, gauges, logs
+from holdfast.metrics.conditions import LimitCondition
+from holdfast.metrics.entity import EntityKey, GlobalEntityKey, LocalEntityKey
+from holdfast.metrics.layer import Metrics
+from holdfast.metrics.limiter import Batch, Limiter
+from holdfast.metrics.reader import RatePromise, Reader
+from holdfast.metrics.records import (
+    BatchResult,
+    LimitResult,
+    MetricSpec,
+    NamedBatchResult,
+    Operation,
+    Rate,
+    RateQuery,
+    SequenceSpec,
+    Write,
+)
+from holdfast.metrics.store_metrics import StoreMetrics, foreign_windows
+from holdfast.metrics.writer import Writer
+
+__all__ = [
+    "REMOVERS",
+    "Batch",
+    "BatchResult",
+    "EntityKey",
+    "GlobalEntityKey",
+    "LimitCondition",
+    "LimitResult",
+    "Limiter",
+    "LocalEntityKey",
+    "MetricSpec",
+    "Metrics",
+    "NamedBatchResult",
+    "Operation",
+    "Rate",
+    "RatePromise",
+    "RateQuery",
+    "Reader",
+    "SequenceSpec",
+    "StoreMetrics",
+    "Write",
+    "Writer",
+    "foreign_windows",
+]
+
+REMOVERS: Final[dict[str, Remover]] = {
+    **buckets.REMOVERS,
+    **cells.REMOVERS,
+    **foreign.REMOVERS,
+    **gauges.REMOVERS,
+    **logs.REMOVERS,
+}

@@ -1,0 +1,241 @@
+"""The limiter's decision: of a list of operations all are admitted, or none."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.errors import BadLimit, MetricOverflow, NotACounter
+from holdfast.keys import pack_int
+from holdfast.limits import MAX_UNITS
+from holdfast.metrics import registry
+from holdfast.metrics.cells import Cell
+from holdfast.metrics.conditions import WITH_BUCKETS, WITH_BURST, Compiled, Plan, check_amount
+from holdfast.metrics.entity import EntityKey, as_entity, suffix_of
+from holdfast.metrics.layout import CELLS, LOGS, Keys
+from holdfast.metrics.logs import LogWindow
+from holdfast.metrics.records import BatchResult, LimitResult, Operation
+from holdfast.metrics.specs import listed
+from holdfast.metrics.windows import EstimateWindow, StrictWindow
+
+Asked: TypeAlias = tuple[Compiled, EntityKey, int]
+Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namespace, now
+
+
+class Standing(Protocol):
+    """How an entity stands with a condition; one class for each algorithm."""
+
+    limit: int
+
+    @property
+    def prev_total(self) -> int: ...
+
+    def admits(self, amount: int) -> bool: ...
+
+    def charge(self, tx: Transaction, amount: int) -> None: ...
+
+    def remaining(self, counted: int) -> int: ...
+
+    def reset_after(self) -> float: ...
+
+    def retry_after(self, amount: int) -> float | None: ...
+
+
+def read_operations(plan: Plan, operations: Sequence[Any]) -> list[Asked]:
+    """The operations with their conditions found and their entities and amounts checked."""
+    return [_read_operation(plan, operation) for operation in listed(operations, "operations")]
+
+
+def decide(
+    reader: Reader, keys: Keys, plan: Plan, asked: list[Asked], namespace: str, now: float
+) -> tuple[bool, list[tuple[Asked, "Group"]]]:
+    """What each operation finds, and whether all are allowed. Reads only.
+
+    Operations on the same condition and entity share a group, and each is judged by its sum.
+    """
+    if len(asked) == 1:  # by far the most frequent, and the group is plain to see
+        condition, entity, amount = asked[0]
+        only = Group(_standing(reader, keys, plan, condition, entity, namespace, now), amount)
+        only.allowed = only.standing.admits(amount)
+        return only.allowed, [(asked[0], only)]
+    groups: dict[tuple[str, EntityKey], Group] = {}
+    placed: list[tuple[Asked, Group]] = []
+    for operation in asked:
+        condition, entity, amount = operation
+        group = groups.get((condition.name, entity))
+        if group is None:
+            standing = _standing(reader, keys, plan, condition, entity, namespace, now)
+            group = groups[condition.name, entity] = Group(standing, 0)
+        group.amount += amount
+        placed.append((operation, group))
+    allowed = True
+    for group in groups.values():
+        group.allowed = group.standing.admits(group.amount)
+        allowed = allowed and group.allowed
+    return allowed, placed
+
+
+class Group:
+    """The operations of a batch on one condition and one entity."""
+
+    __slots__ = ("allowed", "amount", "counted", "prev_total", "standing")
+
+    def __init__(self, standing: Standing, amount: int) -> None:
+        self.standing = standing
+        self.prev_total = standing.prev_total
+        self.amount = amount
+        self.counted = 0
+        self.allowed = True
+
+    def charge(self, tx: Transaction) -> None:
+        if self.counted == 0:
+            self.standing.charge(tx, self.amount)
+            self.counted = self.amount
+
+
+def peek(reader: Reader, plan: Plan, asked: list[Asked], where: Where) -> BatchResult:
+    """What `try_incr` would say. Writes nothing."""
+    keys, namespace, now = where
+    check_specs(reader, keys, plan, asked)
+    allowed, placed = decide(reader, keys, plan, asked, namespace, now)
+    return _batch_result(allowed, placed)
+
+
+def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> BatchResult:
+    """Counts all operations if all are allowed, none otherwise."""
+    keys, namespace, now = where
+    store_specs(tx, keys, plan, asked)
+    allowed, placed = decide(tx, keys, plan, asked, namespace, now)
+    if allowed:
+        try:
+            for _, group in placed:
+                group.charge(tx)
+        except NotACounter as error:
+            raise MetricOverflow("a limit's counter would pass its 64 bits") from error
+    return _batch_result(allowed, placed)
+
+
+def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
+    """Counts all operations without asking. With buckets it writes 1 key for each."""
+    keys, namespace, now = where
+    store_specs(tx, keys, plan, asked)
+    if plan.algorithm not in WITH_BUCKETS:
+        for _, group in decide(tx, keys, plan, asked, namespace, now)[1]:
+            group.charge(tx)
+        return
+    try:
+        for condition, entity, amount in asked:
+            if amount:
+                stem = keys.sequence(condition.name, "")
+                bucket = pack_int(int(now / condition.step))
+                tx.add(stem + bucket + suffix_of(entity, namespace), amount)
+    except NotACounter as error:
+        raise MetricOverflow("a limit's counter would pass its 64 bits") from error
+
+
+# --- specs of conditions ----------------------------------------------------------------------
+
+
+def store_specs(tx: Transaction, keys: Keys, plan: Plan, asked: list[Asked]) -> None:
+    """Stores the specs of the conditions in use, or refuses those that contradict the stored ones.
+
+    Reads 1 key for each condition, as long as it is the one that is stored.
+    """
+    if plan.algorithm not in WITH_BUCKETS:
+        return
+    for condition, _, _ in asked:
+        if tx.get(keys.spec(condition.name)) != condition.stored:
+            registry.store_spec(tx, keys, condition.name, condition.metric, condition.asks)
+
+
+def store_all_specs(
+    tx: Transaction, keys: Keys, plan: Plan, on_conflict: registry.OnConflict
+) -> None:
+    """The same for all conditions of a new limiter. Reads 1 key for each."""
+    if plan.algorithm in WITH_BUCKETS:
+        for name, condition in plan.conditions.items():
+            registry.store_spec(tx, keys, name, condition.metric, condition.asks, on_conflict)
+
+
+def has_all_specs(reader: Reader, keys: Keys, plan: Plan) -> bool:
+    """Whether a new limiter has nothing to store. Reads 1 key for each condition."""
+    conditions = plan.conditions.values() if plan.algorithm in WITH_BUCKETS else ()
+    return all(reader.get(keys.spec(found.name)) == found.stored for found in conditions)
+
+
+def check_specs(reader: Reader, keys: Keys, plan: Plan, asked: list[Asked]) -> None:
+    """The same for reads, which store nothing."""
+    if plan.algorithm not in WITH_BUCKETS:
+        return
+    for condition, _, _ in asked:
+        value = reader.get(keys.spec(condition.name))
+        if value != condition.stored:
+            registry.check_window(value, condition.name, condition.metric, condition.asks)
+
+
+# --- pieces -----------------------------------------------------------------------------------
+
+
+def _read_operation(plan: Plan, operation: Any) -> Asked:
+    name: Any
+    if isinstance(operation, Operation):
+        name, entity, amount = operation.condition, operation.entity, operation.amount
+    elif isinstance(operation, dict):
+        unknown = set(operation) - {"condition", "entity", "amount"}
+        if unknown:
+            raise BadLimit(f"an operation has the unknown field {min(unknown)!r}")
+        name, entity = operation.get("condition"), operation.get("entity")
+        amount = operation.get("amount", 1)
+    else:
+        raise BadLimit(f"an operation has `condition`, `entity` and `amount`, not {operation!r}")
+    condition = plan.find(name)
+    if check_amount(amount) > MAX_UNITS:
+        raise MetricOverflow(f"an amount of {amount} is more than {MAX_UNITS}")
+    return condition, as_entity(entity), amount
+
+
+def _standing(
+    reader: Reader,
+    keys: Keys,
+    plan: Plan,
+    condition: Compiled,
+    entity: EntityKey,
+    namespace: str,
+    now: float,
+) -> Standing:
+    suffix = suffix_of(entity, namespace)
+    algorithm = plan.algorithm
+    if algorithm in WITH_BURST:
+        key = keys.of_entity(CELLS, condition.name, suffix)
+        return Cell(reader, key, condition.limit, condition.window, condition.capacity, now)
+    if algorithm == "log":
+        stem = keys.of_entity(LOGS, condition.name, suffix)
+        return LogWindow(reader, stem, condition.limit, condition.window, now)
+    window = StrictWindow if algorithm == "strict" else EstimateWindow
+    return window(reader, keys.sequence(condition.name, ""), suffix, condition, now)
+
+
+def _batch_result(allowed: bool, placed: list[tuple[Asked, Group]]) -> BatchResult:
+    results = [_result(asked, group) for asked, group in placed]
+    if allowed:
+        return BatchResult(allowed=True, retry_after=0.0, results=results)
+    waits = [result.retry_after for result in results if not result.allowed]
+    never = any(wait is None for wait in waits)
+    longest = None if never else max([0.0, *[wait for wait in waits if wait is not None]])
+    return BatchResult(allowed=allowed, retry_after=longest, results=results)
+
+
+def _result(asked: Asked, group: Group) -> LimitResult:
+    condition, _, amount = asked
+    standing = group.standing
+    return LimitResult(
+        condition=condition.name,
+        limit=standing.limit,
+        window=condition.window,
+        amount=amount,
+        allowed=group.allowed,
+        prev_total=group.prev_total,
+        new_total=group.prev_total + group.amount,
+        remaining=standing.remaining(group.counted),
+        retry_after=0.0 if group.allowed else standing.retry_after(group.amount),
+        reset_after=standing.reset_after(),
+    )

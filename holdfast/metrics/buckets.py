@@ -1,0 +1,226 @@
+"""Counters by bucket: adding, reading, listing, resetting, and dropping what has expired."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.errors import BadInput, BadRange, MetricOverflow, NotACounter
+from holdfast.expiry import Remover
+from holdfast.keys import after, pack, pack_int, prefix_range, unpack
+from holdfast.limits import MAX_LISTED_BUCKETS, SWEEP_SECONDS, SWEPT_BUCKET_KEYS
+from holdfast.metrics import registry
+from holdfast.metrics.entity import EntityKey, readable, readable_scope, suffix_of
+from holdfast.metrics.layout import (
+    CELLS,
+    LAST_SAMPLES,
+    LIFETIMES,
+    LOGS,
+    Keys,
+    bucket_range,
+    keys_of,
+    window_stems,
+)
+from holdfast.metrics.records import BucketPage, Metric, Sequence, StoredSpec
+from holdfast.metrics.totals import Span, first_visible
+
+
+def add_units(
+    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
+) -> None:
+    """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`."""
+    if units == 0:
+        return
+    try:
+        for sequence in metric.sequences:
+            stem = keys.sequence(name, sequence.name)
+            tx.add(stem + pack_int(int(at / sequence.time_step)) + suffix, units)
+        if metric.lifetime:
+            tx.add(keys.of_entity(LIFETIMES, name, suffix), units)
+    except NotACounter as error:
+        raise MetricOverflow(f"{name!r} would pass the 64 bits of a counter") from error
+
+
+def read_counts(
+    reader: Reader, stem: bytes, suffix: bytes, first: int, last: int
+) -> dict[int, int]:
+    """One entity's buckets from `first` to `last` that are not empty. Reads 1 key for each."""
+    wanted = [bucket + suffix for bucket in window_stems(stem, first, last)]
+    return {
+        bucket: units
+        for bucket, value in enumerate(reader.get_many(wanted), first)
+        if value is not None and (units := read_counter(value))
+    }
+
+
+def span_counts(
+    reader: Reader, keys: Keys, name: str, span: Span, suffix: bytes, now: float
+) -> dict[int, int]:
+    """One entity's buckets of `span` that have not expired. Reads 1 key for each bucket."""
+    if span.is_empty:
+        return {}
+    first = max(span.first, first_visible(span.sequence, now))
+    return read_counts(reader, keys.sequence(name, span.sequence.name), suffix, first, span.last)
+
+
+def scan_sequence(
+    reader: Reader, stem: bytes, first: int, last: int
+) -> Iterator[tuple[int, int | str, tuple[str, ...], bytes]]:
+    """Bucket, scope, components and value of all entities in a stretch of buckets."""
+    begin, end = bucket_range(stem, first, last)
+    for key, value in reader.scan(begin, end):
+        bucket, scope, components = unpack(key, len(stem))
+        yield bucket, scope, components, value
+
+
+# --- listing ----------------------------------------------------------------------------------
+
+
+def list_buckets(
+    reader: Reader, keys: Keys, name: str | None, limit: int, after_key: str | None, now: float
+) -> BucketPage:
+    """A page of readable keys. Reads a key for each, and 1 for each metric and sequence."""
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
+        raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {limit!r}")
+    page: dict[str, int] = {}
+    last_key = b""
+    begin_at = _cursor(after_key)
+    for metric, stored in registry.specs_named(reader, keys, None if name is None else [name]):
+        if stored.metric.type != "counter":
+            continue
+        for key, readable_key, units in _listed(reader, keys, metric, stored, begin_at, now):
+            if len(page) == limit:
+                return BucketPage(buckets=page, next=last_key.hex())
+            page[readable_key] = page.get(readable_key, 0) + units
+            last_key = key[len(keys.space) :]
+    return BucketPage(buckets=page, next=None)
+
+
+def _listed(
+    reader: Reader, keys: Keys, metric: str, stored: StoredSpec, begin_at: bytes, now: float
+) -> Iterator[tuple[bytes, str, int]]:
+    """The visible counters of a metric that are not 0, in the order of their keys."""
+    for sequence in sorted(registry.all_sequences(stored), key=lambda found: found.name):
+        stem = keys.sequence(metric, sequence.name)
+        begin = stem + pack_int(first_visible(sequence, now))
+        begin = max(begin, keys.space + begin_at)
+        for key, value in reader.scan(begin, prefix_range(stem)[1]):
+            bucket, scope, components = unpack(key, len(stem))
+            units = read_counter(value)
+            if units:
+                parts = (*keys.prefix, metric, sequence.name, bucket, *components)
+                yield key, readable(readable_scope(scope), *parts), units
+
+
+def _cursor(after_key: str | None) -> bytes:
+    if after_key is None:
+        return b""
+    try:
+        return after(bytes.fromhex(after_key))
+    except (ValueError, TypeError):
+        raise BadInput(f"`after` is the `next` of an earlier page, not {after_key!r}") from None
+
+
+# --- resetting --------------------------------------------------------------------------------
+
+
+def reset(
+    tx: Transaction,
+    keys: Keys,
+    names: Iterable[str] | None,
+    entities: Iterable[EntityKey],
+    namespace: str,
+) -> int:
+    """Deletes all that is stored of `entities`, and returns the number of buckets.
+
+    Reads and deletes, for each entity, 1 key in each bucket that any entity has.
+    """
+    suffixes = [suffix_of(entity, namespace) for entity in entities]
+    if not suffixes:
+        return 0
+    deleted = 0
+    for name, stored in registry.specs_named(tx, keys, names):
+        for sequence in registry.all_sequences(stored):
+            stem = keys.sequence(name, sequence.name)
+            for bucket in _leap(tx, stem):
+                begin = stem + pack_int(bucket)
+                deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
+    for family in (LIFETIMES, LAST_SAMPLES, CELLS, LOGS):
+        # Limiters without buckets store no spec, so their conditions are found where they lie.
+        for name in _leap(tx, keys.family(family)) if names is None else names:
+            for suffix in suffixes:
+                if isinstance(name, str):
+                    tx.clear(*prefix_range(keys.of_entity(family, name, suffix)))
+    return deleted
+
+
+def _leap(reader: Reader, stem: bytes) -> Iterator[Any]:
+    """The different parts that follow `stem`, found by leaping from one to the next."""
+    begin, end = prefix_range(stem)
+    while found := next(reader.scan(begin, end, limit=1), None):
+        part = unpack(found[0], len(stem))[0]
+        yield part
+        begin = prefix_range(stem + pack(part))[1]
+
+
+def _delete(tx: Transaction, key: bytes) -> bool:
+    if tx.get(key) is None:
+        return False
+    tx.delete(key)
+    return True
+
+
+# --- expiry -----------------------------------------------------------------------------------
+
+
+def sweep_metric(tx: Transaction, subject: bytes) -> bool:
+    """Removes a metric's expired buckets, whole, in bounded steps; then says when to come again.
+
+    One entry of the expiry serves a metric for ever. It comes again when the oldest bucket that is
+    left expires, or, since whatever is written from now on lives at least as long, after the
+    shortest hard expiry. So writes need no entry of their own, and stay pure additions.
+    """
+    prefix, name = unpack(subject)
+    keys = keys_of(tx.space, prefix)
+    value = tx.get(keys.spec(name))
+    if value is None:
+        return True
+    stored = registry.decode_spec(value)
+    room = SWEPT_BUCKET_KEYS
+    next_at = tx.now + max(registry.shortest_life(stored), SWEEP_SECONDS)
+    emptied: list[Sequence] = []
+    for sequence in registry.all_sequences(stored):
+        stem = keys.sequence(name, sequence.name)
+        room -= _sweep_sequence(tx, stem, first_visible(sequence, tx.now), room)
+        if room <= 0:
+            return False
+        oldest = next(_leap(tx, stem), None)
+        if oldest is not None:
+            ends = (oldest + 1) * sequence.time_step + sequence.hard_expiry
+            next_at = min(next_at, max(ends, tx.now), tx.now + registry.shortest_life(stored))
+        elif sequence in stored.retired:
+            emptied.append(sequence)
+    _forget(tx, keys, name, stored, emptied)
+    registry.schedule_sweep(tx, keys, name, next_at)
+    return True
+
+
+def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, room: int) -> int:
+    """Clears at most `room` keys of the buckets before `visible`, and says how many."""
+    begin, end = bucket_range(stem, 0, visible - 1)
+    expired = [key for key, _ in tx.scan(begin, end, limit=room)]
+    if expired:
+        tx.clear(begin, after(expired[-1]))
+    return len(expired)
+
+
+def _forget(
+    tx: Transaction, keys: Keys, name: str, stored: StoredSpec, emptied: list[Sequence]
+) -> None:
+    """Takes the retired sequences that are empty out of the stored spec."""
+    if emptied:
+        left = tuple(found for found in stored.retired if found not in emptied)
+        spec = StoredSpec(metric=stored.metric, window=stored.window, retired=left)
+        tx.put(keys.spec(name), registry.encode_spec(spec))
+
+
+REMOVERS: Final[dict[str, Remover]] = {registry.SWEEP: sweep_metric}

@@ -1,0 +1,122 @@
+"""GCRA and token bucket: one number for each entity, in whole microseconds, never rounded.
+
+The number is the theoretical arrival time, multiplied by the limit N so that the distance of two
+events, window / N, is an integer. N stands beside it, for the day when the limit changes.
+"""
+
+import math
+from typing import Final
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.expiry import Remover
+from holdfast.limits import SWEEP_SECONDS
+
+CELL: Final = "metrics.cell"
+
+
+class Cell:
+    """How an entity stands with a condition, as arrival times see it."""
+
+    __slots__ = (
+        "_arrival",
+        "_capacity",
+        "_is_stored",
+        "_key",
+        "_rate",
+        "_time",
+        "_window",
+        "limit",
+    )
+
+    def __init__(
+        self, reader: Reader, key: bytes, limit: int, window: float, capacity: int, now: float
+    ) -> None:
+        """Reads 1 key."""
+        self._key = key
+        self._rate = max(limit, 1)  # a limit of 0 has no capacity, so its rate plays no part
+        self._capacity = capacity
+        self.limit = capacity
+        self._window = max(microseconds(window), 1)
+        self._time = microseconds(now) * self._rate
+        value = reader.get(key)
+        self._is_stored = value is not None
+        self._arrival = self._time
+        if value is not None:
+            stored, rate = _parse(value)
+            if rate != self._rate:
+                stored = -(-stored // rate) * self._rate
+            self._arrival = max(stored, self._time)
+
+    @property
+    def prev_total(self) -> int:
+        """The tokens in use."""
+        return -(-(self._arrival - self._time) // self._window)
+
+    def admits(self, amount: int) -> bool:
+        return self._excess(amount) <= 0
+
+    def retry_after(self, amount: int) -> float | None:
+        if amount > self._capacity:
+            return None
+        return self._seconds(self._excess(amount))
+
+    def charge(self, tx: Transaction, amount: int) -> None:
+        """Stores the new arrival time. Writes 1 key, and 1 more if the entity is new."""
+        self._arrival += amount * self._window
+        if amount == 0:
+            return
+        tx.put(self._key, b"%d %d" % (self._arrival, self._rate))
+        if not self._is_stored:
+            self._is_stored = True
+            _schedule(tx, self._key, self._arrival, self._rate)
+
+    def remaining(self, counted: int) -> int:
+        """`counted` is part of the arrival time already."""
+        free = self._capacity * self._window - (self._arrival - self._time)
+        return max(0, free // self._window)
+
+    def reset_after(self) -> float:
+        return self._seconds(self._arrival - self._time)
+
+    def _excess(self, amount: int) -> int:
+        return self._arrival + (amount - self._capacity) * self._window - self._time
+
+    def _seconds(self, scaled: int) -> float:
+        return -(-scaled // self._rate) / 1_000_000
+
+
+def microseconds(seconds: float) -> int:
+    return math.floor(seconds * 1_000_000 + 0.5)
+
+
+def _parse(value: bytes) -> tuple[int, int]:
+    arrival, rate = value.split()
+    return int(arrival), int(rate)
+
+
+def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
+    # Not at once, even if a caller's own time (`at`) lies far behind the store's clock.
+    ends = max(-(-arrival // rate) / 1_000_000, tx.now + SWEEP_SECONDS)
+    expiry.schedule(tx, ends + 0.001, CELL, key[len(tx.space) :])  # the sweeper rounds to ms
+
+
+def remove_cell(tx: Transaction, subject: bytes) -> bool:
+    """Deletes a cell whose time has passed: it is as if it had never been.
+
+    A cell that exists has one entry of the expiry. Later calls move the end and leave the entry
+    where it is, so an entry that comes too early is put off.
+    """
+    key = tx.space + subject
+    value = tx.get(key)
+    if value is None:
+        return True
+    arrival, rate = _parse(value)
+    if arrival <= microseconds(tx.now) * rate:
+        tx.delete(key)
+    else:
+        _schedule(tx, key, arrival, rate)
+    return True
+
+
+REMOVERS: Final[dict[str, Remover]] = {CELL: remove_cell}

@@ -1,0 +1,211 @@
+"""Conditions of a limiter: how many, in which window, in which notation."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from holdfast.errors import BadLimit, BadWindow, UnknownCondition
+from holdfast.limits import MAX_BUCKET_COUNT, MAX_LOG_LIMIT, MIN_TIME_STEP
+from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
+from holdfast.metrics.registry import encode_spec
+from holdfast.metrics.specs import is_positive, nearest
+
+Algorithm: TypeAlias = Literal["estimate", "strict", "log", "gcra", "token_bucket"]
+
+ALGORITHMS: Final = ("estimate", "strict", "log", "gcra", "token_bucket")
+WITH_BUCKETS: Final = ("estimate", "strict")
+WITH_BURST: Final = ("gcra", "token_bucket")
+BUCKET_COUNT: Final = 30
+
+_UNITS: Final = {
+    "s": 1, "sec": 1, "second": 1,
+    "m": 60, "min": 60, "minute": 60,
+    "h": 3600, "hr": 3600, "hour": 3600,
+    "d": 86400, "day": 86400,
+    "w": 604800, "week": 604800,
+}  # fmt: skip
+_NOTATION: Final = re.compile(
+    r"\s*(?P<limit>\d+)\s*(?:/|\bper\b)\s*(?P<count>\d+(?:\.\d+)?)?\s*(?P<unit>[a-z]+?)s?"
+    r"(?:\s+burst\s+(?P<burst>\d+))?\s*",
+    re.IGNORECASE,
+)
+
+
+class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """At most `limit` in `window` seconds; `burst` is the capacity of GCRA and token bucket.
+
+    >>> LimitCondition(4.9, 60).limit, LimitCondition(10, 60).per_second()
+    (4, 0.16666666666666666)
+    """
+
+    limit: int
+    window: Number
+    burst: int | None = None
+
+    def __post_init__(self) -> None:
+        # The fraction is dropped and text is read, as the original does.
+        msgspec.structs.force_setattr(self, "limit", _limit(self.limit))
+        if not is_positive(self.window):
+            raise BadWindow(f"the window is {self.window!r}")
+        if self.burst is not None and (not _is_whole(self.burst) or self.burst < 1):
+            raise BadLimit(f"`burst` is an integer, 1 or more, not {self.burst!r}")
+        if self.burst is not None and self.limit == 0:
+            raise BadLimit("a limit of 0 lets nothing in, so it has no burst")
+
+    def per_second(self) -> float:
+        """The rate that the condition allows, for comparing conditions."""
+        return self.limit / self.window
+
+    @classmethod
+    def parse(cls, text: str) -> "LimitCondition":
+        """Reads a condition as people write it.
+
+        >>> LimitCondition.parse("10/minute") == LimitCondition(10, 60)
+        True
+        >>> LimitCondition.parse("5 per 2 seconds").window
+        2
+        >>> LimitCondition.parse("1000/s burst 2000").burst
+        2000
+        """
+        found = _NOTATION.fullmatch(text) if isinstance(text, str) else None
+        unit = _UNITS.get(found["unit"].lower()) if found else None
+        if found is None or unit is None:
+            raise BadLimit(
+                f"{text!r} is no condition",
+                hint="Write '10/minute', '5 per 2 seconds' or '1000/s burst 2000'.",
+            )
+        count = float(found["count"] or 1)
+        window = count * unit
+        burst = int(found["burst"]) if found["burst"] else None
+        return cls(int(found["limit"]), int(window) if window.is_integer() else window, burst)
+
+
+ConditionLike: TypeAlias = LimitCondition | str | Mapping[str, Any]
+
+
+class Compiled(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition with all that a check needs, computed once."""
+
+    name: str
+    limit: int
+    window: Number
+    step: float
+    capacity: int  # of GCRA and token bucket
+    metric: Metric
+    asks: Window
+    stored: bytes  # the spec, as the limiter itself stores it
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The conditions of a limiter under one algorithm."""
+
+    conditions: dict[str, Compiled]
+    algorithm: str
+    bucket_count: int
+
+    def find(self, name: str) -> Compiled:
+        found = self.conditions.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise UnknownCondition(f"unknown condition {name!r}{nearest(name, self.conditions)}")
+        return found
+
+
+Conditions: TypeAlias = Mapping[str, ConditionLike] | Plan
+
+
+def make_plan(
+    conditions: Conditions, bucket_count: int = BUCKET_COUNT, algorithm: str = "estimate"
+) -> Plan:
+    """The plan of `conditions`; a plan is its own plan, so that a limiter makes it only once."""
+    if isinstance(conditions, Plan):
+        return conditions
+    if algorithm not in ALGORITHMS:
+        raise BadLimit(
+            f"unknown algorithm {algorithm!r}{nearest(algorithm, ALGORITHMS)}",
+            hint=f"There are {', '.join(ALGORITHMS)}.",
+        )
+    if not _is_whole(bucket_count) or not 1 <= bucket_count <= MAX_BUCKET_COUNT:
+        raise BadLimit(
+            f"bucket_count is an integer from 1 to {MAX_BUCKET_COUNT}, not {bucket_count!r}"
+        )
+    if not isinstance(conditions, Mapping):
+        raise BadLimit(f"conditions are a map from name to condition, not {conditions!r}")
+    compiled = {
+        name: _compile(name, as_condition(given), bucket_count, algorithm)
+        for name, given in conditions.items()
+    }
+    return Plan(conditions=compiled, algorithm=algorithm, bucket_count=bucket_count)
+
+
+def as_condition(given: Any) -> LimitCondition:
+    """The condition that an object of its fields, or its notation, stands for."""
+    if isinstance(given, LimitCondition):
+        return given
+    if isinstance(given, str):
+        return LimitCondition.parse(given)
+    if not isinstance(given, Mapping):
+        raise BadLimit(f"a condition has `limit` and `window`, not {given!r}")
+    for field in given:
+        if field not in LimitCondition.__struct_fields__:
+            known = nearest(field, LimitCondition.__struct_fields__)
+            raise BadLimit(f"a condition has the unknown field {field!r}{known}")
+    if "limit" not in given:
+        raise BadLimit("a condition has no limit")
+    if "window" not in given:
+        raise BadWindow("a condition has no window")
+    return LimitCondition(given["limit"], given["window"], given.get("burst"))
+
+
+def check_amount(amount: Any) -> int:
+    if not _is_whole(amount) or amount < 0:
+        raise BadLimit(f"an amount is an integer, 0 or more, not {amount!r}")
+    return int(amount)
+
+
+def _compile(name: Any, condition: LimitCondition, bucket_count: int, algorithm: str) -> Compiled:
+    if not isinstance(name, str) or not name:
+        raise BadLimit(f"a condition's name is a string that is not empty, not {name!r}")
+    step = condition.window / bucket_count
+    if algorithm in WITH_BUCKETS and step < MIN_TIME_STEP:
+        raise BadLimit(
+            f"{name!r} has buckets of {step} seconds, at least {MIN_TIME_STEP} are needed",
+            hint="Use fewer buckets, or algorithm='gcra'.",
+        )
+    if condition.burst is not None and algorithm not in WITH_BURST:
+        raise BadLimit(f"{name!r} has a burst, and algorithm {algorithm!r} knows none")
+    if algorithm == "log" and condition.limit > MAX_LOG_LIMIT:
+        raise BadLimit(
+            f"{name!r} has the limit {condition.limit}, the log keeps at most {MAX_LOG_LIMIT}",
+            hint="Use algorithm='strict', whose cost does not grow with the limit.",
+        )
+    hard = math.ceil(condition.window + step)
+    sequence = Sequence(name="", time_step=step, soft_expiry=condition.window, hard_expiry=hard)
+    metric = Metric(type="counter", resolution=1, sequences=(sequence,))
+    asks = Window(condition.window, bucket_count)
+    return Compiled(
+        name=name,
+        limit=condition.limit,
+        window=condition.window,
+        step=step,
+        capacity=condition.limit if condition.burst is None else condition.burst,
+        metric=metric,
+        asks=asks,
+        stored=encode_spec(StoredSpec(metric=metric, window=asks)),
+    )
+
+
+def _limit(given: Any) -> int:
+    try:
+        number = float(given) if isinstance(given, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if isinstance(given, bool) or not 0 <= number < math.inf:
+        raise BadLimit(f"a limit is a number, 0 or more, not {given!r}")
+    return given if isinstance(given, int) else int(number)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,162 @@
+"""Entity keys tell apart the instances of a metric: one count for each user, say."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from holdfast.errors import BadMetricKey, EmptyPrefix
+from holdfast.keys import pack
+from holdfast.limits import MAX_ENTITY_COMPONENTS
+
+GLOBAL: Final = 0  # the scope of global entities in keys; a namespace is a str, so none collides
+
+
+class EntityKey:
+    """Which instance of a metric is meant; a component is a string, or an integer in decimal.
+
+    A map of components is flattened to name, value, name, value:
+
+    >>> LocalEntityKey({"user_id": 1}) == LocalEntityKey(["user_id", "1"])
+    True
+    >>> LocalEntityKey(["user_id", 1]) == GlobalEntityKey(["user_id", 1])
+    False
+    """
+
+    __slots__ = ("_hash", "components")
+
+    is_global = False
+
+    def __init__(self, components: "Components" = ()) -> None:
+        self.components: Final = _flat(components)
+        self._hash: Final = hash((self.is_global, self.components))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EntityKey):
+            return NotImplemented
+        return self.components == other.components and self.is_global == other.is_global
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self.components)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.components,)
+
+
+class LocalEntityKey(EntityKey):
+    """An entity of one namespace."""
+
+    __slots__ = ()
+
+
+class GlobalEntityKey(EntityKey):
+    """An entity that all namespaces of a space share."""
+
+    __slots__ = ()
+
+    is_global = True
+
+
+# Components are strings and integers. Doors let others pass, so that the error is the layer's own.
+Components: TypeAlias = Iterable[Any] | Mapping[str, Any]
+EntityLike: TypeAlias = EntityKey | Components | None
+Prefix: TypeAlias = str | Iterable[Any]
+
+
+def as_entity(entity: Any) -> EntityKey:
+    """The entity that None, a list, a map, or a JSON object with `components` stands for.
+
+    >>> as_entity({"global": True, "components": ["ip", "192.0.2.7"]})
+    GlobalEntityKey(['ip', '192.0.2.7'])
+    """
+    if isinstance(entity, EntityKey):
+        return entity
+    if entity is None:
+        return NO_ENTITY
+    if isinstance(entity, Mapping) and ("components" in entity or "global" in entity):
+        return _from_object(entity)
+    return LocalEntityKey(entity)
+
+
+def entity_object(entity: EntityKey) -> Any:
+    """The entity as plain data, as all doors write it: a list, or an object if it is global."""
+    components = list(entity.components)
+    return {"global": True, "components": components} if entity.is_global else components
+
+
+def as_prefix(prefix: Any) -> tuple[str, ...]:
+    """The prefix as a tuple of strings; a single string is a list of one."""
+    if isinstance(prefix, str):
+        return (prefix,)
+    if isinstance(prefix, bytes | Mapping) or not isinstance(prefix, Iterable):
+        raise BadMetricKey(f"a prefix is a string or a list of strings, not {prefix!r}")
+    parts = tuple(prefix)
+    if not parts:
+        raise EmptyPrefix("the prefix has no component")
+    for part in parts:
+        if not isinstance(part, str):
+            raise BadMetricKey(f"a prefix component is a string, not {part!r}")
+    return parts
+
+
+def as_namespace(namespace: Any) -> str:
+    if not isinstance(namespace, str) or not namespace:
+        raise BadMetricKey(f"a namespace is a string that is not empty, not {namespace!r}")
+    return namespace
+
+
+@lru_cache(maxsize=8_192)
+def suffix_of(entity: EntityKey, namespace: str) -> bytes:
+    """The end of every key of `entity`: its scope and its components."""
+    return pack(GLOBAL if entity.is_global else namespace, entity.components)
+
+
+def entity_of(scope: int | str, components: tuple[str, ...]) -> EntityKey:
+    """The way back from the parts of a key."""
+    return GlobalEntityKey(components) if scope == GLOBAL else LocalEntityKey(components)
+
+
+def readable(*components: object) -> str:
+    """The components as people see them: `%` and `:` escaped, joined by colons.
+
+    >>> readable("enwiki", "app", "a:b", "", 100)
+    'enwiki:app:a%3Ab::100'
+    """
+    return ":".join([str(part).replace("%", "%25").replace(":", "%3A") for part in components])
+
+
+def readable_scope(scope: int | str) -> str:
+    return "global" if scope == GLOBAL else str(scope)
+
+
+def _from_object(entity: Mapping[str, Any]) -> EntityKey:
+    unknown = set(entity) - {"global", "components"}
+    is_global = entity.get("global", False)
+    if unknown or not isinstance(is_global, bool):
+        raise BadMetricKey(f"an entity has `global` (a boolean) and `components`, not {entity!r}")
+    components = entity.get("components", ())
+    return GlobalEntityKey(components) if is_global else LocalEntityKey(components)
+
+
+def _flat(components: Any) -> tuple[str, ...]:
+    if isinstance(components, Mapping):
+        components = [part for item in components.items() for part in item]
+    elif not isinstance(components, Iterable) or isinstance(components, str | bytes):
+        raise BadMetricKey(f"the components of an entity are a list, not {components!r}")
+    flat = tuple([part if type(part) is str else _as_text(part) for part in components])
+    if len(flat) > MAX_ENTITY_COMPONENTS:
+        raise BadMetricKey(
+            f"an entity has {len(flat)} components, at most {MAX_ENTITY_COMPONENTS} fit"
+        )
+    return flat
+
+
+def _as_text(component: Any) -> str:
+    if isinstance(component, bool) or not isinstance(component, str | int):
+        raise BadMetricKey(f"a component of an entity is a string or an integer, not {component!r}")
+    return str(component)
+
+
+NO_ENTITY: Final = LocalEntityKey()

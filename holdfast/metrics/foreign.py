@@ -1,0 +1,188 @@
+"""Windows as the package `limits` has them, for its storage `holdfast.limits_storage`.
+
+A fixed window begins with its first hit and ends as a whole. A moving window is our `log`. A
+sliding window weighs the window before with what is left of it, and is rounded down.
+"""
+
+import math
+from typing import Final
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.binding import Runner
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.expiry import Remover
+from holdfast.keys import pack_int, prefix_range
+from holdfast.metrics import buckets, registry
+from holdfast.metrics.entity import LocalEntityKey, suffix_of
+from holdfast.metrics.layout import BUCKETS, FIXED_WINDOWS, LOGS, Keys, keys_of
+from holdfast.metrics.logs import LogWindow
+from holdfast.metrics.specs import normalize_metric
+
+FIXED: Final = "metrics.fixed"
+
+_PREFIX: Final = ("limits",)
+_NAMESPACE: Final = "local"
+_MOVING: Final = "moving"
+
+
+class FixedWindow(msgspec.Struct, frozen=True, array_like=True):
+    """A count, and when it ends."""
+
+    count: int
+    ends: float
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(FixedWindow).decode
+
+
+class ForeignWindows:
+    """The windows of the package `limits`, each call one transaction."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    # --- fixed windows ------------------------------------------------------------------------
+
+    def hit(self, name: str, window: float, amount: int) -> int:
+        """Counts in the window that runs, or begins one. Reads 1 key, writes 1 or 2."""
+        return self._runner.transact(lambda tx: _hit(tx, name, window, amount).count)
+
+    def fixed_window(self, name: str) -> FixedWindow:
+        """The window that runs, or an empty one that ends now. Reads 1 key."""
+        with self._runner.view() as view:
+            return _fixed(view, name) or FixedWindow(0, view.now)
+
+    # --- moving windows -----------------------------------------------------------------------
+
+    def acquire_moving(self, name: str, limit: int, window: float, amount: int) -> bool:
+        """Reads what is in the window, writes 1 key."""
+
+        def work(tx: Transaction) -> bool:
+            log = _log(tx, name, limit, window)
+            allowed = log.admits(amount)
+            if allowed:
+                log.charge(tx, amount)
+            return allowed
+
+        return self._runner.transact(work)
+
+    def moving_window(self, name: str, limit: int, window: float) -> tuple[float, int]:
+        """The time of the oldest entry, or now, and the number of entries."""
+        with self._runner.view() as view:
+            log = _log(view, name, limit, window)
+            oldest = log.oldest()
+            return (view.now if oldest is None else oldest), log.prev_total
+
+    # --- sliding windows ----------------------------------------------------------------------
+
+    def acquire_sliding(self, name: str, limit: int, window: int, amount: int) -> bool:
+        """Reads 3 keys, writes 1."""
+
+        def work(tx: Transaction) -> bool:
+            before, left, current, _ = _sliding(tx, name, window)
+            if math.floor(before * left / window + current) + amount > limit:
+                return False
+            keys = keys_of(tx.space, _PREFIX)
+            metric = normalize_metric(str(window), _sliding_spec(window))
+            registry.store_spec(tx, keys, str(window), metric, None)
+            buckets.add_units(tx, keys, str(window), metric, _suffix(name), amount, tx.now)
+            return True
+
+        return self._runner.transact(work)
+
+    def sliding_window(self, name: str, window: int) -> tuple[int, float, int, float]:
+        """Count and remaining seconds of the window before and of the current one."""
+        with self._runner.view() as view:
+            return _sliding(view, name, window)
+
+    # --- forgetting ---------------------------------------------------------------------------
+
+    def clear(self, name: str) -> None:
+        """Forgets the fixed and the moving window of a name."""
+
+        def work(tx: Transaction) -> None:
+            keys = keys_of(tx.space, _PREFIX)
+            tx.delete(keys.fixed_window(name))
+            tx.clear(*prefix_range(keys.of_entity(LOGS, _MOVING, _suffix(name))))
+
+        self._runner.transact(work)
+
+    def clear_sliding(self, name: str, window: int) -> None:
+        def work(tx: Transaction) -> None:
+            keys = keys_of(tx.space, _PREFIX)
+            stem = keys.sequence(str(window), "")
+            current = int(tx.now / window)
+            for bucket in (current - 1, current):
+                tx.delete(stem + pack_int(bucket) + _suffix(name))
+
+        self._runner.transact(work)
+
+    def reset(self) -> int:
+        """Forgets everything, and says how many keys that were."""
+
+        def work(tx: Transaction) -> int:
+            keys = keys_of(tx.space, _PREFIX)
+            ranges = [
+                prefix_range(keys.family(family)) for family in (BUCKETS, LOGS, FIXED_WINDOWS)
+            ]
+            count = sum(1 for found in ranges for _ in tx.scan(*found))
+            for found in ranges:
+                tx.clear(*found)
+            return count
+
+        return self._runner.transact(work)
+
+
+def _hit(tx: Transaction, name: str, window: float, amount: int) -> FixedWindow:
+    key = keys_of(tx.space, _PREFIX).fixed_window(name)
+    found = _fixed(tx, name)
+    if found is None:
+        found = FixedWindow(0, tx.now + window)
+        expiry.schedule(tx, found.ends + 0.001, FIXED, key[len(tx.space) :])
+    found = FixedWindow(found.count + amount, found.ends)
+    tx.put(key, _encode(found))
+    return found
+
+
+def _fixed(reader: Reader, name: str) -> FixedWindow | None:
+    value = reader.get(keys_of(reader.space, _PREFIX).fixed_window(name))
+    found = None if value is None else _decode(value)
+    return found if found and reader.now < found.ends else None
+
+
+def _log(reader: Reader, name: str, limit: int, window: float) -> LogWindow:
+    keys = keys_of(reader.space, _PREFIX)
+    stem = keys.of_entity(LOGS, _MOVING, _suffix(name))
+    return LogWindow(reader, stem, limit, window, reader.now)
+
+
+def _sliding(reader: Reader, name: str, window: int) -> tuple[int, float, int, float]:
+    keys: Keys = keys_of(reader.space, _PREFIX)
+    bucket, passed = divmod(reader.now, window)
+    last = int(bucket)
+    stem = keys.sequence(str(window), "")
+    counts = buckets.read_counts(reader, stem, _suffix(name), max(last - 1, 0), last)
+    before, left = counts.get(last - 1, 0), window - passed
+    return before, left if before else 0.0, counts.get(last, 0), left + window
+
+
+def _sliding_spec(window: int) -> dict[str, object]:
+    return {"sequences": [{"timeStep": window, "expiry": window}]}
+
+
+def _suffix(name: str) -> bytes:
+    return suffix_of(LocalEntityKey([name]), _NAMESPACE)
+
+
+def remove_window(tx: Transaction, subject: bytes) -> bool:
+    """Deletes a fixed window that has ended; one that has begun since has its own entry."""
+    value = tx.get(tx.space + subject)
+    if value is not None and _decode(value).ends <= tx.now:
+        tx.delete(tx.space + subject)
+    return True
+
+
+REMOVERS: Final[dict[str, Remover]] = {FIXED: remove_window}

@@ -1,0 +1,202 @@
+"""Gauges: values that rise and fall. Each bucket keeps last, min, max, sum and count."""
+
+from typing import Final
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.expiry import Remover
+from holdfast.keys import pack, pack_int, unpack
+from holdfast.limits import SWEEP_SECONDS
+from holdfast.metrics import registry
+from holdfast.metrics.layout import LAST_SAMPLES, Keys, keys_of
+from holdfast.metrics.rates import require_type
+from holdfast.metrics.records import GaugeCell, GaugeReading, LastSample, Metric, Sequence
+from holdfast.metrics.rounding import check_stored, scaled
+from holdfast.metrics.totals import TimeRange, choose_sequence, first_visible, touching
+
+LAST: Final = "metrics.last"
+
+_LOOK_BACK: Final = 256  # buckets that one step of the search for an older sample reads
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_cell: Final = msgspec.msgpack.Decoder(GaugeCell).decode
+_decode_last: Final = msgspec.msgpack.Decoder(LastSample).decode
+
+
+def set_units(
+    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
+) -> None:
+    """Takes a sample. Reads and writes 1 key for each sequence, and 1 more."""
+    for sequence in metric.sequences:
+        bucket = pack_int(int(at / sequence.time_step))
+        key = keys.sequence(name, sequence.name) + bucket + suffix
+        cell = _with_sample(tx.get(key), units, at)
+        check_stored(name, cell.last, cell.sum)
+        tx.put(key, _encode(cell))
+    _note_last(tx, keys, name, metric, suffix, units, at)
+
+
+def add_units(
+    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
+) -> None:
+    """Takes a sample that is `units` above the last one. Reads 1 key more than a set."""
+    last = last_sample(tx, keys, name, metric, suffix, at)
+    set_units(tx, keys, name, metric, suffix, (last.units if last else 0) + units, at)
+
+
+def last_sample(
+    reader: Reader, keys: Keys, name: str, metric: Metric, suffix: bytes, now: float
+) -> LastSample | None:
+    """The newest sample, unless its buckets have expired everywhere. Reads 1 key."""
+    value = reader.get(keys.of_entity(LAST_SAMPLES, name, suffix))
+    last = None if value is None else _decode_last(value)
+    return last if last and now < _ends(metric, last.time) else None
+
+
+def read_gauge(
+    reader: Reader,
+    keys: Keys,
+    name: str,
+    metric: Metric,
+    suffix: bytes,
+    asked: TimeRange,
+    now: float,
+) -> GaugeReading:
+    """What the samples of a range tell. Reads 1 key for each bucket, and those it looks back."""
+    require_type(name, metric, "gauge")
+    sequence = choose_sequence(metric, asked.start, now)
+    first, last = touching(sequence, asked, now)
+    cells = read_cells(reader, keys, name, sequence, suffix, first, last, now)
+    before = None if cells else last_before(reader, keys, name, sequence, suffix, first, now)
+    return reading_of(metric, list(cells.values()), before)
+
+
+def reading_of(metric: Metric, cells: list[GaugeCell], before: GaugeCell | None) -> GaugeReading:
+    """The reading of `cells`, ascending; `before` is the newest of those that are older."""
+    newest = cells[-1] if cells else before
+    last = None if newest is None else scaled(newest.last, metric.resolution)
+    if not cells:
+        return GaugeReading(last=last, min=None, max=None, mean=None, count=0)
+    count = sum(cell.count for cell in cells)
+    return GaugeReading(
+        last=last,
+        min=scaled(min(cell.min for cell in cells), metric.resolution),
+        max=scaled(max(cell.max for cell in cells), metric.resolution),
+        mean=sum(cell.sum for cell in cells) * metric.resolution / count,
+        count=count,
+    )
+
+
+def read_cells(
+    reader: Reader,
+    keys: Keys,
+    name: str,
+    sequence: Sequence,
+    suffix: bytes,
+    first: int,
+    last: int,
+    now: float,
+) -> dict[int, GaugeCell]:
+    """One entity's visible buckets, ascending. Reads 1 key for each."""
+    stem = keys.sequence(name, sequence.name)
+    first = max(first, first_visible(sequence, now))
+    wanted = [stem + pack_int(bucket) + suffix for bucket in range(first, last + 1)]
+    return {
+        bucket: _decode_cell(value)
+        for bucket, value in enumerate(reader.get_many(wanted), first)
+        if value is not None
+    }
+
+
+def last_before(
+    reader: Reader,
+    keys: Keys,
+    name: str,
+    sequence: Sequence,
+    suffix: bytes,
+    bucket: int,
+    now: float,
+) -> GaugeCell | None:
+    """The newest visible bucket before `bucket` that has a sample. Reads 1 key for each."""
+    oldest = first_visible(sequence, now)
+    while bucket > oldest:
+        begin = max(bucket - _LOOK_BACK, oldest)
+        found = read_cells(reader, keys, name, sequence, suffix, begin, bucket - 1, now)
+        if found:
+            return found[max(found)]
+        bucket = begin
+    return None
+
+
+def decode_last(value: bytes) -> LastSample:
+    return _decode_last(value)
+
+
+def is_visible(metric: Metric, last: LastSample, now: float) -> bool:
+    return now < _ends(metric, last.time)
+
+
+# --- pieces -----------------------------------------------------------------------------------
+
+
+def _with_sample(value: bytes | None, units: int, at: float) -> GaugeCell:
+    if value is None:
+        return GaugeCell(at, units, units, units, units, 1)
+    cell = _decode_cell(value)
+    is_newest = at >= cell.time  # of equal times the later write wins
+    return GaugeCell(
+        at if is_newest else cell.time,
+        units if is_newest else cell.last,
+        min(cell.min, units),
+        max(cell.max, units),
+        cell.sum + units,
+        cell.count + 1,
+    )
+
+
+def _note_last(
+    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
+) -> None:
+    key = keys.of_entity(LAST_SAMPLES, name, suffix)
+    value = tx.get(key)
+    if value is not None and _decode_last(value).time > at:
+        return
+    tx.put(key, _encode(LastSample(at, units)))
+    if value is None:
+        _schedule(tx, keys, name, suffix, _ends(metric, at))
+
+
+def _ends(metric: Metric, at: float) -> float:
+    """When the last bucket that holds a sample of `at` expires."""
+    return max(
+        (int(at / sequence.time_step) + 1) * sequence.time_step + sequence.hard_expiry
+        for sequence in metric.sequences
+    )
+
+
+def _schedule(tx: Transaction, keys: Keys, name: str, suffix: bytes, at: float) -> None:
+    # Not at once, even if a caller's own time (`at`) lies far behind the store's clock.
+    at = max(at, tx.now + SWEEP_SECONDS)
+    expiry.schedule(tx, at + 0.001, LAST, pack(keys.prefix, name, suffix))  # rounded to ms there
+
+
+def remove_last(tx: Transaction, subject: bytes) -> bool:
+    """Deletes a last sample once its buckets are gone; one that was renewed is put off."""
+    prefix, name, suffix = unpack(subject)
+    keys = keys_of(tx.space, prefix)
+    key = keys.of_entity(LAST_SAMPLES, name, suffix)
+    value, spec = tx.get(key), tx.get(keys.spec(name))
+    if value is None:
+        return True
+    ends = (
+        0.0 if spec is None else _ends(registry.decode_spec(spec).metric, _decode_last(value).time)
+    )
+    if ends <= tx.now:
+        tx.delete(key)
+    else:
+        _schedule(tx, keys, name, suffix, ends)
+    return True
+
+
+REMOVERS: Final[dict[str, Remover]] = {LAST: remove_last}

@@ -1,0 +1,495 @@
+"""The operations of the layer on one transaction.
+
+Each takes `prefix`, one or more strings that identify the caller, `namespace`, which local entities
+belong to, and `at`, the time to use instead of the clock: for backfills and tests.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any, Final
+
+from holdfast.binding import read
+from holdfast.engine.contract import Transaction
+from holdfast.metrics import admission, buckets, distributions, gauges, prometheus, registry
+from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
+from holdfast.metrics.entity import (
+    EntityLike,
+    Prefix,
+    as_entity,
+    as_namespace,
+    as_prefix,
+    suffix_of,
+)
+from holdfast.metrics.layout import Keys, keys_of
+from holdfast.metrics.limiter import Limiter
+from holdfast.metrics.rates import read_lifetime, read_rate
+from holdfast.metrics.reader import Reader
+from holdfast.metrics.records import (
+    BatchResult,
+    BucketPage,
+    Deleted,
+    DistributionReading,
+    GaugeReading,
+    Metric,
+    Number,
+    Operation,
+    Rate,
+    RateQuery,
+    Series,
+    TopEntity,
+    Write,
+    Written,
+)
+from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.series import read_series
+from holdfast.metrics.specs import Specs, listed, normalize
+from holdfast.metrics.throttles import throttle
+from holdfast.metrics.top import read_top
+from holdfast.metrics.totals import Future, check_time, time_range
+from holdfast.metrics.writer import Writer
+from holdfast.metrics.writes import write_all
+
+PREFIX: Final = "WRStats"
+NAMESPACE: Final = "local"
+
+
+class Metrics:
+    """Counters in time sequences, gauges, distributions, and rate limits."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    # --- specs --------------------------------------------------------------------------------
+
+    def define(
+        self,
+        specs: Specs,
+        on_conflict: OnConflict = "refuse",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> dict[str, Metric]:
+        """Stores the specs of metrics and returns them normalised, sequences in search order.
+
+        A spec that contradicts what is stored is refused; `on_conflict="discard"` deletes what is
+        stored instead. Reads 1 key for each metric, writes 2 for a new one.
+        """
+        metrics = normalize(specs)
+        keys, _, _ = self._where(prefix, namespace, at)
+        registry.define(self._tx, keys, metrics, on_conflict)
+        return metrics
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def incr(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        value: Number = 1,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> None:
+        """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
+        self._write(Write(metric=metric, entity=entity, value=value, at=at), prefix, namespace)
+
+    def set(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        value: Number = 0,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> None:
+        """Takes a sample of a gauge. Reads 2 keys, writes 1, and both for each sequence."""
+        write = Write(metric=metric, entity=entity, value=value, at=at, op="set")
+        self._write(write, prefix, namespace)
+
+    def add(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        delta: Number = 1,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> None:
+        """Takes a sample of a gauge that is `delta` above the last one. Costs 1 read more."""
+        write = Write(metric=metric, entity=entity, value=delta, at=at, op="add")
+        self._write(write, prefix, namespace)
+
+    def record(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        value: Number = 0,
+        count: int = 1,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> None:
+        """Notes a value of a distribution. Reads and writes 1 key for each sequence."""
+        write = Write(metric=metric, entity=entity, value=value, at=at, op="record", count=count)
+        self._write(write, prefix, namespace)
+
+    def write(
+        self,
+        writes: Sequence[Write | dict[str, Any]],
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> Written:
+        """Makes all writes or none: the flush of a writer.
+
+        Reads 1 key for each metric, then as each write says.
+        """
+        keys, namespace, now = self._where(prefix, namespace, at)
+        return Written(written=write_all(self._tx, keys, namespace, writes, now))
+
+    def reset(
+        self,
+        entities: Sequence[EntityLike] | None = None,
+        metrics: Sequence[str] | None = None,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> Deleted:
+        """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix.
+
+        None means the entity with no components, an empty list means none at all.
+        Reads and deletes 1 key for each entity in each bucket that any entity has.
+        """
+        keys, namespace, _ = self._where(prefix, namespace, at)
+        found = [None] if entities is None else listed(entities, "entities")
+        names = None if metrics is None else listed(metrics, "metrics")
+        wanted = [as_entity(entity) for entity in found]
+        return Deleted(deleted=buckets.reset(self._tx, keys, names, wanted, namespace))
+
+    # --- reading ------------------------------------------------------------------------------
+
+    @read
+    def rate(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        latest: float | None = None,
+        start: float | None = None,
+        end: float | None = None,
+        future: Future = "clamp",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> Rate:
+        """Total and rates over `latest` seconds, or a range. Reads 1 key for each bucket."""
+        keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
+        asked = time_range(now, latest, start, end)
+        return read_rate(
+            self._tx, keys, metric, spec, as_entity(entity), namespace, asked, now, future
+        )
+
+    @read
+    def rates(
+        self,
+        queries: Sequence[RateQuery | dict[str, Any]],
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> list[Rate]:
+        """Several rates of one snapshot. Reads as `rate` does for each."""
+        given = {"prefix": prefix, "namespace": namespace, "at": at}
+        return [
+            self.rate(**{**given, **RateQuery.arguments(query)})
+            for query in listed(queries, "queries")
+        ]
+
+    @read
+    def buckets(
+        self,
+        metric: str | None = None,
+        limit: int = 1_000,
+        after: str | None = None,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> BucketPage:
+        """The stored counters of all scopes by their readable keys. Reads 1 key for each."""
+        keys, _, now = self._where(prefix, namespace, at)
+        return buckets.list_buckets(self._tx, keys, metric, limit, after, now)
+
+    @read
+    def series(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        start: float | None = None,
+        end: float | None = None,
+        step: float | None = None,
+        value: str = "total",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> Series:
+        """Values for a plot, one for each `step` from `start` to `end`.
+
+        `value` is `total` or `per_second` of a counter, `last`, `min`, `max` or `mean` of a gauge,
+        `p50`, `p99.9`, `count`, `mean` and so on of a distribution. Reads 1 key for each bucket.
+        """
+        keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
+        suffix = suffix_of(as_entity(entity), namespace)
+        return read_series(self._tx, keys, metric, spec, suffix, start, end, step, value, now)
+
+    @read
+    def top(
+        self,
+        metric: str,
+        latest: float | None = None,
+        start: float | None = None,
+        end: float | None = None,
+        n: int = 10,
+        scope: str = "local",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> list[TopEntity]:
+        """The `n` entities with the highest totals. Scans the buckets of the range."""
+        keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
+        asked = time_range(now, latest, start, end)
+        return read_top(self._tx, keys, metric, spec, asked, n, scope, namespace, now)
+
+    @read
+    def gauge(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        latest: float | None = None,
+        start: float | None = None,
+        end: float | None = None,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> GaugeReading:
+        """Last, min, max, mean and count of a gauge's samples. Reads 1 key for each bucket."""
+        keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
+        asked = time_range(now, latest, start, end)
+        suffix = suffix_of(as_entity(entity), namespace)
+        return gauges.read_gauge(self._tx, keys, metric, spec, suffix, asked, now)
+
+    @read
+    def distribution(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        latest: float | None = None,
+        start: float | None = None,
+        end: float | None = None,
+        quantiles: Sequence[float] = distributions.QUANTILES,
+        entities: Iterable[EntityLike] | None = None,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> DistributionReading:
+        """Quantiles and more of an entity, or of `entities` merged. Reads 1 key for each bucket."""
+        keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
+        asked = time_range(now, latest, start, end)
+        wanted = [entity] if entities is None else listed(entities, "entities")
+        suffixes = [suffix_of(as_entity(found), namespace) for found in wanted]
+        asked_for = listed(quantiles, "quantiles")
+        return distributions.read_distribution(
+            self._tx, keys, metric, spec, suffixes, asked, now, asked_for
+        )
+
+    @read
+    def lifetime(
+        self,
+        metric: str,
+        entity: EntityLike = None,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> Number:
+        """All that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
+        keys, namespace, _, spec = self._spec(metric, prefix, namespace, at)
+        return read_lifetime(self._tx, keys, metric, spec, suffix_of(as_entity(entity), namespace))
+
+    @read
+    def prometheus(
+        self,
+        openmetrics: bool = False,
+        *,
+        prefix: Prefix | None = None,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> str:
+        """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
+        _, _, now = self._where(PREFIX if prefix is None else prefix, namespace, at)
+        only = None if prefix is None else as_prefix(prefix)
+        return prometheus.exposition(self._tx, now, prefix=only, openmetrics=openmetrics)
+
+    # --- limits -------------------------------------------------------------------------------
+
+    def try_incr(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> BatchResult:
+        """Counts all operations if their conditions allow all of them, none otherwise.
+
+        For each condition and entity: with buckets reads bucket_count + 2 keys and writes 1, with
+        `gcra` and `token_bucket` reads 1 and writes 1, with `log` reads what is in the window.
+        """
+        plan = make_plan(conditions, bucket_count, algorithm)
+        asked = admission.read_operations(plan, operations)
+        return admission.try_incr(self._tx, plan, asked, self._where(prefix, namespace, at))
+
+    @read
+    def peek(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> BatchResult:
+        """What `try_incr` would say, for the same reads. Writes nothing."""
+        plan = make_plan(conditions, bucket_count, algorithm)
+        asked = admission.read_operations(plan, operations)
+        return admission.peek(self._tx, plan, asked, self._where(prefix, namespace, at))
+
+    def limit_incr(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> None:
+        """Counts all operations without asking. With buckets reads 1 key and writes 1 for each."""
+        plan = make_plan(conditions, bucket_count, algorithm)
+        asked = admission.read_operations(plan, operations)
+        admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))
+
+    def throttle(
+        self,
+        key: str,
+        max_burst: int,
+        count: int,
+        period: int,
+        quantity: int = 1,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> list[int]:
+        """GCRA as redis-cell has it, `count` in `period` seconds, with its five integers.
+
+        They are: 0 if allowed and 1 if limited, the limit, what remains, the seconds until a retry
+        makes sense or -1, the seconds until all is free. Reads 1 key, writes 1.
+        """
+        keys, namespace, now = self._where(prefix, namespace, at)
+        return throttle(self._tx, keys, namespace, now, key, max_burst, count, period, quantity)
+
+    # --- objects on this transaction ----------------------------------------------------------
+
+    def writer(
+        self,
+        specs: Specs,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        on_conflict: OnConflict = "refuse",
+    ) -> Writer:
+        """A writer whose flush is part of this transaction."""
+        return Writer(
+            self,
+            self.define(specs, on_conflict, prefix=prefix),
+            **self._bound(prefix, namespace),
+        )
+
+    def reader(
+        self,
+        specs: Specs,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        future: Future = "clamp",
+        on_conflict: OnConflict = "refuse",
+    ) -> Reader:
+        """A reader that sees what this transaction has written."""
+        return Reader(
+            lambda: nullcontext(self._tx),
+            self.define(specs, on_conflict, prefix=prefix),
+            **self._bound(prefix, namespace),
+            future=future,
+        )
+
+    def limiter(
+        self,
+        conditions: Conditions,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm = "estimate",
+        on_conflict: OnConflict = "refuse",
+    ) -> Limiter:
+        """A limiter whose charges are undone if this transaction fails."""
+        plan = make_plan(conditions, bucket_count, algorithm)
+        admission.store_all_specs(self._tx, self._keys(prefix), plan, on_conflict)
+        return Limiter(
+            self,
+            plan,
+            **self._bound(prefix, namespace),
+            sleep=None,
+        )
+
+    # --- pieces -------------------------------------------------------------------------------
+
+    def _keys(self, prefix: Prefix) -> Keys:
+        return keys_of(self._tx.space, as_prefix(prefix))
+
+    def _where(self, prefix: Prefix, namespace: str, at: float | None) -> tuple[Keys, str, float]:
+        now = self._tx.now if at is None else check_time(at)
+        return self._keys(prefix), as_namespace(namespace), now
+
+    def _bound(self, prefix: Prefix, namespace: str) -> dict[str, Any]:
+        """What writers, readers and limiters of this transaction have in common."""
+        named = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
+        return {**named, "clock": lambda: self._tx.now}
+
+    def _spec(
+        self, metric: str, prefix: Prefix, namespace: str, at: float | None
+    ) -> tuple[Keys, str, float, Metric]:
+        keys, namespace, now = self._where(prefix, namespace, at)
+        return keys, namespace, now, registry.stored_spec(self._tx, keys, metric).metric
+
+    def _write(self, write: Write, prefix: Prefix, namespace: str) -> None:
+        keys, namespace, now = self._where(prefix, namespace, None)
+        write_all(self._tx, keys, namespace, (write,), now)

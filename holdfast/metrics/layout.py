@@ -1,0 +1,103 @@
+"""Where metrics live, below (space, 5).
+
+(0, prefix, metric)                                   -> StoredSpec
+(1, prefix, metric, sequence, bucket, scope, entity)  -> counter, GaugeCell or SketchCell
+(2, prefix, metric, scope, entity)                    -> counter or LifetimeSum, for ever
+(3, prefix, metric, scope, entity)                    -> LastSample of a gauge
+(4, prefix, condition, scope, entity)                 -> arrival time and limit, for GCRA
+(5, prefix, condition, scope, entity, microseconds)   -> counter: what was admitted then
+(6, prefix, name)                                     -> a fixed window, for the package `limits`
+
+`prefix` and `entity` are tuples of strings. The scope is 0 for a global entity and the namespace, a
+string, for a local one, so that a namespace that is called "global" is another scope.
+
+The bucket stands before scope and entity: all that has expired of a sequence is one range, the
+entities of a bucket lie together for `top`, and one entity's read is a `get_many` of its buckets.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from holdfast.keys import pack, pack_int, pack_str, prefix_range
+
+LAYER: Final = 5
+SPECS, BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS, FIXED_WINDOWS = range(7)
+
+THROTTLE: Final = 0  # the condition of `throttle`: a number, so no named condition collides
+
+Range = tuple[bytes, bytes]
+
+
+class Keys:
+    """The keys of one prefix in one space. Built once, so that an operation only concatenates."""
+
+    __slots__ = ("_families", "prefix", "space")
+
+    def __init__(self, space: bytes, prefix: tuple[str, ...]) -> None:
+        self.space: Final = space
+        self.prefix: Final = prefix
+        self._families: Final = tuple(
+            space + pack(LAYER, family, prefix) for family in range(FIXED_WINDOWS + 1)
+        )
+
+    def family(self, family: int) -> bytes:
+        """What all keys of a family begin with under this prefix."""
+        return self._families[family]
+
+    def spec(self, metric: str) -> bytes:
+        return spec_key(self._families[SPECS], metric)
+
+    def metric(self, metric: str) -> bytes:
+        """What all bucket keys of a metric begin with."""
+        return self._families[BUCKETS] + pack_str(metric)
+
+    def sequence(self, metric: str, sequence: str) -> bytes:
+        """What all bucket keys of a sequence begin with; the bucket and the entity follow."""
+        return sequence_stem(self._families[BUCKETS], metric, sequence)
+
+    def of_entity(self, family: int, name: str, suffix: bytes) -> bytes:
+        """The key of an entity in one of the families that have no buckets."""
+        return self._families[family] + pack_str(name) + suffix
+
+    def of_all(self, family: int, name: str) -> Range:
+        return prefix_range(self._families[family] + pack_str(name))
+
+    def fixed_window(self, name: str) -> bytes:
+        return self._families[FIXED_WINDOWS] + pack_str(name)
+
+
+@lru_cache(maxsize=1_024)
+def keys_of(space: bytes, prefix: tuple[str, ...]) -> Keys:
+    return Keys(space, prefix)
+
+
+@lru_cache(maxsize=4_096)
+def spec_key(specs: bytes, metric: str) -> bytes:
+    return specs + pack_str(metric)
+
+
+@lru_cache(maxsize=4_096)
+def sequence_stem(buckets: bytes, metric: str, sequence: str) -> bytes:
+    return buckets + pack_str(metric) + pack_str(sequence)
+
+
+@lru_cache(maxsize=1_024)
+def window_stems(stem: bytes, first: int, last: int) -> tuple[bytes, ...]:
+    """The buckets from `first` to `last` of one sequence, each without its entity.
+
+    A limiter asks for the same buckets until the next one begins, for whichever entity.
+    """
+    return tuple([stem + pack_int(bucket) for bucket in range(first, last + 1)])
+
+
+def throttle_key(keys: Keys, suffix: bytes) -> bytes:
+    return keys.family(CELLS) + pack_int(THROTTLE) + suffix
+
+
+def bucket_range(stem: bytes, first: int, last: int) -> Range:
+    """All keys of a sequence in the buckets from `first` to `last`."""
+    return stem + pack_int(first), stem + pack_int(last + 1)
+
+
+def all_specs(space: bytes) -> Range:
+    return prefix_range(space + pack(LAYER, SPECS))

@@ -1,0 +1,230 @@
+"""A limiter: conditions that are compiled once, single calls, batches, waiting, decorating."""
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
+
+from holdfast.errors import BadLimit, DuplicateCondition, LimitExceeded
+from holdfast.limits import ACQUIRE_SECONDS
+from holdfast.metrics.conditions import Plan, check_amount
+from holdfast.metrics.entity import (
+    Components,
+    EntityKey,
+    EntityLike,
+    GlobalEntityKey,
+    LocalEntityKey,
+)
+from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult, Operation
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Sleep = Callable[[float], None]
+
+
+class LimitDoor(Protocol):
+    """Where a limiter's decisions are made: the layer on a transaction, a store, or a client."""
+
+    def try_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult: ...
+
+    def peek(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult: ...
+
+    def limit_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> None: ...
+
+
+class Limiter:
+    """Rate limits on entities; each call is one transaction, or part of the one it stands in."""
+
+    def __init__(
+        self,
+        door: LimitDoor,
+        plan: Plan,
+        *,
+        prefix: tuple[str, ...],
+        namespace: str,
+        clock: Callable[[], float],
+        sleep: Sleep | None = time.sleep,
+    ) -> None:
+        self.plan = plan
+        self._door = door
+        self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
+        self._clock = clock
+        self._sleep = sleep
+
+    def try_incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
+        """Counts `amount` if it is allowed. A denied attempt is not counted."""
+        return self.try_all([_operation(condition, entity, amount)]).results[0]
+
+    def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
+        """What `try_incr` would say. `amount=0` asks whether the limit is passed."""
+        return self.peek_all([_operation(condition, entity, amount)]).results[0]
+
+    def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
+        """Counts `amount` without asking."""
+        self.incr_all([_operation(condition, entity, amount)])
+
+    charge = incr
+
+    def require(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
+        """`try_incr` that raises `LimitExceeded` when it is denied, which undoes a transaction."""
+        result = self.try_incr(condition, entity, amount)
+        if not result.allowed:
+            raise LimitExceeded(
+                f"{condition!r} allows {result.limit} in {result.window} seconds", result
+            )
+        return result
+
+    # --- several operations -------------------------------------------------------------------
+
+    def batch(self, default_amount: int = 1) -> "Batch":
+        """Operations that are allowed all together or not at all, with results by condition."""
+        return Batch(self, check_amount(default_amount))
+
+    def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        """Counts all operations if all are allowed. Entities are used as they are."""
+        return self._door.try_incr(list(operations), self.plan, **self._where)
+
+    def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        return self._door.peek(list(operations), self.plan, **self._where)
+
+    def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
+        self._door.limit_incr(list(operations), self.plan, **self._where)
+
+    # --- waiting and decorating ---------------------------------------------------------------
+
+    def acquire(
+        self,
+        condition: str,
+        entity: EntityLike = None,
+        amount: int = 1,
+        timeout: float = ACQUIRE_SECONDS,
+    ) -> LimitResult:
+        """Waits until `amount` is allowed, for at most `timeout` seconds.
+
+        It returns the last denied result as soon as the next try would come too late.
+        """
+        if self._sleep is None:
+            raise BadLimit(
+                "a limiter in a transaction can't wait",
+                hint="Use store.metrics.limiter(...).acquire before the transaction.",
+            )
+        deadline = self._clock() + timeout
+        while True:
+            result = self.try_incr(condition, entity, amount)
+            wait = result.retry_after
+            if result.allowed or wait is None or self._clock() + wait > deadline:
+                return result
+            self._sleep(wait)
+
+    def limit(
+        self, condition: str, *, entity: Any = None, amount: int = 1
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Decorates a function, sync or async: it runs if it is allowed, else `LimitExceeded`.
+
+        `entity` is an entity, or a function of the call's arguments that returns one.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            def check(*args: Any, **kwargs: Any) -> None:
+                found = entity(*args, **kwargs) if callable(entity) else entity
+                self.require(condition, found, amount)
+
+            if inspect.iscoroutinefunction(function):
+
+                @functools.wraps(function)
+                async def limited_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+                    import asyncio  # takes 50 ms, which only those who use it should pay
+
+                    await asyncio.to_thread(check, *args, **kwargs)
+                    return await function(*args, **kwargs)
+
+                return cast("Callable[P, R]", limited_async)
+
+            @functools.wraps(function)
+            def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+                check(*args, **kwargs)
+                return function(*args, **kwargs)
+
+            return limited
+
+        return decorate
+
+
+class Batch:
+    """Operations under different conditions, then `try_incr`, `peek` or `incr` for all of them.
+
+    The entity of an operation begins with its condition's name, as in the original.
+    """
+
+    def __init__(self, limiter: Limiter, default_amount: int) -> None:
+        self._limiter = limiter
+        self._default_amount = default_amount
+        self._operations: dict[str, Operation] = {}
+
+    def local_op(
+        self, condition: str, components: "Components | int" = (), amount: int | None = None
+    ) -> Self:
+        """Adds an operation on a local entity."""
+        return self._add(condition, LocalEntityKey(_named(condition, components)), amount)
+
+    def global_op(
+        self, condition: str, components: "Components | int" = (), amount: int | None = None
+    ) -> Self:
+        """Adds an operation on a global entity."""
+        return self._add(condition, GlobalEntityKey(_named(condition, components)), amount)
+
+    def try_incr(self) -> NamedBatchResult:
+        """Counts all operations if all are allowed, none otherwise."""
+        return self._by_name(self._limiter.try_all(self._operations.values()))
+
+    def peek(self) -> NamedBatchResult:
+        """What `try_incr` would say."""
+        return self._by_name(self._limiter.peek_all(self._operations.values()))
+
+    def incr(self) -> None:
+        """Counts all operations without asking."""
+        self._limiter.incr_all(self._operations.values())
+
+    def require(self) -> NamedBatchResult:
+        """`try_incr` that raises `LimitExceeded` when it is denied."""
+        result = self.try_incr()
+        if not result.allowed:
+            raise LimitExceeded(f"denied by {', '.join(result.failed)}", result)
+        return result
+
+    def _add(self, condition: str, entity: EntityKey, amount: int | None) -> Self:
+        self._limiter.plan.find(condition)
+        if condition in self._operations:
+            raise DuplicateCondition(f"the batch already has an operation under {condition!r}")
+        wanted = self._default_amount if amount is None else check_amount(amount)
+        self._operations[condition] = _operation(condition, entity, wanted)
+        return self
+
+    def _by_name(self, result: BatchResult) -> NamedBatchResult:
+        return NamedBatchResult(
+            allowed=result.allowed,
+            retry_after=result.retry_after,
+            results=dict(zip(self._operations, result.results, strict=True)),
+        )
+
+
+def _operation(condition: str, entity: Any, amount: int) -> Operation:
+    return Operation(condition=condition, entity=entity, amount=amount)
+
+
+def _named(condition: str, components: Any) -> list[Any]:
+    """The condition's name, then the components; what is no list counts as a list of one."""
+    if isinstance(components, dict):
+        return [condition, *[part for item in components.items() for part in item]]
+    return (
+        [condition, *components]
+        if isinstance(components, list | tuple)
+        else [condition, components]
+    )

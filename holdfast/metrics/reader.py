@@ -1,0 +1,216 @@
+"""A reader: promises of rates that are fetched together, and a now that stands still."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Generic, TypeVar, overload
+
+from holdfast.engine.contract import Reader as EngineReader
+from holdfast.engine.contract import read_counter
+from holdfast.keys import pack_int
+from holdfast.metrics.entity import EntityKey, EntityLike, as_entity, suffix_of
+from holdfast.metrics.layout import keys_of
+from holdfast.metrics.rates import check_length, require_type, total_of
+from holdfast.metrics.records import Metric, Number
+from holdfast.metrics.specs import known_metric
+from holdfast.metrics.totals import (
+    Future,
+    Span,
+    TimeRange,
+    check_time,
+    first_visible,
+    span_of,
+    time_range,
+)
+
+N = TypeVar("N", int, float)
+K = TypeVar("K")
+Place = tuple[str, EntityKey, str]  # metric, entity, sequence
+View = Callable[[], AbstractContextManager[EngineReader]]
+
+
+class RatePromise(Generic[N]):
+    """A total and its rates, fetched when one of them is first asked for."""
+
+    def __init__(self, reader: "Reader", name: str, entity: EntityKey, asked: TimeRange) -> None:
+        self._reader: Reader = reader
+        self._metric = known_metric(reader.metrics, name)
+        require_type(name, self._metric, "counter")
+        self._asked = asked
+        self._span = span_of(self._metric, asked, reader.now(), reader.future)
+        self._place: Place = (name, entity, self._span.sequence.name)
+        self._now = reader.now()
+        self._total: Any = None
+        self._exact = True
+
+    def total(self) -> N:
+        """An integer if the resolution is one, else a float."""
+        if self._total is None:
+            counts = self._reader.counts(self._place, self._span)
+            self._total, self._exact = total_of(self._metric, counts, self._span, self._now)
+        total: N = self._total
+        return total
+
+    def per_second(self) -> float:
+        check_length(self._asked)
+        return self.total() / (self._asked.end - self._asked.start)
+
+    def per_minute(self) -> float:
+        return self.per_second() * 60
+
+    def per_hour(self) -> float:
+        return self.per_second() * 3600
+
+    def per_day(self) -> float:
+        return self.per_second() * 86400
+
+    @property
+    def exact(self) -> bool:
+        """Whether no bucket that holds something was counted in part."""
+        self.total()
+        return self._exact
+
+    @property
+    def sequence(self) -> str:
+        """The name of the sequence that serves the range."""
+        return self._span.sequence.name
+
+    @property
+    def buckets(self) -> tuple[int, int]:
+        """The first and the last bucket of the range."""
+        return self._span.first, self._span.last
+
+
+class Reader:
+    """Reads rates as of one moment, which it takes at its first use.
+
+    What has been found stays as it was found, so a reader is a snapshot: make a new one to see
+    newer writes.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        metrics: Mapping[str, Metric],
+        *,
+        prefix: tuple[str, ...],
+        namespace: str,
+        clock: Callable[[], float],
+        future: Future = "clamp",
+    ) -> None:
+        self.metrics = metrics
+        self.future = future
+        self._view = view
+        self._prefix = prefix
+        self._namespace = namespace
+        self._clock = clock
+        self._now: float | None = None
+        self._found: dict[Place, dict[int, int]] = {}
+        self._asked: list[tuple[Place, Span]] = []
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """The time that all reads speak of."""
+        if self._now is None:
+            self._now = self._clock()
+        return self._now
+
+    def set_current_time(self, at: float) -> None:
+        """Has all reads from now on speak of `at`."""
+        self._now = check_time(at)
+
+    def reset_current_time(self) -> None:
+        """Takes the time anew at the next use."""
+        self._now = None
+
+    def latest(self, seconds: float) -> TimeRange:
+        """The last `seconds` until now."""
+        return time_range(self.now(), latest=seconds)
+
+    def time_range(self, start: float, end: float) -> TimeRange:
+        return time_range(self.now(), start=start, end=end)
+
+    # --- promises -----------------------------------------------------------------------------
+
+    def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> RatePromise[Any]:
+        """A promise of the rate over a range. Reads nothing yet."""
+        promise: RatePromise[Any] = RatePromise(self, metric, as_entity(entity), asked)
+        self._asked.append((promise._place, promise._span))
+        return promise
+
+    def get_rates(
+        self, metrics: Iterable[str], entity: EntityLike, asked: TimeRange
+    ) -> dict[str, RatePromise[Any]]:
+        """The same for several metrics, by name."""
+        return {metric: self.get_rate(metric, entity, asked) for metric in metrics}
+
+    def fetch(self) -> None:
+        """Reads all that has been asked for and not found, in one transaction."""
+        asked, self._asked = self._asked, []
+        if not asked:
+            return
+        with self._view() as reader:
+            keys = keys_of(reader.space, self._prefix)
+            for (name, entity, sequence), span in asked:
+                found = self._found.setdefault((name, entity, sequence), {})
+                first = max(span.first, first_visible(span.sequence, self.now()))
+                if span.is_empty:
+                    continue
+                missing = [n for n in range(first, span.last + 1) if n not in found]
+                stem, suffix = keys.sequence(name, sequence), suffix_of(entity, self._namespace)
+                wanted = [stem + pack_int(bucket) + suffix for bucket in missing]
+                for bucket, value in zip(missing, reader.get_many(wanted), strict=True):
+                    if value is not None:
+                        found[bucket] = read_counter(value)
+
+    def counts(self, place: Place, span: Span) -> dict[int, int]:
+        """What is known of a promise's buckets, ascending; fetches what has been asked for."""
+        self.fetch()
+        found = self._found.get(place, {})
+        return {
+            number: found[number] for number in sorted(found) if span.first <= number <= span.last
+        }
+
+    # --- many at once -------------------------------------------------------------------------
+
+    @overload
+    def total(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, Number]: ...
+    @overload
+    def total(self, promises: list[RatePromise[Any]]) -> list[Number]: ...
+    def total(self, promises: Any) -> Any:
+        """The totals of a list or a map of promises, with its keys."""
+        return _resolved(promises, RatePromise.total)
+
+    @overload
+    def per_second(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_second(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_second(self, promises: Any) -> Any:
+        return _resolved(promises, RatePromise.per_second)
+
+    @overload
+    def per_minute(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_minute(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_minute(self, promises: Any) -> Any:
+        return _resolved(promises, RatePromise.per_minute)
+
+    @overload
+    def per_hour(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_hour(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_hour(self, promises: Any) -> Any:
+        return _resolved(promises, RatePromise.per_hour)
+
+    @overload
+    def per_day(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_day(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_day(self, promises: Any) -> Any:
+        return _resolved(promises, RatePromise.per_day)
+
+
+def _resolved(promises: Any, resolve: Callable[[RatePromise[Any]], Number]) -> Any:
+    if isinstance(promises, Mapping):
+        return {key: resolve(promise) for key, promise in promises.items()}
+    return [resolve(promise) for promise in promises]

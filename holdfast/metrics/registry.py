@@ -1,0 +1,233 @@
+"""Specs as they are stored, and the guard against specs that drift.
+
+A bucket's key does not say how wide the bucket is or what its units are worth: the stored spec
+does. A spec that contradicts it would misread what is there, so it is refused.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from holdfast import expiry
+from holdfast.engine.contract import Reader, Transaction
+from holdfast.errors import BadInput, SpecConflict, UnknownMetric
+from holdfast.keys import pack, prefix_range, unpack
+from holdfast.limits import SWEEP_SECONDS
+from holdfast.metrics.layout import (
+    BUCKETS,
+    CELLS,
+    LAST_SAMPLES,
+    LIFETIMES,
+    LOGS,
+    SPECS,
+    Keys,
+    all_specs,
+    keys_of,
+)
+from holdfast.metrics.records import Metric, Sequence, StoredSpec, Window
+from holdfast.metrics.specs import nearest, same_step
+
+OnConflict: TypeAlias = Literal["refuse", "discard"]
+
+SWEEP: Final = "metrics.buckets"  # the kind of expiry entry that removes expired buckets
+
+_FAMILIES_OF_A_METRIC: Final = (BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(StoredSpec).decode
+
+
+@lru_cache(maxsize=1_024)
+def decode_spec(value: bytes) -> StoredSpec:
+    """The spec in a stored value. The same few are read with every increment, hence the memo."""
+    return _decode(value)
+
+
+def encode_spec(spec: StoredSpec) -> bytes:
+    return _encode(spec)
+
+
+def stored_spec(reader: Reader, keys: Keys, name: str) -> StoredSpec:
+    """What is stored of the metric of that name. Reads 1 key."""
+    value = reader.get(keys.spec(name)) if isinstance(name, str) else None
+    if value is None:
+        known = [found for found, _ in stored_specs(reader, keys)]
+        raise UnknownMetric(f"unknown metric {name!r}{nearest(name, known)}")
+    return decode_spec(value)
+
+
+def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:
+    """All specs under a prefix, by the name of their metric. Reads 1 key for each."""
+    begin = keys.family(SPECS)
+    return [
+        (str(unpack(key, len(begin))[0]), decode_spec(value))
+        for key, value in reader.scan(*prefix_range(begin))
+    ]
+
+
+def specs_named(
+    reader: Reader, keys: Keys, names: Iterable[str] | None
+) -> list[tuple[str, StoredSpec]]:
+    """The stored specs of `names`, or all under the prefix. Reads 1 key for each."""
+    if names is None:
+        return stored_specs(reader, keys)
+    return [(name, stored_spec(reader, keys, name)) for name in names]
+
+
+def every_spec(reader: Reader) -> list[tuple[Keys, str, StoredSpec]]:
+    """All specs of the space, with the keys of their prefix. Reads 1 key for each."""
+    begin, end = all_specs(reader.space)
+    found = []
+    for key, value in reader.scan(begin, end):
+        prefix, name = unpack(key, len(begin))
+        found.append((keys_of(reader.space, prefix), str(name), decode_spec(value)))
+    return found
+
+
+def is_settled(
+    reader: Reader, keys: Keys, metrics: Mapping[str, Metric], on_conflict: OnConflict
+) -> bool:
+    """Whether nothing has to be written to use `metrics`. Raises if one is refused.
+
+    Reads 1 key for each.
+    """
+    settled = [
+        _settle(reader.get(keys.spec(name)), name, metric, None, on_conflict) is None
+        for name, metric in metrics.items()
+    ]
+    return all(settled)
+
+
+def define(
+    tx: Transaction, keys: Keys, metrics: Mapping[str, Metric], on_conflict: OnConflict = "refuse"
+) -> None:
+    """Stores the specs that are new or have changed. Reads 1 key for each, writes at most 2."""
+    if is_settled(tx, keys, metrics, on_conflict):  # and none is refused after others were stored
+        return
+    for name, metric in metrics.items():
+        store_spec(tx, keys, name, metric, None, on_conflict)
+
+
+def store_spec(
+    tx: Transaction,
+    keys: Keys,
+    name: str,
+    metric: Metric,
+    window: Window | None,
+    on_conflict: OnConflict = "refuse",
+) -> None:
+    """Settles one spec with what is stored. Reads 1 key, writes 2 if it is new, 1 if it changed."""
+    value = tx.get(keys.spec(name))
+    settled = _settle(value, name, metric, window, on_conflict)
+    if settled is None:
+        return
+    new, discards = settled
+    if discards:
+        discard(tx, keys, name)
+    if value is None:
+        schedule_sweep(tx, keys, name, tx.now + max(shortest_life(new), SWEEP_SECONDS))
+    tx.put(keys.spec(name), _encode(new))
+
+
+def check_window(value: bytes | None, name: str, metric: Metric, window: Window) -> None:
+    """Raises if a condition contradicts what is stored; for reads, which store nothing."""
+    _settle(value, name, metric, window, "refuse")
+
+
+def discard(tx: Transaction, keys: Keys, name: str) -> None:
+    """Deletes all that is stored of a metric but its spec."""
+    for family in _FAMILIES_OF_A_METRIC:
+        tx.clear(*keys.of_all(family, name))
+
+
+def schedule_sweep(tx: Transaction, keys: Keys, name: str, at: float) -> None:
+    """Has the metric's expired buckets removed at `at`. Writes 1 key."""
+    expiry.schedule(tx, at + 0.001, SWEEP, pack(keys.prefix, name))  # the sweeper rounds to ms
+
+
+def shortest_life(stored: StoredSpec) -> float:
+    """No bucket that is written now is gone sooner than that."""
+    return min(sequence.hard_expiry for sequence in all_sequences(stored))
+
+
+def all_sequences(stored: StoredSpec) -> tuple[Sequence, ...]:
+    return stored.metric.sequences + stored.retired
+
+
+# --- drift ------------------------------------------------------------------------------------
+
+
+def _settle(
+    value: bytes | None, name: str, metric: Metric, window: Window | None, on_conflict: OnConflict
+) -> tuple[StoredSpec, bool] | None:
+    """What to store, and whether all buckets must go first; None if what is stored will do."""
+    if on_conflict not in ("refuse", "discard"):
+        raise BadInput(f"on_conflict is 'refuse' or 'discard', not {on_conflict!r}")
+    if value is None:
+        return StoredSpec(metric=metric, window=window), False
+    stored = decode_spec(value)
+    conflict = _conflict(stored, name, metric, window)
+    if conflict and on_conflict == "refuse":
+        raise SpecConflict(conflict)
+    if conflict:
+        return StoredSpec(metric=metric, window=window), True
+    if window is not None:
+        new = _with_window(stored, metric, window)
+    else:
+        new = _with_metric(stored, metric)
+    return None if new == stored and _same_resolution(new, stored) else (new, False)
+
+
+def _conflict(stored: StoredSpec, name: str, metric: Metric, window: Window | None) -> str | None:
+    old = stored.metric
+    if old.type != metric.type:
+        return f"{name!r} is stored as a {old.type}, not as a {metric.type}"
+    if repr(old.resolution) != repr(metric.resolution):
+        return f"{name!r} is stored with resolution {old.resolution}, not {metric.resolution}"
+    if old.type == "distribution" and old.accuracy != metric.accuracy:
+        return (
+            f"{name!r} is stored with a relative accuracy of {old.accuracy}, not {metric.accuracy}"
+        )
+    steps = {sequence.name: sequence.time_step for sequence in all_sequences(stored)}
+    for sequence in metric.sequences:
+        step = steps.get(sequence.name, sequence.time_step)
+        if not same_step(step, sequence.time_step):
+            return (
+                f"the sequence {sequence.name!r} of {name!r} is stored with a time step of "
+                f"{step}, not {sequence.time_step}"
+            )
+    if window and stored.window and window != stored.window:
+        return (
+            f"the condition {name!r} is stored with a window of {stored.window.seconds} seconds in "
+            f"{stored.window.bucket_count} buckets, not {window.seconds} in {window.bucket_count}"
+        )
+    return None
+
+
+def _with_metric(stored: StoredSpec, metric: Metric) -> StoredSpec:
+    """The new spec; sequences that it no longer has are kept in mind until they are empty."""
+    names = {sequence.name for sequence in metric.sequences}
+    retired = [found for found in all_sequences(stored) if found.name not in names]
+    return StoredSpec(metric=metric, window=stored.window, retired=tuple(retired))
+
+
+def _with_window(stored: StoredSpec, metric: Metric, window: Window) -> StoredSpec:
+    """A limiter takes a metric that was defined otherwise, if its buckets outlive the window."""
+    [wanted] = metric.sequences
+    kept = [found for found in stored.metric.sequences if not _gives_way(found, wanted)]
+    if all(found.name != wanted.name for found in kept):
+        kept.append(wanted)
+    sequences = tuple(sorted(kept, key=lambda found: found.hard_expiry))
+    retired = tuple(found for found in stored.retired if found.name != wanted.name)
+    merged = msgspec.structs.replace(stored.metric, sequences=sequences)
+    return StoredSpec(metric=merged, window=window, retired=retired)
+
+
+def _gives_way(found: Sequence, wanted: Sequence) -> bool:
+    return found.name == wanted.name and found.soft_expiry < wanted.soft_expiry
+
+
+def _same_resolution(one: StoredSpec, other: StoredSpec) -> bool:
+    """1 and 1.0 are equal as numbers, and differ here: whole totals, or fractions."""
+    return repr(one.metric.resolution) == repr(other.metric.resolution)

@@ -1,0 +1,117 @@
+"""DDSketch: quantiles within a relative accuracy, from counts by bin that merge without loss.
+
+Bin k holds the values from gamma^(k - 1) to gamma^k; nothing here touches a store.
+"""
+
+import math
+from collections.abc import Iterable
+
+from holdfast.errors import BadRange
+from holdfast.metrics.records import SketchCell
+
+_SMALLEST = 2.3e-308  # below, a double loses digits, and the value counts as zero
+
+EMPTY = SketchCell(0, 0.0, math.inf, -math.inf)
+
+
+def bin_of(value: float, accuracy: float) -> int:
+    """The bin of a value above 0.
+
+    >>> [bin_of(value, 0.01) for value in (50, 90, 95, 99)]
+    [196, 225, 228, 230]
+    """
+    return math.ceil(math.log(value) / math.log(_gamma(accuracy)))
+
+
+def value_of(bin_number: int, accuracy: float) -> float:
+    """The value that stands for a bin: no value in it is further off than `accuracy`."""
+    gamma = _gamma(accuracy)
+    try:
+        return 2 * (float(gamma**bin_number) / (gamma + 1))  # doubled last: it might not fit
+    except OverflowError:
+        return math.inf  # the bin of the largest doubles; who asks cuts it to the highest value
+
+
+def with_value(
+    cell: SketchCell, value: float, count: int, accuracy: float, max_bins: int
+) -> SketchCell:
+    """`cell` after `value` occurred `count` times more."""
+    zeros, positive, negative = cell.zeros, cell.positive, cell.negative
+    if abs(value) < _SMALLEST:
+        zeros += count
+    elif value > 0:
+        positive = _added(positive, {bin_of(value, accuracy): count}, max_bins)
+    else:
+        negative = _added(negative, {bin_of(-value, accuracy): count}, max_bins)
+    return SketchCell(
+        cell.count + count,
+        cell.sum + value * count,
+        min(cell.min, value),
+        max(cell.max, value),
+        zeros,
+        positive,
+        negative,
+    )
+
+
+def merged(cells: Iterable[SketchCell], max_bins: int) -> SketchCell:
+    """One sketch of all values of `cells`."""
+    found = EMPTY
+    for cell in cells:
+        found = SketchCell(
+            found.count + cell.count,
+            found.sum + cell.sum,
+            min(found.min, cell.min),
+            max(found.max, cell.max),
+            found.zeros + cell.zeros,
+            _added(found.positive, cell.positive, max_bins),
+            _added(found.negative, cell.negative, max_bins),
+        )
+    return found
+
+
+def quantile(cell: SketchCell, q: float, accuracy: float) -> float | None:
+    """The value at rank floor(q * (count - 1)), within `accuracy` of it; None if there is none.
+
+    The lowest and the highest are exact.
+    """
+    if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
+        raise BadRange(f"a quantile is a number from 0 to 1, not {q!r}")
+    if cell.count == 0:
+        return None
+    if q in (0, 1):
+        return cell.max if q else cell.min
+    rank = q * (cell.count - 1)
+    return min(max(_at_rank(cell, rank, accuracy), cell.min), cell.max)
+
+
+def _at_rank(cell: SketchCell, rank: float, accuracy: float) -> float:
+    seen = 0
+    for number in sorted(cell.negative, reverse=True):
+        seen += cell.negative[number]
+        if seen > rank:
+            return -value_of(number, accuracy)
+    seen += cell.zeros
+    if seen > rank:
+        return 0.0
+    for number in sorted(cell.positive):
+        seen += cell.positive[number]
+        if seen > rank:
+            return value_of(number, accuracy)
+    return cell.max
+
+
+def _added(bins: dict[int, int], more: dict[int, int], max_bins: int) -> dict[int, int]:
+    found = dict(bins)
+    for number, count in more.items():
+        found[number] = found.get(number, 0) + count
+    if len(found) > max_bins:
+        numbers = sorted(found)
+        kept = len(found) - max_bins
+        for number in numbers[:kept]:  # the lowest give up their accuracy first
+            found[numbers[kept]] += found.pop(number)
+    return found
+
+
+def _gamma(accuracy: float) -> float:
+    return (1 + accuracy) / (1 - accuracy)

@@ -1,0 +1,173 @@
+"""The arithmetic of reads: which sequence serves a range, and what its buckets add up to.
+
+Nothing here touches a store, so that a limiter, a reader, a plot and a top list count alike.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from holdfast.errors import BadRange
+from holdfast.limits import MAX_AT, MAX_BUCKETS
+from holdfast.metrics.records import Metric, Number, Sequence
+
+Future: TypeAlias = Literal["clamp", "extrapolate"]
+Counts: TypeAlias = Mapping[int, int]  # units by bucket, ascending, without zeros
+
+FUTURES: Final = ("clamp", "extrapolate")
+
+_END_OF_TIME: Final = 1e15  # beyond, a bucket's number would leave the 64 bits
+
+
+class TimeRange(NamedTuple):
+    """A stretch of time, as it was asked for."""
+
+    start: float
+    end: float
+
+
+class Span(NamedTuple):
+    """The part of one sequence that a range is read from."""
+
+    sequence: Sequence
+    start: float
+    end: float  # clamped to now, unless the future is extrapolated
+    first: int
+    last: int
+    is_empty: bool  # nothing of the range lies before now, or it has no length
+
+
+def check_time(at: Any) -> float:
+    """`at` as a moment between 1970 and the year 9999."""
+    if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= MAX_AT:
+        raise BadRange(f"a time is a number of seconds from 0 to {MAX_AT:.0f}, not {at!r}")
+    return float(at)
+
+
+def time_range(now: float, latest: Any = None, start: Any = None, end: Any = None) -> TimeRange:
+    """The range that `latest`, or `start` and `end`, ask for.
+
+    >>> time_range(1000.0, latest=60)
+    TimeRange(start=940.0, end=1000.0)
+    """
+    if latest is not None:
+        if start is not None or end is not None:
+            raise BadRange("a range is given by `latest`, or by `start` and `end`, not by both")
+        if isinstance(latest, bool) or not isinstance(latest, int | float) or not latest >= 0:
+            raise BadRange(f"`latest` is a number of seconds, 0 or more, not {latest!r}")
+        if latest == math.inf:
+            raise BadRange("`latest` is a finite number of seconds")
+        return TimeRange(now - latest if latest < now else 0.0, now)
+    if start is None or end is None:
+        raise BadRange("a range is given by `latest`, or by `start` and `end`")
+    found = TimeRange(_bound(start), _bound(end))
+    if found.start > found.end:
+        raise BadRange(f"a range starts at {start!r} and ends before, at {end!r}")
+    return found
+
+
+def _bound(moment: Any) -> float:
+    """A range may reach past the year 9999, and asks for nothing there."""
+    if isinstance(moment, bool) or not isinstance(moment, int | float):
+        raise BadRange(f"a range starts and ends at numbers of seconds, not at {moment!r}")
+    if not 0 <= moment <= _END_OF_TIME:
+        raise BadRange(f"a range starts and ends at finite times from 0 on, not at {moment!r}")
+    return float(moment)
+
+
+def choose_sequence(metric: Metric, start: float, now: float) -> Sequence:
+    """The first sequence that reaches back to `start`, else the last: it has the most."""
+    for sequence in metric.sequences:
+        if now - sequence.soft_expiry <= start:
+            return sequence
+    return metric.sequences[-1]
+
+
+def span_of(metric: Metric, asked: TimeRange, now: float, future: Future = "clamp") -> Span:
+    """Where `asked` is read, with its end clamped to now unless the future is extrapolated."""
+    if future not in FUTURES:
+        raise BadRange(f"`future` is 'clamp' or 'extrapolate', not {future!r}")
+    sequence = choose_sequence(metric, asked.start, now)
+    step = sequence.time_step
+    start, end = asked
+    is_empty = start == end
+    if future == "clamp" and end > now:
+        is_empty = is_empty or start >= now
+        end = max(now, start)
+    first, last = int(start / step), int(end / step)
+    if last - first >= MAX_BUCKETS:
+        raise BadRange(
+            f"the range has {last - first + 1} buckets of {step} seconds, at most {MAX_BUCKETS} "
+            "can be read at once",
+            hint="Ask for a shorter range, or give the metric a coarser sequence.",
+        )
+    return Span(sequence, start, end, first, last, is_empty)
+
+
+def first_visible(sequence: Sequence, now: float) -> int:
+    """The oldest bucket that has not expired: now < (bucket + 1) * step + hard expiry."""
+    step, hard = sequence.time_step, sequence.hard_expiry
+    bucket = max(int((now - hard) / step) - 2, 0)
+    while now >= (bucket + 1) * step + hard:
+        bucket += 1
+    return bucket
+
+
+def touching(sequence: Sequence, asked: TimeRange, now: float) -> tuple[int, int]:
+    """The buckets that start before the range's end and end after its start, first and last.
+
+    A range that ends now includes the bucket that begins now: what has just happened has happened.
+    """
+    step = sequence.time_step
+    first, last = int(asked.start / step), int(asked.end / step)
+    if last * step >= asked.end != now:
+        last -= 1
+    if last - first >= MAX_BUCKETS:
+        raise BadRange(f"the range has {last - first + 1} buckets, at most {MAX_BUCKETS} fit")
+    return first, last
+
+
+def sum_up(
+    counts: Counts, step: Number, start: float, end: float, now: float
+) -> tuple[Number, bool]:
+    """What `counts` add up to between `start` and `end`, and whether no bucket was thinned.
+
+    A bucket that lies only partly inside is thinned evenly. The one in progress holds what happened
+    between its start and now, so it is thinned by that time and not by the whole step.
+    """
+    first, last = int(start / step), int(end / step)
+    total: Number = 0
+    exact = True
+    for bucket, units in counts.items():
+        if bucket < first or bucket > last:
+            continue
+        if bucket in (first, last):
+            part = _part(bucket, first, last, units, step, start, end, now)
+            exact = exact and (part == units or part == 0)
+            total += part
+        else:
+            total += units
+    return total, exact
+
+
+def _part(
+    bucket: int,
+    first: int,
+    last: int,
+    units: int,
+    step: Number,
+    start: float,
+    end: float,
+    now: float,
+) -> Number:
+    """What the bucket at one end of a range contributes."""
+    begin = bucket * step
+    if bucket != last:
+        return units * max((bucket + 1) * step - start, 0) / step
+    progress = min(begin + step, now) - begin
+    if first == last:
+        return units * (end - start) / progress if progress > 0 else 0
+    overlap = max(end - begin, 0)
+    if overlap == progress:  # also 0 = 0: what was counted at this very instant counts in full
+        return units
+    return units * overlap / progress if progress > 0 else 0

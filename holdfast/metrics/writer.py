@@ -1,0 +1,240 @@
+"""A writer: increments add up in memory and are stored by one `write`."""
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, Self
+
+from holdfast.errors import WrongMetricType
+from holdfast.limits import MAX_UNITS, MAX_WRITER_KEYS
+from holdfast.metrics.entity import NO_ENTITY, EntityKey, EntityLike, as_entity
+from holdfast.metrics.records import Deleted, Metric, Number, Write, Written
+from holdfast.metrics.rounding import check_count, check_number, units_of
+from holdfast.metrics.specs import known_metric
+from holdfast.metrics.totals import check_time
+
+
+class WriteDoor(Protocol):
+    """Where a writer's flush goes: the layer on a transaction, a store, or a client."""
+
+    def write(self, writes: list[Any], *, prefix: Any, namespace: str) -> Written: ...
+
+    def reset(
+        self, entities: list[Any], metrics: list[str] | None, *, prefix: Any, namespace: str
+    ) -> Deleted: ...
+
+
+class _Sum:
+    """Units of one metric and entity that belong into the same bucket of every sequence."""
+
+    __slots__ = ("at", "begin", "end", "units")
+
+    def __init__(self, at: float, begin: float, end: float, units: int) -> None:
+        self.at = at  # of the first increment: it names the buckets exactly
+        self.begin = begin
+        self.end = end
+        self.units = units
+
+
+class Writer:
+    """Buffers writes until `flush`, which stores all of them in one transaction.
+
+    It may be shared by threads. It flushes when it is closed or its `with` block ends, also by an
+    exception, since counts that have happened have happened; and by itself when it holds
+    `MAX_WRITER_KEYS` keys.
+    """
+
+    def __init__(
+        self,
+        door: WriteDoor,
+        metrics: Mapping[str, Metric],
+        *,
+        prefix: tuple[str, ...],
+        namespace: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._door = door
+        self._metrics = dict(metrics)
+        self._prefix = prefix
+        self._namespace = namespace
+        self._store_clock = clock
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._sums: dict[tuple[str, EntityKey], _Sum] = {}
+        self._writes: list[Write] = []  # sums of buckets that have ended, and all other writes
+        self._keys = 0
+
+    def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:
+        """Counts `value`. Each call is rounded to the resolution by itself."""
+        if not isinstance(entity, EntityKey):
+            entity = NO_ENTITY if entity is None else as_entity(entity)
+        at = self._clock()
+        held = self._sums.get((metric, entity)) if isinstance(metric, str) else None
+        if held is None or not held.begin <= at < held.end:
+            self._incr_elsewhere(metric, entity, value, at)
+            return
+        spec = self._metrics[metric]
+        if type(value) is int and spec.resolution == 1 and 0 <= value <= MAX_UNITS:
+            units = value
+        else:
+            units = units_of(value, spec.resolution)
+        with self._lock:
+            # Another thread may have flushed, or moved on to the next bucket, in between.
+            if self._sums.get((metric, entity)) is held and held.units + units <= MAX_UNITS:
+                held.units += units
+                return
+        self._incr_elsewhere(metric, entity, value, at)
+
+    def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
+        """Takes a sample of a gauge."""
+        self._keep(metric, "gauge", entity, value, "set")
+
+    def add(self, metric: str, entity: EntityLike = None, delta: Number = 1) -> None:
+        """Takes a sample of a gauge that is `delta` above the last one when it is flushed."""
+        self._keep(metric, "gauge", entity, delta, "add")
+
+    def record(
+        self, metric: str, entity: EntityLike = None, value: Number = 0, count: int = 1
+    ) -> None:
+        """Notes that a value of a distribution occurred `count` times."""
+        self._keep(metric, "distribution", entity, value, "record", count)
+
+    def flush(self) -> None:
+        """Stores all that is buffered in one transaction; if that fails, it stays buffered."""
+        with self._lock:
+            writes = self._writes + self._settled_sums()
+            held = self._keys
+            self._empty()
+        if not writes:
+            return
+        try:
+            self._door.write(writes, prefix=self._prefix, namespace=self._namespace)
+        except BaseException:
+            with self._lock:
+                self._writes = writes + self._writes
+                self._keys += held
+            raise
+
+    def discard(self) -> None:
+        """Empties the buffer."""
+        with self._lock:
+            self._empty()
+
+    def reset_all(self, entities: Iterable[EntityLike] = (None,)) -> None:
+        """Empties the buffer and deletes all stored buckets of `entities`, in all metrics."""
+        self.discard()
+        wanted = [as_entity(entity) for entity in entities]
+        if wanted:
+            names = list(self._metrics)
+            self._door.reset(wanted, names, prefix=self._prefix, namespace=self._namespace)
+
+    def set_current_time(self, at: float) -> None:
+        """Freezes the writer's clock."""
+        at = check_time(at)
+        self._clock = lambda: at
+
+    def reset_current_time(self) -> None:
+        """Lets the writer's clock run again."""
+        self._clock = self._store_clock
+
+    def close(self) -> None:
+        """Flushes. A closed writer can be used again."""
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_keys", 0):
+            warnings.warn(
+                f"a metrics writer was dropped with {self._keys} keys in its buffer: close it",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
+            self.flush()
+
+    # --- the buffer ---------------------------------------------------------------------------
+
+    def _incr_elsewhere(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
+        """The first increment of a bucket; what was summed up for another one is set aside."""
+        metric = known_metric(self._metrics, name)
+        if metric.type != "counter":
+            raise WrongMetricType(f"'incr' was asked of {name!r}, which is a {metric.type}")
+        units = units_of(value, metric.resolution)
+        begin, end = _common_bucket(metric, at)
+        with self._lock:
+            held = self._sums.pop((name, entity), None)
+            if held is not None:
+                self._writes.append(self._settled((name, entity), held))
+            self._sums[name, entity] = _Sum(at, begin, end, units)
+            self._keys += len(metric.sequences)
+            is_full = self._keys >= MAX_WRITER_KEYS
+        if is_full:
+            self.flush()
+
+    def _keep(
+        self, name: str, kind: str, entity: EntityLike, value: Number, op: Any, count: int = 1
+    ) -> None:
+        metric = known_metric(self._metrics, name)
+        if metric.type != kind:
+            raise WrongMetricType(f"{op!r} was asked of {name!r}, which is a {metric.type}")
+        check_number(value)
+        if kind == "gauge":
+            units_of(value, metric.resolution, signed=True)
+        check_count(count)
+        write = Write(
+            metric=name,
+            entity=as_entity(entity),
+            value=value,
+            at=self._clock(),
+            op=op,
+            count=count,
+        )
+        with self._lock:
+            self._writes.append(write)
+            self._keys += len(metric.sequences)
+            is_full = self._keys >= MAX_WRITER_KEYS
+        if is_full:
+            self.flush()
+
+    def _settled_sums(self) -> list[Write]:
+        return [self._settled(place, held) for place, held in self._sums.items()]
+
+    def _settled(self, place: tuple[str, EntityKey], held: _Sum) -> Write:
+        name, entity = place
+        value = held.units * self._metrics[name].resolution
+        return Write(metric=name, entity=entity, value=value, at=held.at)
+
+    def _empty(self) -> None:
+        self._sums = {}
+        self._writes = []
+        self._keys = 0
+
+
+def _common_bucket(metric: Metric, at: float) -> tuple[float, float]:
+    """Begin and end of the time around `at` in which no sequence comes to another bucket."""
+    begin, end = 0.0, math.inf
+    for sequence in metric.sequences:
+        first, behind = _edges(sequence.time_step, at)
+        begin, end = max(begin, first), min(end, behind)
+    return begin, end
+
+
+def _edges(step: Number, at: float) -> tuple[float, float]:
+    """Times from the first to before the second have the same trunc(time / step) as `at`.
+
+    Multiplying and dividing round on their own, so the edges are moved until they agree.
+    """
+    bucket = int(at / step)
+    first = float(bucket * step)
+    while int(first / step) < bucket:
+        first = math.nextafter(first, math.inf)
+    last = math.nextafter((bucket + 1) * step, 0.0)
+    while int(last / step) > bucket:
+        last = math.nextafter(last, 0.0)
+    return min(first, at), math.nextafter(max(last, at), math.inf)

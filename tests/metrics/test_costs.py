@@ -1,0 +1,90 @@
+"""What operations touch, as their docstrings say it."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.metrics import Metrics
+from holdfast.store import Store
+from holdfast.testing import Clock
+
+SPECS: Any = {
+    "m": {"sequences": [{"timeStep": 1, "expiry": 60}, {"timeStep": 60, "expiry": 3600}]},
+    "load": {"type": "gauge"},
+}
+
+
+class Counting:
+    """A transaction that counts the keys that it reads, adds to and writes."""
+
+    def __init__(self, tx: Any) -> None:
+        self._tx = tx
+        self.touched: Counter[str] = Counter()
+
+    def get_many(self, keys: Any) -> Any:
+        self.touched["read"] += len(keys)
+        return self._tx.get_many(keys)
+
+    def scan(self, *args: Any, **kwargs: Any) -> Any:
+        self.touched["scan"] += 1
+        return self._tx.scan(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "put", "add", "delete", "clear"):
+            self.touched["read" if name == "get" else name] += 1
+        return getattr(self._tx, name)
+
+
+@pytest.fixture
+def touched(store: Store, clock: Clock) -> Callable[..., dict[str, int]]:
+    """What an operation touches when it is called a second time."""
+    store.metrics.define(SPECS)
+
+    def measure(operation: str, *args: Any, **kwargs: Any) -> dict[str, int]:
+        def work(tx: Any) -> dict[str, int]:
+            counting = Counting(tx)
+            layer: Any = Metrics(counting)
+            getattr(layer, operation)(*args, **kwargs)
+            return dict(counting.touched)
+
+        store.engine.transact(work, space=store._runner.prefix)
+        return store.engine.transact(work, space=store._runner.prefix)
+
+    return measure
+
+
+def test_an_increment_is_pure_addition_so_that_writers_never_conflict(touched: Any) -> None:
+    assert touched("incr", "m", ["x"]) == {"read": 1, "add": 2}
+    flush = [{"metric": "m", "entity": [number]} for number in range(10)]
+    assert touched("write", flush) == {"read": 1, "add": 20}
+
+
+def test_a_rate_reads_the_buckets_of_its_range(touched: Any) -> None:
+    assert touched("rate", "m", latest=30) == {"read": 1 + 31}
+    assert touched("rate", "m", latest=3600) == {"read": 1 + 61}
+
+
+def test_a_limiters_check_touches_few_keys(touched: Any) -> None:
+    def hit(**options: Any) -> dict[str, int]:
+        operation = {"condition": "c", "entity": ["x"]}
+        found: dict[str, int] = touched("try_incr", [operation], {"c": "9/minute"}, **options)
+        return found
+
+    assert hit() == {"read": 1 + 31, "add": 1}
+    assert hit(algorithm="strict") == {"read": 1 + 31, "scan": 1, "add": 1}
+    assert hit(bucket_count=1, prefix="p") == {"read": 1 + 2, "add": 1}
+    assert hit(algorithm="gcra") == {"read": 1, "put": 1}
+    assert touched("throttle", "x", 15, 30, 60) == {"read": 1, "put": 1}
+
+
+def test_counting_without_asking_reads_no_bucket(touched: Any) -> None:
+    operation = {"condition": "c", "entity": ["x"]}
+
+    assert touched("limit_incr", [operation], {"c": "9/minute"}) == {"read": 1, "add": 1}
+
+
+def test_a_gauge_reads_and_writes_its_bucket_and_its_last_sample(touched: Any) -> None:
+    assert touched("set", "load", None, 3) == {"read": 1 + 2, "put": 2}
+    assert touched("add", "load", None, 3) == {"read": 1 + 3, "put": 2}

@@ -1,0 +1,136 @@
+"""Metrics as scrapers read them, checked by a parser that is not ours."""
+
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+from holdfast.metrics import prometheus
+from holdfast.store import Store
+from holdfast.testing import Clock
+
+SPECS: Any = {
+    "sold": {"lifetime": True, "expose": True, "help": 'What was "sold"\nso \\ far'},
+    "hits": {"expose": True, "sequences": [{"timeStep": 10, "expiry": 60}]},
+    "load": {"type": "gauge", "expose": True, "resolution": 0.5},
+    "wait": {"type": "distribution", "expose": True, "sequences": [{"timeStep": 10, "expiry": 60}]},
+    "hidden": {"lifetime": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def _written(store: Store, clock: Clock) -> None:
+    clock.set(1000)
+    metrics = store.metrics
+    metrics.define(SPECS, prefix=["My App"])
+    where: Any = {"prefix": ["My App"]}
+    metrics.incr("sold", {"user_id": 1}, 3, **where)
+    metrics.incr("sold", {"user_id": 2}, 5, namespace="de", **where)
+    metrics.incr("sold", {"global": True, "components": ['a"b', "x:y"]}, 4, **where)
+    metrics.incr("hits", None, 30, at=990, **where)
+    metrics.set("load", None, 1.5, **where)
+    metrics.incr("hidden", **where)
+    for value in range(1, 101):
+        metrics.record("wait", ["route", "/"], value, **where)
+
+
+def _samples(text: str, reader: Any = read_text) -> dict[str, Any]:
+    return {
+        sample.name + str(sorted(sample.labels.items())): sample.value
+        for family in reader(text)
+        for sample in family.samples
+    }
+
+
+def test_all_types_are_exposed_with_their_labels(store: Store) -> None:
+    found = _samples(store.metrics.prometheus())
+
+    assert found["My_App_sold_total[('scope', 'local'), ('user_id', '1')]"] == 3
+    assert found["My_App_sold_total[('scope', 'de'), ('user_id', '2')]"] == 5
+    entity = "('entity', 'a\"b:x%3Ay')"
+    assert found[f"My_App_sold_total[{entity}, ('scope', 'global')]"] == 4
+    assert found["My_App_hits_per_second[('scope', 'local'), ('window', '60')]"] == 0.5
+    assert found["My_App_load[('scope', 'local')]"] == 1.5
+    labels = "('route', '/'), ('scope', 'local')"
+    assert found[f"My_App_wait_sum[{labels}]"] == 5050
+    assert found[f"My_App_wait_count[{labels}]"] == 100
+    assert found[f"My_App_wait[('quantile', '0.5'), {labels}]"] == pytest.approx(49.9, 0.01)
+    assert "hidden" not in store.metrics.prometheus()
+
+
+def test_openmetrics_names_the_family_and_ends_with_eof(store: Store) -> None:
+    text = store.metrics.prometheus(openmetrics=True)
+
+    assert text.endswith("# EOF\n")
+    assert "# TYPE My_App_sold counter" in text
+    assert "# TYPE My_App_sold_total counter" in store.metrics.prometheus()
+    assert len(_samples(text, read_open)) == len(_samples(store.metrics.prometheus()))
+
+
+def test_the_highest_series_come_first(store: Store) -> None:
+    lines = [line for line in store.metrics.prometheus().splitlines() if "sold_total{" in line]
+
+    assert [int(line.rsplit(" ", 1)[1]) for line in lines] == [5, 4, 3]
+
+
+def test_what_is_too_much_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "MAX_EXPOSED_SERIES", 2)
+
+    text = store.metrics.prometheus()
+
+    assert text.count("My_App_sold_total{") == 2
+    assert 'holdfast_series_left_out{metric="My App:sold"} 1' in text
+
+
+def test_quantiles_are_of_the_window_and_sum_and_count_of_the_whole_life(
+    store: Store, clock: Clock
+) -> None:
+    clock.advance(seconds=5000)
+    store.sweep()
+
+    text = store.metrics.prometheus()
+
+    assert "My_App_wait_count" in text
+    assert "quantile" not in text
+    assert "My_App_hits_per_second{" not in text
+
+
+def test_one_prefix_may_be_asked_for(store: Store) -> None:
+    store.metrics.define({"x": {"expose": True, "lifetime": True}}, prefix="b")
+    store.metrics.incr("x", prefix="b")
+
+    assert store.metrics.prometheus(prefix="b") == (
+        '# TYPE b_x_total counter\nb_x_total{scope="local"} 1\n'
+    )
+
+
+def test_the_accept_header_chooses_the_format() -> None:
+    assert prometheus.content_type("application/openmetrics-text; version=1.0.0") == (
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    )
+    assert prometheus.content_type("*/*") == "text/plain; version=0.0.4; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("components", "labels"),
+    [
+        ([], {}),
+        (["a", "1", "b", "2"], {"a": "1", "b": "2"}),
+        (["a", "1", "a", "2"], {"entity": "a:1:a:2"}),
+        (["scope", "1"], {"entity": "scope:1"}),
+        (["1a", "1"], {"entity": "1a:1"}),
+        (["a"], {"entity": "a"}),
+    ],
+)
+def test_components_become_labels_if_they_look_like_names_and_values(
+    components: list[str], labels: dict[str, str]
+) -> None:
+    assert dict(prometheus.labels("local", components)) == {"scope": "local", **labels}
+
+
+def test_a_sum_beyond_all_doubles_is_written_as_scrapers_read_it(store: Store) -> None:
+    store.metrics.define({"t": {"type": "distribution", "expose": True}})
+    store.metrics.record("t", None, 1.7e308, 2)
+
+    assert 'WRStats_t_sum{scope="local"} +Inf' in store.metrics.prometheus()
