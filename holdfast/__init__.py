@@ -1,0 +1,6 @@
+"""Holdfast: one durable store, five data models, one transaction."""
+
+from holdfast.errors import HoldfastError
+from holdfast.store import Space, Store, Tx, View, open
+
+__all__ = ["HoldfastError", "Space", "Store", "Tx", "View", "open"]

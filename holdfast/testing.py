@@ -1,0 +1,161 @@
+"""For the tests of those who use Holdfast: a throw-away store, a clock to turn, a crash to survive.
+
+With pytest, the fixtures `holdfast_store` and `holdfast_clock` give the same without an import.
+"""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import holdfast
+from holdfast.engine.contract import Engine, Outcome, Transaction
+from holdfast.store import Store
+
+__all__ = ["Clock", "crash_at_write", "temporary_store"]
+
+T = TypeVar("T")
+
+
+class Clock:
+    """A clock that stands still until it is turned.
+
+    >>> clock = Clock(1_000)
+    >>> clock.advance(seconds=0.5)
+    >>> clock()
+    1000.5
+    """
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self._now = float(now)
+
+    def __call__(self) -> float:
+        return self._now
+
+    def advance(self, *, seconds: float) -> None:
+        """Turns it on, or back if `seconds` is negative."""
+        self._now += seconds
+
+    def set(self, now: float) -> None:
+        """Turns it to `now`, in seconds since 1970."""
+        self._now = float(now)
+
+
+@contextmanager
+def temporary_store(*, clock: Callable[[], float] | None = None, **options: Any) -> Iterator[Store]:
+    """A store in a folder of its own that is gone afterwards.
+
+    Its clock stands still unless you give another; its durability is "interval", which is as good
+    as any for a store that no one will miss.
+
+    >>> with temporary_store() as store:
+    ...     store.name
+    'default'
+    """
+    options.setdefault("durability", "interval")
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-") as folder,
+        holdfast.open(folder, clock=clock or Clock(), **options) as store,
+    ):
+        yield store
+
+
+def crash_at_write(
+    path: str | Path,
+    work: Callable[[Store], object],
+    *,
+    n: int,
+    timeout_seconds: float = 60,
+    **options: Any,
+) -> bool:
+    """Runs `work(store)` in a child process that is killed at its n-th write; says whether it was.
+
+    The child opens the store at `path` by itself and dies by SIGKILL in the middle of whatever
+    transaction makes the n-th write of `work` (counted from 1). With fewer writes `work` ends by
+    itself and the answer is False. Open the store afterwards and look at what is there. `work` must
+    be importable, as for any process that is started anew; if it fails or takes longer than
+    `timeout_seconds`, that is a RuntimeError here.
+    """
+    child = get_context("spawn").Process(target=_run_and_crash, args=(path, work, n, options))
+    child.start()
+    child.join(timeout_seconds)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        raise RuntimeError(f"the child was not done after {timeout_seconds} seconds")
+    if child.exitcode == -signal.SIGKILL:
+        return True
+    if child.exitcode != 0:
+        raise RuntimeError(f"the child ended with {child.exitcode} before its write number {n}")
+    return False
+
+
+def _run_and_crash(
+    path: str | Path, work: Callable[[Store], object], n: int, options: dict[str, Any]
+) -> None:
+    with holdfast.open(path, **options) as store:
+        engine: Any = _CrashingEngine(store.engine, n)
+        work(Store(engine))
+
+
+class _CrashingEngine:
+    """An engine that kills its own process at the n-th write of all its transactions."""
+
+    def __init__(self, engine: Engine, n: int) -> None:
+        self._engine = engine
+        self._left = n
+
+    def before_write(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def transact(self, work: Callable[[Any], T], *, space: bytes = b"") -> T:
+        return self._engine.transact(self._counted(work), space=space)
+
+    def transact_many(
+        self, works: Sequence[Callable[[Any], Any]], *, spaces: Sequence[bytes] | None = None
+    ) -> list[Outcome[Any]]:
+        return self._engine.transact_many([self._counted(work) for work in works], spaces=spaces)
+
+    @contextmanager
+    def transaction(self, *, space: bytes = b"") -> Iterator["_CountedTransaction"]:
+        with self._engine.transaction(space=space) as tx:
+            yield _CountedTransaction(tx, self.before_write)
+
+    def _counted(self, work: Callable[[Any], T]) -> Callable[[Transaction], T]:
+        return lambda tx: work(_CountedTransaction(tx, self.before_write))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class _CountedTransaction:
+    """A transaction that tells of each write before it makes it."""
+
+    def __init__(self, tx: Transaction, before_write: Callable[[], None]) -> None:
+        self._tx = tx
+        self._before_write = before_write
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._before_write()
+        self._tx.put(key, value)
+
+    def delete(self, key: bytes) -> None:
+        self._before_write()
+        self._tx.delete(key)
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        self._before_write()
+        self._tx.clear(begin, end)
+
+    def add(self, key: bytes, delta: int) -> None:
+        self._before_write()
+        self._tx.add(key, delta)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
