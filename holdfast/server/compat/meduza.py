@@ -1,0 +1,78 @@
+"""Meduza's clients, unchanged: five messages of BSON over RESP.
+
+`GET`, `PUT`, `UPDATE`, `DEL`, `PING` and `TX` with one BSON body each, answered by an array of two
+bulk strings, the reply's type and its body. A query that fails is answered in the same form.
+"""
+
+import time
+from typing import Any, Final
+
+from holdfast import wire as resp
+from holdfast.entities import wire
+from holdfast.entities.messages import Ping
+from holdfast.errors import HoldfastError, Malformed
+from holdfast.server.auth import Role
+from holdfast.server.commands import COMMANDS, Handler, command
+from holdfast.server.commands import ping as plain_ping
+from holdfast.server.session import Plan, Read, Session, Write
+
+KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
+
+
+def _serve(kind: str) -> Handler:
+    def handle(session: Session, words: resp.Command) -> Plan:
+        begin = time.perf_counter_ns()
+        role: Role = "read" if kind == "GET" else "write"
+        session.who().require(role, space=session.space.name, layer="entities")
+
+        def failed(error: HoldfastError) -> bytes:
+            return _framed(kind, wire.write_error(kind, error, time_ns=_since(begin)))
+
+        try:
+            if len(words) < 2:
+                raise Malformed(f"Malformed message: {kind} needs a BSON body")
+            query = wire.read_query(kind, words[1])
+        except HoldfastError as error:
+            return failed(error)
+
+        def succeeded(result: Any) -> bytes:
+            return _framed(kind, wire.write_reply(query, result, time_ns=_since(begin)))
+
+        plan = Read if wire.is_read(query) else Write
+        return plan(session.space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+
+    return handle
+
+
+COMMANDS.update((name.encode(), _serve(name)) for name in KINDS)
+COMMANDS.update((f"ENTITY.{name}".encode(), _serve(name)) for name in KINDS)
+
+
+@command("ENTITY.PING")
+def entity_ping(session: Session, words: resp.Command) -> Plan:
+    return _pong()
+
+
+@command("PING")
+def ping(session: Session, words: resp.Command) -> Plan:
+    """Meduza's PING has a BSON body; any other one is a Redis client's."""
+    if len(words) > 1 and is_bson(words[1]):
+        return _pong()
+    return plain_ping(session, words)
+
+
+def is_bson(body: bytes) -> bool:
+    """A document begins with its own length and ends with a zero."""
+    return len(body) >= 5 and int.from_bytes(body[:4], "little") == len(body) and body[-1] == 0
+
+
+def _pong() -> bytes:
+    return _framed("PING", wire.write_reply(Ping(), None))
+
+
+def _framed(kind: str, body: bytes) -> bytes:
+    return resp.array([resp.bulk(wire.reply_type(kind).encode()), resp.bulk(body)])
+
+
+def _since(begin: int) -> int:
+    return time.perf_counter_ns() - begin

@@ -1,0 +1,178 @@
+"""Meduza's control side over HTTP: deploy a schema, look, dump, load, drop.
+
+The public paths sit at the root, and again below `/entities`, which is their documented place.
+Errors are one line of plain text, as its clients expect.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import msgspec
+import yaml
+
+from holdfast.entities import stats as figures
+from holdfast.entities.schema_dump import dump_schema
+from holdfast.entities.stats import TableStats
+from holdfast.errors import BadInput, HoldfastError, NotFound
+from holdfast.limits import MAX_SCHEMA_BYTES
+from holdfast.server.auth import Role
+from holdfast.server.exchange import JSON, Request, Response
+from holdfast.server.http import HttpDoor, add_headers, route
+from holdfast.store import Space
+
+Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
+
+_STEPS_AT_ONCE: Final = 10  # of building an index, before a look whether the server is stopping
+_YAML: Final = "text/yaml"
+_PLAIN: Final = "text/plain; charset=utf-8"
+
+
+def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]:
+    """Serves a control path in both places, for those who have the role."""
+
+    def add(handler: Handler) -> Handler:
+        async def guarded(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+            try:
+                (await door.who(request)).require(role, space=_space(door).name, layer="entities")
+                return await handler(door, request, found)
+            except Exception as error:
+                known = door.known(error)
+                response = _line(known.message, known.status)
+                add_headers(response, known)
+                return response
+
+        route(methods, path)(guarded)
+        route(methods, f"/entities{path}")(guarded)
+        return handler
+
+    return add
+
+
+def _space(door: HttpDoor) -> Space:
+    return door.execution.store
+
+
+def _line(text: str, status: int) -> Response:
+    text = " ".join(text.splitlines())
+    return Response(f"{text}\n".encode(errors="replace"), status=status, content_type=_PLAIN)
+
+
+def _document(request: Request, content: Any) -> Response:
+    """YAML, or JSON for those who ask for it."""
+    if request.accepts(JSON):
+        return Response(msgspec.json.encode(content))
+    return Response(yaml.safe_dump(content, sort_keys=False).encode(), content_type=_YAML)
+
+
+@control("POST PUT", "/deploy", "admin")
+async def deploy(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    body = await request.body(MAX_SCHEMA_BYTES + 1)
+    if not body:
+        if "uri" in request.parameters:
+            return _line("Error deploying schema: this server reads no files on request", 400)
+        return _line("No data URI or raw data given", 400)
+    space = _space(door)
+    prune, force = (request.parameter(name) == "true" for name in ("prune", "force"))
+    try:
+        await door.execution.in_thread(
+            lambda: space.entities.deploy(body, prune=prune, force=force, wait=False)
+        )
+    except HoldfastError as error:
+        return _line(f"Error deploying schema: {error.message}", 400)
+    _build(door, space)
+    return Response(b"OK", content_type=_PLAIN)
+
+
+def _build(door: HttpDoor, space: Space) -> None:
+    """Has new indexes built at once and in the background: the sweep takes a step a second."""
+
+    def build() -> None:
+        while not door.execution.stopping and space.entities.build(most=_STEPS_AT_ONCE):
+            pass
+
+    def done(future: asyncio.Future[None]) -> None:
+        if not future.cancelled() and (error := future.exception()) is not None:
+            door.execution.report(error)
+
+    with suppress(HoldfastError):  # too much is going on: then the sweep will do
+        door.execution.in_thread(build).add_done_callback(done)
+
+
+@control("GET HEAD", "/status", "read")
+async def status(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    with _space(door).view() as view:
+        view.entities.schemas()
+    return Response(b"OK\r\n", content_type=_PLAIN)
+
+
+@control("GET HEAD", "/schemadump", "read")
+async def schemadump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    name = request.parameter("schema")
+    with _space(door).view() as view:
+        schema = view.entities.schema(name)
+    if schema is None:
+        return _line(f"Could not find schema {name}", 404)
+    text = dump_schema(schema)
+    if request.accepts(JSON):
+        return Response(msgspec.json.encode(yaml.safe_load(text)))
+    return Response(text.encode(), content_type=_YAML)
+
+
+@control("GET HEAD", "/confdump", "admin")
+async def confdump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    return _document(request, door.execution.settings())
+
+
+@control("GET HEAD", "/stats", "read")
+async def stats(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    with _space(door).view() as view:
+        tables = view.entities.stats()
+    if request.accepts(JSON):
+        return Response(msgspec.json.encode({"tables": tables}))
+    return _document(request, {"tables": {name: _told(table) for name, table in tables.items()}})
+
+
+def _told(table: TableStats) -> dict[str, str]:
+    return figures.in_words(table)
+
+
+@control("GET HEAD", "/dump", "read")
+async def dump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    table, format = _table(request), request.parameter("format", "bson")
+    if format not in ("bson", "jsonl"):
+        return _line(f"The format is bson or jsonl, not {format}", 400)
+    documents = _space(door).entities.dump(table, format="jsonl" if format == "jsonl" else "bson")
+    stream = await door.download(cast(Generator[bytes, None, None], documents))
+    return Response(stream, content_type="application/octet-stream")
+
+
+@control("POST", "/load", "write")
+async def load(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    table, space = _table(request), _space(door)
+    try:
+        await door.upload(request, lambda pieces: space.entities.load(table, pieces))
+    except NotFound:
+        raise
+    except BadInput as error:
+        return _line(f"Error decoding entity: {error.message}", 400)
+    return Response(b"OK\n", content_type=_PLAIN)
+
+
+@control("POST DELETE", "/drop", "admin")
+async def drop(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    table = _table(request)
+    number = await door.execution.write(_space(door), lambda tx: tx.entities.drop(table))
+    return Response(f"Deleted {number} records".encode(), content_type=_PLAIN)
+
+
+@control("POST", "/repair", "admin")
+async def repair(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    table, space = _table(request), _space(door)
+    done = await door.execution.in_thread(lambda: space.entities.repair(table))
+    return _document(request, msgspec.to_builtins(done))
+
+
+def _table(request: Request) -> str:
+    return f"{request.parameter('schema')}.{request.parameter('table')}"

@@ -1,0 +1,192 @@
+"""The keys that Qless clients and curious people look into, and the command that erases them."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from holdfast import wire
+from holdfast.errors import Forbidden
+from holdfast.jobs.qless.virtual import VirtualKeys
+from holdfast.limits import CLEARED_PER_STEP
+from holdfast.server.commands import command, wrong_arguments
+from holdfast.server.globs import compile_glob
+from holdfast.server.session import Later, Plan, Read, Session
+
+_NO_INTEGER: Final = wire.error("ERR value is not an integer or out of range")
+
+
+def _look(
+    session: Session, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
+) -> Plan:
+    session.who().require("read", space=session.space.name, layer="jobs")
+    return Read(session.space, lambda view: work(VirtualKeys(view.raw)), encode)
+
+
+def _search(
+    session: Session, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
+) -> Plan:
+    """The same for what looks at everything: in a thread, so that no one waits for it."""
+    session.who().require("read", space=session.space.name, layer="jobs")
+    space = session.space
+
+    def search() -> Any:
+        with space.view() as view:
+            return work(VirtualKeys(view.raw))
+
+    return Later(lambda: session.execution.in_thread(search), encode)
+
+
+def _texts(values: Any) -> bytes:
+    return wire.array(wire.bulk(_bytes(value)) for value in values)
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    return msgspec.json.encode(value)
+
+
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
+
+
+@command("KEYS")
+def keys(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 2:
+        return wrong_arguments("keys")
+    matches = compile_glob(words[1]).fullmatch
+    return _search(
+        session, lambda virtual: [key for key in virtual.names() if matches(_bytes(key))], _texts
+    )
+
+
+@command("DBSIZE")
+def dbsize(session: Session, words: wire.Command) -> Plan:
+    return _search(session, lambda virtual: sum(1 for _ in virtual.names()), wire.integer)
+
+
+@command("EXISTS")
+def exists(session: Session, words: wire.Command) -> Plan:
+    return _look(
+        session,
+        lambda virtual: sum(virtual.kind(_text(word)) != "none" for word in words[1:]),
+        wire.integer,
+    )
+
+
+@command("TYPE")
+def type_(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 2:
+        return wrong_arguments("type")
+    return _look(session, lambda virtual: virtual.kind(_text(words[1])), wire.simple)
+
+
+@command("ZCARD")
+def zcard(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 2:
+        return wrong_arguments("zcard")
+    return _look(session, lambda virtual: virtual.size(_text(words[1])), wire.integer)
+
+
+@command("ZSCORE")
+def zscore(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 3:
+        return wrong_arguments("zscore")
+    protocol = session.protocol
+
+    def encode(score: float | None) -> bytes:
+        return wire.null(protocol) if score is None else wire.double(score, protocol)
+
+    key, member = _text(words[1]), _text(words[2])
+    return _look(session, lambda virtual: virtual.score(key, member), encode)
+
+
+@command("ZRANGE")
+def zrange(session: Session, words: wire.Command) -> Plan:
+    """`ZRANGE key start stop [WITHSCORES]`."""
+    if len(words) < 4:
+        return wrong_arguments("zrange")
+    part = _slice(words[2], words[3])
+    if part is None:
+        return _NO_INTEGER
+    with_scores = [word.upper() for word in words[4:]] == [b"WITHSCORES"]
+    if len(words) > 4 and not with_scores:
+        return wire.error("ERR syntax error")
+    protocol = session.protocol
+
+    def encode(members: list[tuple[str, float]]) -> bytes:
+        if not with_scores:
+            return _texts(name for name, _ in members)
+        pairs = [(wire.bulk(_bytes(name)), wire.double(score, protocol)) for name, score in members]
+        if protocol == 3:
+            return wire.array(wire.array(pair) for pair in pairs)
+        return wire.array(each for pair in pairs for each in pair)
+
+    return _look(session, lambda virtual: list(virtual.scored(_text(words[1])) or ())[part], encode)
+
+
+@command("HGETALL")
+def hgetall(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 2:
+        return wrong_arguments("hgetall")
+    protocol = session.protocol
+
+    def encode(fields: dict[str, Any]) -> bytes:
+        pairs = ((wire.bulk(_bytes(n)), wire.bulk(_bytes(v))) for n, v in fields.items())
+        return wire.mapping(pairs, protocol)
+
+    return _look(session, lambda virtual: virtual.fields(_text(words[1])), encode)
+
+
+@command("SMEMBERS")
+def smembers(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 2:
+        return wrong_arguments("smembers")
+    return _look(session, lambda virtual: virtual.members(_text(words[1])), _texts)
+
+
+@command("LRANGE")
+def lrange(session: Session, words: wire.Command) -> Plan:
+    if len(words) != 4:
+        return wrong_arguments("lrange")
+    part = _slice(words[2], words[3])
+    if part is None:
+        return _NO_INTEGER
+    return _look(session, lambda virtual: virtual.items(_text(words[1]))[part], _texts)
+
+
+def _slice(start: bytes, stop: bytes) -> slice | None:
+    """Redis names the last element, and counts from the end below zero; None if they name none."""
+    try:
+        first, last = int(start), int(stop)
+    except ValueError:
+        return None
+    return slice(first, None if last == -1 else last + 1)
+
+
+# --- erasing -------------------------------------------------------------------------------------
+
+
+@command("FLUSHDB")
+def flushdb(session: Session, words: wire.Command) -> Plan:
+    """Erases the jobs of the selected database, and nothing else, in bounded steps."""
+    session.who().require("admin", space=session.space.name, layer="jobs")
+    if not session.execution.allows_flush:
+        raise Forbidden(
+            "this server does not erase jobs on request",
+            hint="Start it with --allow-flush if it should.",
+        )
+    space = session.space
+
+    def erase() -> None:
+        while space.transact(lambda tx: tx.jobs.erase_some(CLEARED_PER_STEP)):
+            pass
+
+    return Later(lambda: session.execution.in_thread(erase), lambda _: wire.OK)
+
+
+@command("FLUSHALL")
+def flushall(session: Session, words: wire.Command) -> Plan:
+    """The same: other databases are other spaces, and are not this client's to erase."""
+    return flushdb(session, words)

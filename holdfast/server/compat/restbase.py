@@ -1,0 +1,433 @@
+"""RESTBase's paths over HTTP: `/{domain}/sys/table/{table}/...`, on the raw request target.
+
+A domain is a space. What a URL or a body means is read by `holdfast.tables`; this file knows
+methods, status codes, entity tags and streams. Errors have RESTBase's own form.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+import msgspec
+
+from holdfast.errors import (
+    BadInput,
+    HoldfastError,
+    InvalidTablePath,
+    InvalidTableQuery,
+    InvalidTableRequest,
+    MethodNotAllowed,
+    RequestTooLarge,
+    StoreUnusable,
+    TableError,
+    UnsupportedContent,
+)
+from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
+from holdfast.server.auth import Role
+from holdfast.server.exchange import JSON, Request, Response
+from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
+from holdfast.store import Space, Tx, View
+from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
+from holdfast.tables.jsontext import parse_json
+from holdfast.tables.queries import Query
+from holdfast.tables.requests import (
+    created_body,
+    error_body,
+    page_body,
+    put_body,
+    read_delete,
+    read_put,
+    read_query,
+)
+from holdfast.tables.urls import Target, parse_parameters, parse_path
+
+_READING: Final = ("GET", "HEAD", "QUERY")
+_SCHEMA_METHODS: Final = (*_READING, "PUT", "DELETE")
+_ROW_METHODS: Final = (*_READING, "PUT", "POST", "DELETE")
+_STREAM_TYPES: Final = {"ndjson": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+_LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", JSON)
+
+
+class _Call:
+    """One request on its way through this door."""
+
+    def __init__(self, door: HttpDoor, request: Request, target: Target, method: str) -> None:
+        self.door = door
+        self.request = request
+        self.target = target
+        self.method = method
+        self.query_string = request.query.decode("latin-1")
+
+    @property
+    def table(self) -> str:
+        assert self.target.table is not None
+        return self.target.table
+
+    async def space(self, role: Role) -> Space:
+        """The space of the domain, for those who have the role there."""
+        identity = await self.door.who(self.request)
+        identity.require(role, space=self.target.domain, layer="tables")
+        return await self.door.execution.space(self.target.domain)
+
+    async def body(self) -> Any:
+        """The JSON of the body, or None if it is empty."""
+        try:
+            body = await self.request.body(MAX_BODY_BYTES)
+        except RequestTooLarge as error:
+            error.message = error.message.capitalize()
+            raise
+        if not body.strip():
+            return None
+        if self.request.content_type != JSON:
+            raise UnsupportedContent(f"The body is {self.request.content_type}")
+        return parse_json(body)
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter, the only one that is known here, says true."""
+        given = parse_parameters(self.query_string)
+        for each, value in given:
+            if each != name or value not in ("true", "1", "false", "0") or len(given) > 1:
+                raise InvalidTableQuery(f"Unknown parameter {each!r}")
+        return any(value in ("true", "1") for _, value in given)
+
+    def refuse_parameters(self) -> None:
+        for name, _ in parse_parameters(self.query_string):
+            raise InvalidTableQuery(f"Unknown parameter {name!r}")
+
+    def refuse_index(self) -> None:
+        if self.target.index is not None:
+            raise InvalidTablePath("Rows are not written through a secondary index")
+
+    def take_format(self) -> str | None:
+        """Takes the parameter `format` out of the query string."""
+        kept, format = [], None
+        for piece in self.query_string.split("&"):
+            if piece.partition("=")[0] == "format":
+                format = piece.partition("=")[2]
+                if format not in _STREAM_TYPES:
+                    raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
+            else:
+                kept.append(piece)
+        self.query_string = "&".join(kept)
+        return format
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+@route(ANY_METHOD, "/{domain}/sys/table")
+@route(ANY_METHOD, "/{domain}/sys/table/{rest...}")
+async def tables(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    """Everything below `/{domain}/sys/table`."""
+    try:
+        target = parse_path(request.raw_path)
+        call = _Call(door, request, target, _method(request))
+        if target.table is None:
+            _require_method(call, _READING)
+            return await _list(call)
+        if target.is_rows:
+            _require_method(call, _ROW_METHODS)
+            return await _ROWS[call.method](call)
+        _require_method(call, _SCHEMA_METHODS)
+        return await _SCHEMAS[call.method](call)
+    except Exception as error:
+        return _failure(door, error)
+
+
+@route(ANY_METHOD, "/{domain}/sys/batch")
+async def batch(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+    """Puts and deletes on any tables of a domain as one transaction."""
+    try:
+        target = parse_path(request.raw_path.replace(b"/sys/batch", b"/sys/table"))
+        call = _Call(door, request, target, _method(request))
+        _require_method(call, ("POST",))
+        space = await call.space("write")
+        body = await call.body()
+        if not isinstance(body, dict):
+            raise InvalidTableRequest("The body is an object with `operations`")
+        operations = body.get("operations")
+        if not isinstance(operations, list):
+            raise InvalidTableRequest("The body is an object with `operations`, an array")
+        result = await _write(call, space, lambda tables: tables.batch(operations))
+        return _json(msgspec.to_builtins(result), 200)
+    except Exception as error:
+        return _failure(door, error)
+
+
+def _method(request: Request) -> str:
+    """What is to be done; `QUERY`, or a header, asks for what a client can't send as GET."""
+    override = request.headers.get("x-http-method-override", "").upper()
+    if request.method in ("QUERY", "HEAD") or (request.method == "POST" and override == "GET"):
+        return "GET"
+    return request.method
+
+
+def _require_method(call: _Call, allowed: tuple[str, ...]) -> None:
+    if call.method not in allowed:
+        message = f"This path takes {', '.join(allowed)}, not {call.request.method}"
+        raise MethodNotAllowed(message, allowed=allowed)
+
+
+# --- schemas -------------------------------------------------------------------------------------
+
+
+async def _list(call: _Call) -> Response:
+    """The names of the tables of a domain, a page at a time."""
+    limit, after = DEFAULT_PAGE_ROWS, None
+    for name, raw in parse_parameters(call.query_string):
+        if name == "limit" and raw.isdecimal() and 0 < len(raw) < 9 and int(raw):
+            limit = min(int(raw), MAX_PAGE_ROWS)
+        elif name == "next":
+            after = call.request.parameter("next")
+        else:
+            raise InvalidTableQuery(f"Unknown parameter {name!r}, or a value that it can't have")
+    space = await call.space("read")
+    names = await _read(call, space, lambda tables: tables.names(after=after, limit=limit))
+    body: dict[str, Any] = {"items": names, "count": len(names)}
+    if len(names) == limit:
+        body["next"] = names[-1]
+    return _json(body, 200)
+
+
+async def _get_schema(call: _Call) -> Response:
+    with_stats = call.flag("stats")
+    space = await call.space("read")
+
+    def work(tables: Tables) -> tuple[dict[str, Any], str]:
+        schema = dict(tables.schema(call.table))
+        if with_stats:
+            schema["stats"] = msgspec.to_builtins(tables.facts(call.table))
+        return schema, tables.schema_etag(call.table)
+
+    schema, etag = await _read(call, space, work)
+    return _with_etag(call, _json(schema, 200), etag)
+
+
+async def _put_schema(call: _Call) -> Response:
+    call.refuse_parameters()
+    space = await call.space("admin")
+    schema = await call.body()
+    if not isinstance(schema, dict):
+        raise InvalidTableRequest("The body is a schema, an object")
+    result = await _write(call, space, lambda tables: tables.create(schema, table=call.table))
+    return _json(created_body(call.target.domain, result), 201)
+
+
+async def _delete_schema(call: _Call) -> Response:
+    call.refuse_parameters()
+    space = await call.space("admin")
+    await _write(call, space, lambda tables: tables.drop(call.table))
+    return Response(status=204)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+async def _get_rows(call: _Call) -> Response:
+    space = await call.space("read")
+    body = await call.body()
+    target = call.target
+    by_url = bool(target.values or target.index is not None or call.query_string)
+    format = call.take_format()
+    if body not in (None, {}):
+        if by_url and not (format and not call.query_string and not target.values):
+            raise InvalidTableRequest("A query is in the body or in the URL, not in both")
+        query = read_query(body, call.table)
+        if format is not None:
+            return await _export(call, space, format, lambda view: query)
+        page = await _read(call, space, lambda tables: _get(tables, call.table, query))
+        return _page(call, page)
+    if format is not None:
+        return await _export(call, space, format, lambda view: _query_of(call, view))
+    page = await _read(
+        call,
+        space,
+        lambda tables: tables.get_by_url(
+            call.table, target.values, call.query_string, index=target.index
+        ),
+    )
+    response = _page(call, page)
+    if page.next is not None:
+        response.headers["link"] = f'<{_next_url(call, page.next)}>; rel="next"'
+    return response
+
+
+def _get(tables: Tables, table: str, query: Query) -> Page:
+    return tables.get(table, form="json", **msgspec.structs.asdict(query))
+
+
+def _query_of(call: _Call, view: View) -> Query:
+    plan = catalogue.find(view.raw, call.table)
+    query_string = call.query_string or "distinct=false"  # or it would be the short listing
+    return urls.query_of(plan, call.target.index, call.target.values, query_string)
+
+
+def _page(call: _Call, page: Page) -> Response:
+    response = _json(page_body(page), 200 if page.count else 404)
+    return response if page.etag is None else _with_etag(call, response, page.etag)
+
+
+def _next_url(call: _Call, token: str) -> str:
+    pieces = [
+        piece
+        for piece in call.query_string.split("&")
+        if piece and piece.partition("=")[0] != "next"
+    ]
+    path = call.request.root + call.request.raw_path.decode("latin-1")
+    return f"{path}?{'&'.join([*pieces, f'next={quote(token)}'])}"
+
+
+async def _put_row(call: _Call) -> Response:
+    call.refuse_index()
+    format = call.take_format()
+    if format is not None:
+        return await _import(call, format)
+    call.refuse_parameters()
+    space = await call.space("write")
+    given = read_put(await call.body(), call.table)
+    given["if_match"] = call.request.headers.get("if-match")
+    given["if_none_match"] = call.request.headers.get("if-none-match")
+    values, attributes = call.target.values, given.pop("attributes")
+
+    def work(tables: Tables) -> Any:
+        if values:
+            return tables.put_by_url(call.table, values, attributes, **given)
+        return tables.put(call.table, attributes, form="json", **given)
+
+    result = await _write(call, space, work)
+    return _json(put_body(result, return_old=given["return_old"]), 201)
+
+
+async def _delete_rows(call: _Call) -> Response:
+    call.refuse_index()
+    space = await call.space("write")
+    given = read_delete(await call.body(), call.table)
+    given["if_match"] = call.request.headers.get("if-match")
+    attributes, values = given.pop("attributes"), call.target.values
+    by_url = bool(values or call.query_string)
+    if by_url and attributes:
+        raise InvalidTableRequest("A delete is in the body or in the URL, not in both")
+
+    def work(tables: Tables) -> Any:
+        if by_url:
+            return tables.delete_by_url(call.table, values, call.query_string, **given)
+        return tables.delete(call.table, attributes, **given)
+
+    result = await _write(call, space, work)
+    return Response(status=204) if result.applied else _json({"applied": False}, 200)
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Response:
+    """The whole slice on one snapshot, in constant memory."""
+    with space.view() as view:
+        query = query_in(view)
+    if query.limit is not None or query.next is not None or query.count_only or query.distinct:
+        raise InvalidTableQuery("An export takes no limit, next, count and distinct")
+    lines = space.tables.export(
+        call.table,
+        query.attributes,
+        format="csv" if format == "csv" else "ndjson",
+        proj=query.proj,
+        order=query.order,
+        index=query.index,
+        with_ttl=query.with_ttl,
+    )
+    stream = await call.door.download(cast(Generator[bytes, None, None], lines))
+    return Response(stream, content_type=_STREAM_TYPES[format])
+
+
+async def _import(call: _Call, format: str) -> Response:
+    """The rows of a stream of lines, 1,000 in a transaction."""
+    call.refuse_parameters()
+    if format != "ndjson" or call.target.values:
+        raise InvalidTableRequest("An import is NDJSON, for the table as a whole")
+    if call.request.content_type not in _LINES:
+        raise UnsupportedContent(f"The body is {call.request.content_type}")
+    space = await call.space("write")
+    report = await call.door.upload(
+        call.request, lambda pieces: space.tables.import_rows(call.table, _lines(pieces))
+    )
+    return _json(msgspec.to_builtins(report), 200)
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+        if len(rest) > MAX_BODY_BYTES:
+            raise RequestTooLarge(f"A line has more than {MAX_BODY_BYTES} bytes")
+    yield rest
+
+
+# --- running and answering -----------------------------------------------------------------------
+
+
+async def _read(call: _Call, space: Space, work: Any) -> Any:
+    if call.target.domain == EVERY_DOMAIN:
+        return await _in_every_domain(call, space.tables, work)
+    with space.view() as view:
+        return work(view.tables)
+
+
+async def _write(call: _Call, space: Space, work: Any) -> Any:
+    if call.target.domain == EVERY_DOMAIN:
+        return await _in_every_domain(call, space.tables, work)
+
+    def on_transaction(tx: Tx) -> Any:
+        return work(tx.tables)
+
+    return await call.door.execution.write(space, on_transaction)
+
+
+async def _in_every_domain(call: _Call, tables: StoreTables, work: Any) -> Any:
+    """`*` is all domains, each with a transaction of its own."""
+    return await call.door.execution.in_thread(lambda: work(tables))
+
+
+def _json(content: Any, status: int) -> Response:
+    return Response(msgspec.json.encode(content), status=status)
+
+
+def _with_etag(call: _Call, response: Response, etag: str) -> Response:
+    given = call.request.headers.get("if-none-match")
+    if given is not None and not etags.matches(etag, None, given):
+        response = Response(status=304)
+    response.headers["etag"] = f'"{etag}"'
+    return response
+
+
+_TYPES: Final[dict[type[HoldfastError], str]] = {
+    RequestTooLarge: "too_large",
+    StoreUnusable: "unavailable",
+    BadInput: "invalid_request",
+}
+
+
+def _failure(door: HttpDoor, error: Exception) -> Response:
+    known = door.known(error)
+    if isinstance(known, TableError):
+        return _json(error_body(known), known.status)
+    type = next((_TYPES[each] for each in _TYPES if isinstance(known, each)), known.code)
+    if isinstance(known, UnsupportedContent):
+        type = known.code
+    if known.status == 500:
+        type = "internal_error"
+    body = {"type": type, "title": known.message}
+    if known.hint:
+        body["detail"] = known.hint
+    response = _json(body, known.status)
+    add_headers(response, known)
+    return response
+
+
+_SCHEMAS: Final = {"GET": _get_schema, "PUT": _put_schema, "DELETE": _delete_schema}
+_ROWS: Final = {
+    "GET": _get_rows,
+    "PUT": _put_row,
+    "POST": _put_row,
+    "DELETE": _delete_rows,
+}

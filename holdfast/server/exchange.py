@@ -1,0 +1,270 @@
+"""One HTTP exchange: a request as it came, and an answer on its way to the client.
+
+Nothing here knows paths. A body is read within a bound, all bodies of a server together within
+another; an answer is whole, or a stream whose pieces are made while the client takes them.
+"""
+
+import asyncio
+import gzip
+import re
+import uuid
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    MutableMapping,
+)
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
+
+import msgspec
+
+from holdfast.errors import BadInput, ClientGone, RequestTooLarge, ServerBusy, UnsupportedContent
+from holdfast.limits import (
+    MAX_BODIES_BYTES,
+    MAX_DISCARDED_BYTES,
+    MAX_REQUEST_BYTES,
+    MIN_GZIP_BYTES,
+    MIN_GZIP_THREAD_BYTES,
+    STALLED_EXCHANGE_SECONDS,
+)
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+JSON: Final = "application/json"
+MSGPACK: Final = "application/msgpack"
+_ID: Final = re.compile(r"[!-~]{1,128}")
+
+
+class Room:
+    """What the bodies of all requests together may take of the memory."""
+
+    def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
+        self._left = size
+
+    def take(self, size: int) -> None:
+        if size > self._left:
+            raise ServerBusy("the bodies of all requests together are too large")
+        self._left -= size
+
+    def give_back(self, size: int) -> None:
+        self._left += size
+
+
+class Request:
+    """One request, its path still as it was sent."""
+
+    def __init__(self, scope: Scope, receive: Receive, room: Room | None = None) -> None:
+        self.method: str = scope["method"]
+        self.root = quote(scope.get("root_path", "")).rstrip("/")
+        raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
+        self.raw_path: bytes = raw_path.removeprefix(self.root.encode())
+        self.query: bytes = scope["query_string"]
+        self.headers: dict[str, str] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        given = self.headers.get("x-request-id", "")
+        self.id = given if _ID.fullmatch(given) else str(uuid.uuid4())
+        self._receive = receive
+        self._room = room or Room()
+        self._held = 0
+        self._ended = False
+
+    @property
+    def segments(self) -> list[str]:
+        """The parts of the path, decoded each by itself: an encoded slash divides nothing.
+
+        Bytes that are not UTF-8 stay what no name can have, so that each path says it in its way.
+        """
+        parts = self.raw_path.split(b"/")[1:]
+        return [unquote_to_bytes(part).decode(errors="surrogateescape") for part in parts]
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """A parameter of the query."""
+        return self.parameters.get(name, default)
+
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        return dict(parse_qsl(self.query.decode("latin-1"), keep_blank_values=True))
+
+    def accepts(self, content_type: str) -> bool:
+        return content_type in self.headers.get("accept", "")
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body in pieces, as they come."""
+        if self.headers.get("content-encoding", "identity").lower() != "identity":
+            raise UnsupportedContent("compressed bodies are not taken")
+        while not self._ended:
+            try:
+                message = await asyncio.wait_for(self._receive(), STALLED_EXCHANGE_SECONDS)
+            except TimeoutError:
+                raise ClientGone("the rest of the body did not come") from None
+            if message["type"] == "http.disconnect":
+                raise ClientGone("the request ended before its body did")
+            self._ended = not message.get("more_body", False)
+            if message.get("body"):
+                yield message["body"]
+
+    async def gone(self) -> None:
+        """Returns when the client has gone away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def body(self, limit: int = MAX_REQUEST_BYTES) -> bytes:
+        """The whole body, or `RequestTooLarge`."""
+        stated = self.headers.get("content-length", "")
+        if stated.isdigit() and int(stated) > MAX_DISCARDED_BYTES:
+            raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are taken")
+        parts: list[bytes] = []
+        size = 0
+        async for part in self.chunks():
+            size += len(part)
+            if size <= limit:
+                self._room.take(len(part))
+                self._held += len(part)
+                parts.append(part)
+                continue
+            # Most clients read no answer before they have sent all, so the rest is taken and
+            # thrown away, up to a point.
+            parts.clear()
+            if size > MAX_DISCARDED_BYTES:
+                break
+        if size > limit:
+            raise RequestTooLarge(f"the body has more than {limit} bytes")
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Its body is needed no more."""
+        self._room.give_back(self._held)
+        self._held = 0
+
+
+class Response:
+    """One answer: whole, or in pieces that are sent as they are made."""
+
+    def __init__(
+        self,
+        body: bytes | AsyncGenerator[bytes] = b"",
+        *,
+        status: int = 200,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.body = body
+        self.status = status
+        self.headers = {"content-type": content_type, **(headers or {})}
+
+
+def decode(request: Request, body: bytes, expected: Any) -> Any:
+    """The body as an object, in the encoding that its content type names."""
+    try:
+        if request.content_type == MSGPACK:
+            return msgspec.msgpack.decode(body or b"\x80", type=expected)
+        return msgspec.json.decode(body or b"{}", type=expected)
+    except RecursionError:
+        raise BadInput("the body is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise BadInput("a text of the body is not UTF-8") from None
+
+
+def answer(request: Request, content: Any, *, status: int = 200) -> Response:
+    """An object as the answer, in the encoding of the request."""
+    if request.content_type == MSGPACK:
+        return Response(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
+    return Response(msgspec.json.encode(content), status=status)
+
+
+# --- sending -------------------------------------------------------------------------------------
+
+
+async def send_response(request: Request, response: Response, send: Send) -> None:
+    """Sends an answer. A stream that fails in the middle raises, which breaks the connection."""
+    body = response.body
+    if isinstance(body, bytes):
+        body = await _squeeze(request, response, body)
+        if response.status not in (204, 304):
+            response.headers["content-length"] = str(len(body))
+        await _begin(response, send)
+        await send({"type": "http.response.body", "body": b"" if _is_bare(request) else body})
+    elif _is_bare(request):
+        await body.aclose()
+        await _begin(response, send)
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        await _begin(response, send)
+        await _send_stream(request, body, send)
+
+
+def _is_bare(request: Request) -> bool:
+    return request.method == "HEAD"
+
+
+async def _begin(response: Response, send: Send) -> None:
+    headers = [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in response.headers.items()
+    ]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+
+
+async def _send_stream(request: Request, body: AsyncGenerator[bytes], send: Send) -> None:
+    """Sends pieces until there are no more, the client has gone, or takes none any more."""
+    gone = asyncio.ensure_future(request.gone())
+    try:
+        while (part := await _next_part(body, gone)) is not None:
+            message = {"type": "http.response.body", "body": part, "more_body": True}
+            await asyncio.wait_for(send(message), STALLED_EXCHANGE_SECONDS)
+        if not gone.done():
+            await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+        await body.aclose()
+
+
+async def _next_part(body: AsyncGenerator[bytes], gone: asyncio.Future[None]) -> bytes | None:
+    """The next piece, or None at the end or when the client has gone."""
+    step: asyncio.Future[bytes | None] = asyncio.ensure_future(_step(body))
+    try:
+        both: set[asyncio.Future[Any]] = {step, gone}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not step.done():
+            step.cancel()
+            await asyncio.wait({step})
+    return None if step.cancelled() or gone.done() else step.result()
+
+
+async def _step(body: AsyncGenerator[bytes]) -> bytes | None:
+    return await anext(body, None)
+
+
+async def _squeeze(request: Request, response: Response, body: bytes) -> bytes:
+    """Compresses what is worth it, for those who can read it."""
+    if len(body) < MIN_GZIP_BYTES or not _takes_gzip(request.headers.get("accept-encoding", "")):
+        return body
+    response.headers["content-encoding"] = "gzip"
+    response.headers["vary"] = "accept-encoding"
+    if len(body) < MIN_GZIP_THREAD_BYTES:
+        return gzip.compress(body, compresslevel=5, mtime=0)
+    return await asyncio.to_thread(gzip.compress, body, 5, mtime=0)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """
+    >>> _takes_gzip("br, gzip;q=0.5"), _takes_gzip("gzip;q=0"), _takes_gzip("br")
+    (True, False, False)
+    """
+    for each in accepted.split(","):
+        name, _, quality = each.partition(";")
+        if name.strip().lower() == "gzip":
+            return quality.strip().lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

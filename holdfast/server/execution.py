@@ -1,0 +1,273 @@
+"""Runs operations for all connections of a server: reads at once, writes in groups.
+
+All writes that have arrived while the engine was busy form the next group: one commit, one wait for
+the disk, then all replies. A write that fails, fails alone. What takes several transactions
+(`long`) runs in a thread of its own, so that it holds up no one.
+"""
+
+import asyncio
+import itertools
+import logging
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from holdfast.engine.contract import Outcome, Transaction
+from holdfast.errors import ServerBusy
+from holdfast.jobs.qless import Dialect
+from holdfast.keys import pack, prefix_range, unpack
+from holdfast.limits import (
+    LONG_OPERATIONS,
+    MAX_GROUP_TRANSACTIONS,
+    MAX_OPEN_SPACES,
+    MAX_QUEUED_LONG,
+    MAX_QUEUED_WRITES,
+)
+from holdfast.operations import Operation
+from holdfast.server.audience import Audience
+from holdfast.server.auth import USERS_CHANGED, Gate
+from holdfast.server.bounds import Bounds
+from holdfast.server.bulletin import Bulletin
+from holdfast.store import DIRECTORY, Space, Step, Store, Tx, View
+from holdfast.tables import EVERY_DOMAIN
+
+_log = logging.getLogger(__name__)
+
+Work: TypeAlias = Callable[[Tx], Any]
+Answer: TypeAlias = asyncio.Future[list[Outcome[Any]]]
+
+
+class Execution:
+    """One engine behind all doors. Lives on one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        allows_flush: bool = False,
+        allows_pixel: bool = False,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self.store = store
+        self.bounds = bounds or Bounds()
+        self.started = time.time()
+        self.connections = 0  # of Redis clients
+        self.allows_flush = allows_flush
+        self.allows_pixel = allows_pixel
+        self.stopping = False
+        self.started_with: dict[str, object] = {}
+        self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py
+        self.gate = Gate(store.engine)
+        self.scripts = self._load_scripts()
+        self._spaces: dict[str, Space] = {store.name: store}
+        self._loop = asyncio.get_running_loop()
+        self.bulletin = Bulletin(store.engine, self._loop)
+        self.audience = Audience(self.bulletin)
+        self.bulletin.listen(
+            lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
+        )
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="holdfast-writer")
+        self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
+        self._waiting: deque[tuple[Sequence[Step], Answer]] = deque()
+        self._queued = 0
+        self._threads = 0  # long operations that run or wait for a thread
+        self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
+        self._sessions = itertools.count(1)
+        self._committing = False
+
+    def known_space(self, name: str) -> Space | None:
+        """The space of that name, if it has been opened before."""
+        return self._spaces.get(name)
+
+    async def space(self, name: str) -> Space:
+        """The space of that name, created if there is none."""
+        found = self._spaces.get(name)
+        if found is None:
+            found = await self._loop.run_in_executor(self._writer, self.store.space, name)
+            if len(self._spaces) >= MAX_OPEN_SPACES:
+                self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
+            self._spaces[name] = found
+        return found
+
+    def forget_space(self, name: str) -> None:
+        """A space has been dropped: the next one of that name is another."""
+        self._spaces.pop(name, None)
+
+    def next_session_id(self) -> int:
+        return next(self._sessions)
+
+    def _load_scripts(self) -> dict[bytes, Dialect]:
+        """The queue scripts that clients have loaded, by their hash; see compat/qless.py."""
+        with self.store.engine.view(space=DIRECTORY) as view:
+            pairs = view.scan(*prefix_range(pack(0, "script")))
+            return {unpack(key)[2]: cast(Dialect, value.decode()) for key, value in pairs}
+
+    def in_directory(self, work: Callable[[Transaction], Any]) -> asyncio.Future[Any]:
+        """Runs a transaction on what belongs to no space: users, scripts."""
+        engine = self.store.engine
+        return self._loop.run_in_executor(
+            self._writer, lambda: engine.transact(work, space=DIRECTORY)
+        )
+
+    # --- operations ------------------------------------------------------------------------------
+
+    async def run(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
+        """Runs one operation and returns its result, durable if it wrote."""
+        if self.is_everywhere(space, operation):
+            return await self.start(space, operation, arguments)
+        if operation.kind == "read":
+            return self.read(space, operation, arguments)
+        if operation.kind in ("long", "wait"):
+            return await self.start(space, operation, arguments)
+        return await self.write(space, work_of(operation, arguments))
+
+    def is_everywhere(self, space: Space, operation: Operation) -> bool:
+        """Whether it works on the tables of all domains, which are many transactions."""
+        return operation.layer == "tables" and space.name == EVERY_DOMAIN
+
+    def start(
+        self, space: Space, operation: Operation, arguments: msgspec.Struct
+    ) -> asyncio.Future[Any]:
+        """Begins what takes its time: in a thread, or as a wait that holds nothing."""
+        if operation.kind == "wait":
+            return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
+        face = getattr(space, operation.layer)
+        return self.in_thread(lambda: operation.call(face, arguments))
+
+    def read(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
+        """Runs a read at once; it waits for no commit."""
+        with space.view() as view:
+            return operation.call(getattr(view, operation.layer), arguments)
+
+    async def write(self, space: Space, work: Work) -> Any:
+        """Runs one transaction in the next group."""
+        [outcome] = await self.write_many([Step(space, work)])
+        return outcome.unwrap()
+
+    def write_many(self, steps: Sequence[Step]) -> Answer:
+        """Runs transactions in the next group, in this order, each for itself."""
+        if self._queued + len(steps) > MAX_QUEUED_WRITES:
+            raise ServerBusy(f"{self._queued} writes are waiting already")
+        future: Answer = self._loop.create_future()
+        self._waiting.append((steps, future))
+        self._queued += len(steps)
+        if not self._committing:
+            self._committing = True
+            # Later in this round of the loop, so that all that has arrived with it comes along.
+            self._loop.call_soon(self._commit_next)
+        return future
+
+    def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
+        if self._threads >= LONG_OPERATIONS + MAX_QUEUED_LONG:
+            raise ServerBusy(f"{self._threads} long operations are under way already")
+
+        def run() -> Any:
+            try:
+                return call()
+            finally:
+                # Here too, those who listen hear of it before those who asked.
+                self.bulletin.catch_up()
+
+        def ended(_: object) -> None:
+            self._threads -= 1
+
+        self._threads += 1
+        future = self._loop.run_in_executor(self._long, run)
+        future.add_done_callback(ended)
+        return future
+
+    # --- waits -----------------------------------------------------------------------------------
+
+    def add_wait(self, end: Callable[[], None]) -> Callable[[], None]:
+        """Calls `end` when the server stops; returns the function that takes it back."""
+        token = object()
+        self._ends[token] = end
+        return lambda: self._ends.pop(token, None) and None
+
+    def end_waits(self) -> None:
+        """Those who wait for something to happen are answered as if their time had come."""
+        self.stopping = True
+        for end in list(self._ends.values()):
+            end()
+
+    # --- how it is -------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, object]:
+        """How the server was started; no secrets are among it."""
+        return {**self.started_with, "allow_flush": self.allows_flush, "pixel": self.allows_pixel}
+
+    def figures(self) -> dict[str, int]:
+        """How busy it is."""
+        return {
+            "queued_writes": self._queued,
+            "long_operations": self._threads,
+            "waits": len(self._ends),
+            "open_spaces": len(self._spaces),
+        }
+
+    def report(self, error: BaseException) -> None:
+        """Writes an error that no one expected into the log: where it happened, and no payload."""
+        places = traceback.extract_tb(error.__traceback__)
+        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[::-1])
+        _log.error("%s in %s", type(error).__name__, where)
+
+    async def close(self) -> None:
+        """Finishes what has begun."""
+        while self._waiting or self._committing:
+            await self._loop.run_in_executor(self._writer, lambda: None)
+            await asyncio.sleep(0)
+        await self._loop.run_in_executor(None, self._long.shutdown)
+        self._writer.shutdown()
+        self.bulletin.close()
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    def _commit_next(self) -> None:
+        group: list[tuple[Sequence[Step], Answer]] = []
+        size = 0
+        while self._waiting and size < MAX_GROUP_TRANSACTIONS:
+            steps, future = self._waiting.popleft()
+            self._queued -= len(steps)
+            if not future.cancelled():  # a wait whose client went away before its turn
+                group.append((steps, future))
+                size += len(steps)
+        self._loop.run_in_executor(self._writer, self._commit, group)
+
+    def _commit(self, group: list[tuple[Sequence[Step], Answer]]) -> None:
+        """In the writer's thread."""
+        steps = [step for request, _ in group for step in request]
+        try:
+            outcomes = self.store.transact_many(steps)
+        except BaseException as error:
+            outcomes = [Outcome(error=error)] * len(steps)
+        # Those who listen hear of it before those who asked.
+        self.bulletin.catch_up()
+        self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+
+    def _answer(
+        self,
+        group: list[tuple[Sequence[Step], Answer]],
+        outcomes: list[Outcome[Any]],
+    ) -> None:
+        begin = 0
+        for request, future in group:
+            end = begin + len(request)
+            if not future.done():  # its connection may be gone
+                future.set_result(outcomes[begin:end])
+            begin = end
+        if self._waiting:
+            self._commit_next()
+        else:
+            self._committing = False
+
+
+def work_of(operation: Operation, arguments: msgspec.Struct) -> Callable[[View], Any]:
+    """The operation as work on a transaction."""
+    return lambda tx: operation.call(getattr(tx, operation.layer), arguments)

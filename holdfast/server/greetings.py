@@ -1,0 +1,256 @@
+"""What clients say before they come to the point: HELLO, CLIENT, COMMAND, INFO, SELECT, SPACE."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+from holdfast import wire
+from holdfast.errors import BadInput, Forbidden, HoldfastError
+from holdfast.operations import OPERATIONS, Operation
+from holdfast.server.auth import Identity
+from holdfast.server.commands import COMMANDS, command, wrong_arguments
+from holdfast.server.globs import compile_glob
+from holdfast.server.session import Change, Later, Plan, Session
+from holdfast.store import Space
+from holdfast.version import VERSION
+
+REDIS_VERSION: Final = "7.2.4"  # the one whose behaviour clients may expect
+DATABASES: Final = 16
+
+
+@command("HELLO")
+def hello(session: Session, words: wire.Command) -> Plan:
+    """`HELLO [protocol [AUTH user password] [SETNAME name]]`: what the server is."""
+    protocol, name, credentials = session.protocol, session.name, None
+    if len(words) > 1:
+        if words[1] not in (b"2", b"3"):
+            return wire.error("NOPROTO unsupported protocol version")
+        protocol = int(words[1])
+    options = words[2:]
+    while options:
+        match [options[0].upper(), *options[1:]]:
+            case [b"AUTH", user, password, *options]:
+                credentials = (user, password)
+            case [b"SETNAME", name, *options]:
+                pass
+            case _:
+                return wire.error("ERR Syntax error in HELLO")
+
+    def greet(_: object = None) -> bytes:
+        session.who()
+        session.protocol, session.name = protocol, name
+        return _facts(session)
+
+    return Change(greet) if credentials is None else _log_in(session, *credentials, greet)
+
+
+def _facts(session: Session) -> bytes:
+    facts: list[tuple[str, bytes]] = [
+        ("server", wire.bulk(b"redis")),
+        ("version", wire.bulk(REDIS_VERSION.encode())),
+        ("proto", wire.integer(session.protocol)),
+        ("id", wire.integer(session.id)),
+        ("mode", wire.bulk(b"standalone")),
+        ("role", wire.bulk(b"master")),
+        ("modules", wire.array([])),
+    ]
+    pairs = [(wire.bulk(name.encode()), value) for name, value in facts]
+    return wire.mapping(pairs, session.protocol)
+
+
+@command("AUTH")
+def auth(session: Session, words: wire.Command) -> Plan:
+    """`AUTH [user] password`."""
+    if len(words) not in (2, 3):
+        return wrong_arguments("auth")
+    user = words[1] if len(words) == 3 else b"default"
+    return _log_in(session, user, words[-1], lambda: wire.OK)
+
+
+def _log_in(session: Session, user: bytes, password: bytes, reply: Callable[[], bytes]) -> Later:
+    """Checks a password in a thread: it takes its time on purpose."""
+    gate = session.execution.gate
+    name, secret = user.decode(errors="replace"), password.decode(errors="replace")
+
+    def entered(identity: Identity) -> bytes:
+        session.identity = identity
+        return reply()
+
+    def refused(error: HoldfastError) -> bytes:
+        return wire.error(f"WRONGPASS {error.message}")
+
+    return Later(
+        lambda: session.execution.in_thread(lambda: gate.by_password(name, secret)),
+        entered,
+        refused,
+    )
+
+
+@command("RESET")
+def reset(session: Session, words: wire.Command) -> Plan:
+    """Makes the connection as new."""
+
+    def make() -> bytes:
+        session.reset()
+        return wire.simple("RESET")
+
+    return Change(make)
+
+
+@command("CLIENT")
+def client(session: Session, words: wire.Command) -> Plan:
+    match [word.upper() for word in words[1:2]]:
+        case [b"SETNAME"] if len(words) == 3:
+            session.name = words[2]
+            return wire.OK
+        case [b"GETNAME"]:
+            return wire.bulk(session.name) if session.name else wire.null(session.protocol)
+        case [b"ID"]:
+            return wire.integer(session.id)
+        case [b"SETINFO"] | [b"NO-EVICT"] | [b"NO-TOUCH"]:
+            return wire.OK
+        case [b"INFO"] | [b"LIST"]:
+            return wire.bulk(
+                b"id=%d name=%b db=%d resp=%d\n"
+                % (session.id, session.name, session.database, session.protocol)
+            )
+        case [b"MAINT_NOTIFICATIONS"] | [b"TRACKING"] | [b"CACHING"]:
+            return wire.error("ERR this server has no such notifications")
+    name = words[1].decode(errors="replace") if len(words) > 1 else ""
+    return wire.error(f"ERR unknown subcommand '{name}'. Try CLIENT ID, SETNAME, GETNAME, SETINFO.")
+
+
+@command("COMMAND")
+def commands(session: Session, words: wire.Command) -> Plan:
+    """`COMMAND`, `COMMAND COUNT`, `COMMAND DOCS [name ...]`."""
+    match [word.upper() for word in words[1:2]]:
+        case [b"COUNT"]:
+            return wire.integer(len(COMMANDS))
+        case [b"DOCS"]:
+            wanted = {wire.text_of(word).lower() for word in words[2:]} or None
+            chosen = [o for o in OPERATIONS.values() if wanted is None or o.full_name in wanted]
+            pairs = [(wire.bulk(o.full_name.encode()), _doc(o, session.protocol)) for o in chosen]
+            return wire.mapping(pairs, session.protocol)
+        case [b"LIST"]:
+            return wire.array(wire.bulk(name.lower()) for name in sorted(COMMANDS))
+        case [b"INFO"]:
+            return wire.array(wire.null(session.protocol) for _ in words[2:])
+    return wire.array([])
+
+
+def _doc(operation: Operation, protocol: int) -> bytes:
+    facts = {
+        "summary": operation.summary,
+        "since": "0.1.0",
+        "group": operation.layer,
+        "complexity": operation.cost,
+    }
+    pairs = [(wire.bulk(name.encode()), wire.bulk(text.encode())) for name, text in facts.items()]
+    return wire.mapping(pairs, protocol)
+
+
+@command("HELP")
+def help_(session: Session, words: wire.Command) -> Plan:
+    """`HELP [layer or operation]`: a line for each operation."""
+    wanted = words[1].decode(errors="replace").lower() if len(words) > 1 else ""
+    lines = [
+        f"{operation.full_name.upper()} {_arguments(operation)}: {operation.summary}"
+        for operation in OPERATIONS.values()
+        if operation.full_name.startswith(wanted)
+    ]
+    if not lines:
+        raise BadInput(f"nothing begins with {wanted!r}", hint="HELP alone lists everything.")
+    return wire.array(wire.bulk(line.encode()) for line in lines)
+
+
+def _arguments(operation: Operation) -> str:
+    return "{" + ", ".join(operation.arguments.__struct_encode_fields__) + "}"
+
+
+@command("INFO")
+def info(session: Session, words: wire.Command) -> Plan:
+    """`INFO [section...]`."""
+    execution = session.execution
+    sections: dict[str, dict[str, object]] = {
+        "Server": {
+            "redis_version": REDIS_VERSION,
+            "holdfast_version": VERSION,
+            "redis_mode": "standalone",
+            "process_id": os.getpid(),
+            "uptime_in_seconds": int(time.time() - execution.started),
+        },
+        "Clients": {"connected_clients": execution.connections},
+        "Replication": {"role": "master", "connected_slaves": 0},
+        "Store": {**execution.store.stats(), **execution.figures()},
+        "Keyspace": {},
+    }
+    wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
+    lines = []
+    for title, facts in sections.items():
+        if not wanted or title.lower() in wanted:
+            lines += [f"# {title}", *(f"{name}:{fact}" for name, fact in facts.items()), ""]
+    return wire.bulk("".join(f"{line}\r\n" for line in lines).encode())
+
+
+@command("CONFIG")
+def config(session: Session, words: wire.Command) -> Plan:
+    """`CONFIG GET pattern...`: what benchmarks and clients ask for; nothing can be set."""
+    if len(words) < 3 or words[1].upper() != b"GET":
+        return wire.error("ERR only CONFIG GET is there; see holdfast serve --help")
+    answers = {
+        b"save": b"",
+        b"appendonly": b"yes",
+        b"databases": b"%d" % DATABASES,
+        b"maxclients": b"%d" % session.execution.bounds.connections,
+    }
+    patterns = [compile_glob(word.lower()) for word in words[2:]]
+    pairs = [
+        (wire.bulk(name), wire.bulk(value))
+        for name, value in answers.items()
+        if any(pattern.fullmatch(name) for pattern in patterns)
+    ]
+    return wire.mapping(pairs, session.protocol)
+
+
+# --- spaces --------------------------------------------------------------------------------------
+
+
+@command("SPACE")
+def space(session: Session, words: wire.Command) -> Plan:
+    """`SPACE [name]`: the space of this connection, or which it is."""
+    if len(words) == 1:
+        return wire.bulk(session.space_name.encode())
+    if len(words) > 2:
+        return wrong_arguments("space")
+    try:
+        name = words[1].decode()
+    except UnicodeDecodeError:
+        raise BadInput("the name of a space is UTF-8") from None
+    return _enter(session, name, 0)
+
+
+@command("SELECT")
+def select(session: Session, words: wire.Command) -> Plan:
+    """`SELECT 0..15`: each database is a space of its own beside the connection's space."""
+    if len(words) != 2:
+        return wrong_arguments("select")
+    if not words[1].isdigit() or int(words[1][:9]) >= DATABASES:
+        return wire.error("ERR DB index is out of range")
+    return _enter(session, session.space_name, int(words[1]))
+
+
+def _enter(session: Session, name: str, database: int) -> Plan:
+    full_name = name if database == 0 else f"{name}/{database}"
+    if not session.may_enter(full_name):
+        raise Forbidden(f"{session.who().name} has no grant for the space {full_name!r}")
+
+    def entered(space: Space) -> bytes:
+        session.enter(space, name, database)
+        return wire.OK
+
+    known = session.execution.known_space(full_name)
+    if known is not None:
+        return Change(lambda: entered(known))
+    return Later(lambda: asyncio.ensure_future(session.execution.space(full_name)), entered)

@@ -1,0 +1,291 @@
+"""The HTTP door: an ASGI application, on uvicorn or mounted in an application of yours.
+
+This file knows routes, who asks, and how errors are said; requests and answers stand in
+`exchange.py`, and what the paths mean in `routes.py`, `streams.py` and `compat/`.
+"""
+
+import asyncio
+import base64
+import ipaddress
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+)
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.errors import (
+    BadInput,
+    ClientGone,
+    Forbidden,
+    HoldfastError,
+    MethodNotAllowed,
+    NotAuthenticated,
+    NotFound,
+    RequestTooLarge,
+    ServerBusy,
+)
+from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
+from holdfast.server.auth import Identity
+from holdfast.server.exchange import (
+    Receive,
+    Request,
+    Response,
+    Room,
+    Scope,
+    Send,
+    answer,
+    send_response,
+)
+from holdfast.server.execution import Execution
+
+T = TypeVar("T")
+Handler: TypeAlias = Callable[["HttpDoor", Request, dict[str, str]], Awaitable[Response]]
+
+ANY_METHOD: Final = "*"
+_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+
+
+class Route(NamedTuple):
+    """What a path means: `{name}` stands for one segment, `{name...}` for all that follow."""
+
+    method: str
+    segments: tuple[str, ...]
+    handler: Handler
+
+    def match(self, segments: list[str]) -> dict[str, str] | None:
+        rest = self.segments and self.segments[-1].endswith("...}")
+        if len(segments) < len(self.segments) if rest else len(segments) != len(self.segments):
+            return None
+        found = {}
+        for expected, given in zip(self.segments, segments, strict=False):
+            if expected[:1] == "{":
+                found[expected.strip("{.}")] = given
+            elif expected != given:
+                return None
+        return found
+
+
+ROUTES: Final[list[Route]] = []
+
+
+def route(methods: str, path: str) -> Callable[[Handler], Handler]:
+    """Serves a path: `@route("GET HEAD", "/livez")`. Of several that fit, the plainest wins."""
+
+    def add(handler: Handler) -> Handler:
+        for method in methods.split():
+            ROUTES.append(Route(method, tuple(path.split("/")[1:]), handler))
+        ROUTES.sort(key=lambda each: [segment[:1] == "{" for segment in each.segments])
+        return handler
+
+    return add
+
+
+class HttpDoor:
+    """The ASGI application."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.stopped = asyncio.Event()  # whatever waits for something to happen ends
+        # Uploads wait for their clients, so they have threads of their own.
+        self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
+        self._room = Room()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, self._room)
+        try:
+            response = await self._answer(request)
+        except Exception as error:
+            response = self.failure(error, request)
+        response.headers.setdefault("x-request-id", request.id)
+        try:
+            await send_response(request, response, send)
+        finally:
+            request.close()
+
+    async def _answer(self, request: Request) -> Response:
+        segments = request.segments
+        allowed = []
+        for candidate in ROUTES:
+            found = candidate.match(segments)
+            if found is None:
+                continue
+            if candidate.method in (request.method, ANY_METHOD):
+                self._refuse_foreign_pages(request)
+                return await candidate.handler(self, request, found)
+            allowed.append(candidate.method)
+        where = request.raw_path.decode("latin-1")
+        if allowed:
+            allowed = list(dict.fromkeys(allowed))
+            message = f"{where} takes {', '.join(allowed)}, not {request.method}"
+            raise MethodNotAllowed(message, allowed=allowed)
+        raise NotFound(
+            f"nothing is at {where}",
+            hint="POST /{space}/{layer}/{operation}; /openapi.json lists all that is there.",
+        )
+
+    async def who(self, request: Request) -> Identity:
+        """Who asks: by a bearer token, or by name and password."""
+        gate = self.execution.gate
+        kind, _, credentials = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return gate.by_token(credentials.strip())
+        if kind.lower() == "basic":
+            name, _, password = _basic(credentials)
+            known = gate.recall(name, password)
+            if known is not None:
+                return known
+            # A password is slow to check on purpose, so it is not done here.
+            found: Identity = await self.execution.in_thread(
+                lambda: gate.by_password(name, password)
+            )
+            return found
+        identity = gate.anonymous()
+        if identity is None:
+            raise NotAuthenticated("this server asks for credentials")
+        return identity
+
+    async def until_gone(self, request: Request, waiting: Coroutine[Any, Any, T]) -> T:
+        """Waits for something, as long as the client does and the server runs."""
+        task = asyncio.ensure_future(waiting)
+        gone = asyncio.ensure_future(request.gone())
+        stopped = asyncio.ensure_future(self.stopped.wait())
+        try:
+            await asyncio.wait({task, gone, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if gone.done():
+                raise ClientGone("the client did not wait for the answer")
+            raise ServerBusy("the server is stopping", hint="Ask another one, or this one later.")
+        finally:
+            for each in (task, gone, stopped):
+                each.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def upload(self, request: Request, take: Callable[[Iterator[bytes]], T]) -> T:
+        """Hands the body, piece by piece, to a function that runs in a thread."""
+        loop = asyncio.get_running_loop()
+        chunks = request.chunks()
+
+        async def next_chunk() -> bytes | None:
+            return await anext(chunks, None)
+
+        def pieces() -> Iterator[bytes]:
+            while True:
+                piece = asyncio.run_coroutine_threadsafe(next_chunk(), loop).result()
+                if piece is None:
+                    return
+                yield piece
+
+        return await loop.run_in_executor(self.uploads, lambda: take(pieces()))
+
+    async def download(self, parts: Generator[bytes, None, None]) -> AsyncGenerator[bytes]:
+        """The parts as a stream: made in a thread, and only as fast as the client takes them.
+
+        The first are made before this returns, so that a mistake is still an error. However the
+        stream ends, what the generator holds, such as a snapshot, is given free.
+        """
+        first: bytes = await self.execution.in_thread(lambda: _some(parts))
+        return self._pieces(first, parts)
+
+    async def _pieces(
+        self, first: bytes, parts: Generator[bytes, None, None]
+    ) -> AsyncGenerator[bytes]:
+        try:
+            piece = first
+            while piece:
+                yield piece
+                piece = await self.execution.in_thread(lambda: _some(parts))
+        finally:
+            parts.close()
+
+    def close(self) -> None:
+        """Ends what waits for something to happen."""
+        self.stopped.set()
+        self.uploads.shutdown(wait=False)
+
+    def failure(self, error: Exception, request: Request) -> Response:
+        """An error as all doors say it."""
+        known = self.known(error)
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        body = {"code": known.code, "message": known.message + where, "hint": known.hint}
+        response = answer(request, {"error": body}, status=known.status)
+        add_headers(response, known)
+        return response
+
+    def known(self, error: Exception) -> HoldfastError:
+        """The error as one that can be told; what no one expected goes into the log."""
+        if isinstance(error, HoldfastError):
+            return error
+        if isinstance(error, msgspec.DecodeError):
+            return BadInput(str(error))
+        if isinstance(error, OverflowError | RecursionError):
+            return BadInput("a number is out of range, or a value is nested too deeply")
+        self.execution.report(error)
+        return HoldfastError("something went wrong in the server", hint="Its log says more.")
+
+    def _refuse_foreign_pages(self, request: Request) -> None:
+        """A page of another site must not write through the browser of someone who may.
+
+        Browsers name the page's origin with every such request. It has to be this server itself;
+        and while everyone may come in, a server that is called by an address or `localhost`, as
+        another site's name may lead to this machine.
+        """
+        origin = request.headers.get("origin")
+        if origin is None or request.method in _SAFE:
+            return
+        host = request.headers.get("host", "")
+        own = urlsplit(f"//{host}").hostname or ""
+        is_same = urlsplit(origin).netloc == host
+        if not is_same or (self.execution.gate.is_open and not _is_address(own)):
+            raise Forbidden(f"a page of {origin} may not write here", hint="")
+
+
+def _some(parts: Iterator[bytes]) -> bytes:
+    """The next parts, together some `STREAM_PIECE_BYTES`."""
+    taken: list[bytes] = []
+    size = 0
+    for part in parts:
+        taken.append(part)
+        size += len(part)
+        if size >= STREAM_PIECE_BYTES:
+            break
+    return b"".join(taken)
+
+
+def add_headers(response: Response, error: HoldfastError) -> None:
+    """What HTTP wants beside an error's body."""
+    if isinstance(error, NotAuthenticated):
+        response.headers["www-authenticate"] = "Bearer"
+    if isinstance(error, MethodNotAllowed):
+        response.headers["allow"] = ", ".join(error.allowed)
+    if isinstance(error, RequestTooLarge):
+        response.headers["connection"] = "close"  # the rest of the body is not waited for
+    if isinstance(error, ServerBusy):
+        response.headers["retry-after"] = "1"
+
+
+def _is_address(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _basic(credentials: str) -> tuple[str, str, str]:
+    try:
+        return base64.b64decode(credentials, validate=True).decode().partition(":")
+    except ValueError:
+        raise NotAuthenticated("the credentials are not base64 of name:password") from None

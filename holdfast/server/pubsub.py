@@ -1,0 +1,68 @@
+"""SUBSCRIBE and its relatives: notices as messages on channels.
+
+`PUBLISH` reaches subscribers on every server of the store: it leaves a notice of its own.
+"""
+
+from collections.abc import Iterable
+from typing import cast
+
+from holdfast import wire
+from holdfast.engine.contract import Notice
+from holdfast.server.audience import PUBLISHED, Kind, layer_of
+from holdfast.server.commands import command, wrong_arguments
+from holdfast.server.session import Change, Plan, Session, Write
+
+
+@command("SUBSCRIBE")
+@command("PSUBSCRIBE")
+def subscribe(session: Session, words: wire.Command) -> Plan:
+    """`SUBSCRIBE channel...`, `PSUBSCRIBE pattern...`: each is confirmed by itself."""
+    kind = cast(Kind, words[0].decode().lower())
+    if len(words) < 2:
+        return wrong_arguments(kind)
+
+    def begin() -> bytes:
+        confirmations = []
+        for channel in words[1:]:
+            session.subscribe(kind, channel)
+            confirmations.append(_confirmation(session, kind, wire.bulk(channel)))
+        return b"".join(confirmations)
+
+    return Change(begin)
+
+
+@command("UNSUBSCRIBE")
+@command("PUNSUBSCRIBE")
+def unsubscribe(session: Session, words: wire.Command) -> Plan:
+    """`UNSUBSCRIBE [channel...]`, `PUNSUBSCRIBE [pattern...]`: those named, or all."""
+    name = words[0].decode().lower()
+    kind = cast(Kind, name.replace("un", "", 1))
+
+    def end() -> bytes:
+        channels: Iterable[bytes] = words[1:] or session.channels(kind)
+        confirmations = []
+        for channel in channels:
+            session.unsubscribe(kind, channel)
+            confirmations.append(_confirmation(session, name, wire.bulk(channel)))
+        if not confirmations:
+            return _confirmation(session, name, wire.null(session.protocol))
+        return b"".join(confirmations)
+
+    return Change(end)
+
+
+@command("PUBLISH")
+def publish(session: Session, words: wire.Command) -> Plan:
+    """`PUBLISH channel text`: the number of subscriptions of this server that hear it."""
+    if len(words) != 3:
+        return wrong_arguments("publish")
+    channel, space = words[1], session.space
+    session.who().require("write", space=space.name, layer=layer_of(channel))
+    notice = Notice(PUBLISHED + wire.text_of(channel), words[2])
+    hearing = session.execution.audience.count(space.prefix, channel)
+    return Write(space, lambda tx: tx.publish(notice), lambda _: wire.integer(hearing))
+
+
+def _confirmation(session: Session, kind: str, channel: bytes) -> bytes:
+    count = wire.integer(len(session.subscriptions))
+    return wire.push([wire.bulk(kind.encode()), channel, count], session.protocol)

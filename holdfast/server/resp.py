@@ -1,0 +1,311 @@
+"""The RESP door: any Redis client in any language.
+
+A connection is a queue of commands. Reads are answered at once; writes that follow each other are
+given to the next group together, and replies keep the order of the commands. What a command does
+stands in `commands.py` and in `compat/`; this file knows packets, order and the limits.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from typing import Any, Final, cast
+
+from holdfast import wire
+from holdfast.engine.contract import Outcome
+from holdfast.errors import HoldfastError
+from holdfast.limits import (
+    COMMANDS_PER_TURN,
+    DRAIN_SECONDS,
+    MAX_GROUP_TRANSACTIONS,
+    MAX_STRANGER_BYTES,
+)
+from holdfast.server import greetings, pubsub, typed  # noqa: F401  # they serve commands
+from holdfast.server.commands import plan_of
+from holdfast.server.compat import meduza, qless, qless_keys  # noqa: F401  # and so do these
+from holdfast.server.execution import Answer, Execution
+from holdfast.server.session import Change, Later, Plan, Read, Session, Write
+from holdfast.store import Step
+
+_TOO_MANY: Final = wire.error("ERR max number of clients reached")
+
+
+class RespConnection(asyncio.Protocol):
+    """One client."""
+
+    def __init__(self, door: "RespDoor") -> None:
+        self._door = door
+        self._bounds = door.execution.bounds
+        self._reader = wire.CommandReader()
+        self._commands: deque[wire.Command] = deque()
+        self._received = 0  # bytes since all that had come was answered
+        self._planned: Plan | None = None  # planned already, and waiting for the writes before it
+        self._waits = False  # for a commit, a thread or a notice
+        self._awaited: asyncio.Future[Any] | None = None
+        self._turn: asyncio.Handle | None = None  # the next one, if others are before it
+        self._pauses = False  # the client sends faster than it is answered
+        self._stalled: asyncio.Handle | None = None  # the client does not read; what becomes of it
+        self._closing = False
+        self._last_heard = door.loop.time()
+
+    # --- asyncio's side ---------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
+        self.session = Session(self._door.execution, self._send)
+        self._idle = self._door.loop.call_later(self._bounds.idle_seconds, self._close_idle)
+        if not self._door.admit(self):
+            self._answer_and_close(_TOO_MANY)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        self._commands.clear()
+        for handle in (self._idle, self._turn, self._stalled):
+            if handle is not None:
+                handle.cancel()
+        if self._awaited is not None:
+            self._awaited.cancel()
+        self.session.close()
+        self._door.forget(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            return
+        self._last_heard = self._door.loop.time()
+        stranger = self.session.identity is None
+        self._reader.max_bytes = MAX_STRANGER_BYTES if stranger else self._bounds.request_bytes
+        self._commands.extend(self._reader.feed(data))
+        self._received += len(data)
+        if not self._busy:
+            self._go_on()
+        self._mind_the_queue()
+
+    def eof_received(self) -> bool:
+        """The client sends no more: what it has sent is answered, and no wait outlives it."""
+        self._closing = True
+        unanswered = self._busy or bool(self._commands)
+        return unanswered and self._awaited is None
+
+    def pause_writing(self) -> None:
+        # The client does not read: it gets no further answers until it does, and not forever.
+        self._watch()
+
+    def _watch(self) -> None:
+        unsent = self._transport.get_write_buffer_size()
+        self._stalled = self._door.loop.call_later(
+            self._bounds.stalled_seconds, self._drop_if_stalled, unsent
+        )
+
+    def _drop_if_stalled(self, unsent: int) -> None:
+        if self._transport.get_write_buffer_size() >= unsent:
+            self._transport.abort()
+        else:
+            self._watch()
+
+    def resume_writing(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+        if not self._busy:
+            self._go_on()
+
+    def finish(self) -> None:
+        """Answers what has come and closes."""
+        self._closing = True
+        self._transport.pause_reading()
+        if not self._busy and not self._commands:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    @property
+    def _busy(self) -> bool:
+        return self._waits or self._turn is not None or self._stalled is not None
+
+    def _go_on(self) -> None:
+        """Answers commands until one has to wait, or others have waited long enough."""
+        self._turn = None
+        replies: list[bytes] = []
+        size = 0
+        for _ in range(COMMANDS_PER_TURN):
+            plan = self._next_plan()
+            if isinstance(plan, Write | Later):
+                # What was answered before is not held back by what takes its time.
+                self._transport.write(b"".join(replies))
+                replies.clear()
+                self._begin(plan)
+                break
+            if plan is None:
+                break
+            replies.append(self._answer(plan))
+            size += len(replies[-1])
+            if self.session.quits or size > self._bounds.pause_unsent_bytes:
+                break
+        self._transport.write(b"".join(replies))
+        if self.session.quits:
+            self._answer_and_close(b"")
+        elif not self._busy:
+            self._after_a_turn()
+
+    def _after_a_turn(self) -> None:
+        if self._commands or self._planned is not None:
+            self._turn = self._door.loop.call_soon(self._go_on)
+        elif self._reader.error is not None:
+            self._answer_and_close(wire.error(f"ERR Protocol error: {self._reader.error.message}"))
+        elif self._closing:
+            self._transport.close()
+        else:
+            self._received = 0
+        self._mind_the_queue()
+
+    def _answer(self, plan: bytes | Read | Change) -> bytes:
+        if isinstance(plan, bytes):
+            return plan
+        return self.session.run(plan) if isinstance(plan, Read) else self.session.change(plan)
+
+    def _next_plan(self) -> Plan | None:
+        if self._planned is not None:
+            plan, self._planned = self._planned, None
+            return plan
+        return plan_of(self.session, self._commands.popleft()) if self._commands else None
+
+    def _begin(self, plan: Write | Later) -> None:
+        self._waits = True
+        try:
+            if isinstance(plan, Write):
+                self._commit(plan)
+            else:
+                self._wait_for(plan)
+        except HoldfastError as error:
+            self._door.loop.call_soon(self._resume, [self.session.failure(plan, error)])
+
+    def _commit(self, first: Write) -> None:
+        """Gives the write, and those that follow it directly, to the next group."""
+        writes = [first]
+        while len(writes) < MAX_GROUP_TRANSACTIONS and (plan := self._next_plan()) is not None:
+            if not isinstance(plan, Write):
+                # It may read what these write, so it waits.
+                self._planned = plan
+                break
+            writes.append(plan)
+        steps = [Step(write.space, write.work) for write in writes]
+        try:
+            future = self._door.execution.write_many(steps)
+        except HoldfastError as error:
+            refused = [self.session.failure(write, error) for write in writes]
+            self._door.loop.call_soon(self._resume, refused)
+            return
+
+        def answered(done: Answer) -> None:
+            outcomes = zip(writes, done.result(), strict=True)
+            self._resume([self.session.reply(write, outcome) for write, outcome in outcomes])
+
+        future.add_done_callback(answered)
+
+    def _wait_for(self, later: Later) -> None:
+        def answered(done: asyncio.Future[Any]) -> None:
+            if not done.cancelled():
+                error = done.exception()
+                outcome = Outcome(result=None if error else done.result(), error=error)
+                self._resume([self.session.reply(later, outcome)])
+
+        self._awaited = later.start()
+        self._awaited.add_done_callback(answered)
+
+    def _resume(self, replies: list[bytes]) -> None:
+        self._waits = False
+        self._awaited = None
+        if self._transport.is_closing():
+            return
+        self._transport.write(b"".join(replies))
+        if not self._busy:
+            self._go_on()
+
+    # --- limits -----------------------------------------------------------------------------------
+
+    def _mind_the_queue(self) -> None:
+        """Reads no further while more has come than the client may have under way."""
+        full = (
+            len(self._commands) > self._bounds.pipelined
+            or self._received > 2 * self._bounds.request_bytes
+            or self._reader.error is not None
+        )
+        if full != self._pauses and not self._transport.is_closing() and not self._closing:
+            self._pauses = full
+            if full:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _send(self, data: bytes) -> None:
+        """What the session sends unasked: messages of its subscriptions."""
+        if self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > self._bounds.unsent_bytes:
+            self._transport.abort()
+
+    def _answer_and_close(self, reply: bytes) -> None:
+        self._closing = True
+        self._commands.clear()
+        self._transport.write(reply)
+        self._transport.close()
+
+    def _close_idle(self) -> None:
+        quiet = self._door.loop.time() - self._last_heard
+        rest = self._bounds.idle_seconds - quiet
+        if rest <= 0 and not self._busy and not self.session.subscribed:
+            self._transport.close()
+            return
+        self._idle = self._door.loop.call_later(max(1.0, rest), self._close_idle)
+
+
+class RespDoor:
+    """Listens, and keeps the list of connections."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.loop = asyncio.get_running_loop()
+        self._connections: set[RespConnection] = set()
+        self._empty = asyncio.Event()
+
+    async def open(
+        self, host: str, port: int, *, tls: ssl.SSLContext | None = None
+    ) -> asyncio.Server:
+        self._server = await self.loop.create_server(
+            lambda: RespConnection(self), host, port, ssl=tls
+        )
+        return self._server
+
+    def admit(self, connection: RespConnection) -> bool:
+        if len(self._connections) >= self.execution.bounds.connections or self._closed:
+            return False
+        self._connections.add(connection)
+        self.execution.connections = len(self._connections)
+        return True
+
+    def forget(self, connection: RespConnection) -> None:
+        self._connections.discard(connection)
+        self.execution.connections = len(self._connections)
+        if not self._connections:
+            self._empty.set()
+
+    async def close(self) -> None:
+        """Accepts no one, and lets every connection finish what it has begun."""
+        self._closed = True
+        self._server.close()
+        self.execution.end_waits()
+        for connection in list(self._connections):
+            connection.finish()
+        if self._connections:
+            self._empty.clear()
+            try:
+                await asyncio.wait_for(self._empty.wait(), DRAIN_SECONDS)
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.abort()
+
+    _closed = False

@@ -1,0 +1,161 @@
+"""The paths of the HTTP door that are the same for every layer, and those that tell how it is.
+
+`POST /{space}/{layer}/{operation}` runs an operation: the body is an object of its arguments, the
+answer `{"result": ...}`, in JSON or msgpack by content type. `POST /{space}/batch` runs several as
+one transaction.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.errors import BadInput, ServerBusy
+from holdfast.operations import Operation, find
+from holdfast.server import payloads
+from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
+from holdfast.server.http import HttpDoor, route
+from holdfast.server.openapi import document
+from holdfast.server.start_page import start_page
+from holdfast.store import Space, Tx
+from holdfast.tables import EVERY_DOMAIN
+
+_PLAIN: Final = "text/plain; charset=utf-8"
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_OPENMETRICS: Final = "application/openmetrics-text"
+
+Found = dict[str, str]
+
+
+class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
+    """One operation of a batch."""
+
+    operation: str  # "jobs.put"
+    arguments: dict[str, Any] = {}
+
+
+# --- how it is -----------------------------------------------------------------------------------
+
+
+@route("GET HEAD", "/livez")
+async def livez(door: HttpDoor, request: Request, found: Found) -> Response:
+    """The process runs."""
+    return Response(b"ok\n", content_type=_PLAIN)
+
+
+@route("GET HEAD", "/readyz")
+async def readyz(door: HttpDoor, request: Request, found: Found) -> Response:
+    """The store answers: a read and an empty commit succeed."""
+    if door.execution.stopping:
+        raise ServerBusy("the server is stopping")
+    with door.execution.store.view() as view:
+        view.raw.get(b"\0")
+    await door.execution.write(door.execution.store, lambda tx: None)
+    return Response(b"ok\n", content_type=_PLAIN)
+
+
+@route("GET HEAD", "/metrics")
+async def metrics(door: HttpDoor, request: Request, found: Found) -> Response:
+    """The server's own figures, and the metrics of the default space that say `expose`."""
+    space = door.execution.store
+    (await door.who(request)).require("read", space=space.name, layer="metrics")
+    figures = {**space.stats(), **door.execution.figures()}
+    lines = "".join(
+        f"# TYPE holdfast_{name} gauge\nholdfast_{name} {number}\n"
+        for name, number in figures.items()
+    )
+    return _exposed(request, space, lines)
+
+
+@route("GET HEAD", "/{space}/metrics/prometheus")
+async def space_metrics(door: HttpDoor, request: Request, found: Found) -> Response:
+    """The metrics of a space that say `expose`."""
+    (await door.who(request)).require("read", space=found["space"], layer="metrics")
+    return _exposed(request, await door.execution.space(found["space"]), "")
+
+
+def _exposed(request: Request, space: Space, before: str) -> Response:
+    openmetrics = request.accepts(_OPENMETRICS)
+    with space.view() as view:
+        exposed = view.metrics.prometheus(openmetrics)
+    kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
+    return Response((before + exposed).encode(errors="replace"), content_type=kind)
+
+
+@route("GET HEAD", "/openapi.json")
+async def openapi(door: HttpDoor, request: Request, found: Found) -> Response:
+    return Response(document())
+
+
+@route("GET HEAD", "/")
+async def start(door: HttpDoor, request: Request, found: Found) -> Response:
+    page = start_page(request.headers.get("host", "localhost:9966"), request.root)
+    return Response(page, content_type="text/html; charset=utf-8")
+
+
+# --- operations ----------------------------------------------------------------------------------
+
+
+@route("POST", "/{space}/batch")
+async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
+    """Several operations as one transaction: all of it, or none."""
+    identity = await door.who(request)
+    is_json = request.content_type != MSGPACK
+    planned: list[tuple[Operation, Any]] = []
+    for position, step in enumerate(decode(request, await request.body(), list[BatchStep])):
+        try:
+            operation = find(*_split(step.operation))
+            identity.require_operation(operation, found["space"])
+            if operation.kind in ("long", "wait"):
+                raise BadInput(f"{step.operation} is more than one transaction")
+            _refuse_every_domain(operation, found["space"])
+            given = payloads.convert_arguments(operation, step.arguments, is_json=is_json)
+            planned.append((operation, given))
+        except Exception as error:
+            error.add_note(f"at position {position} of the batch")
+            raise
+
+    def work(tx: Tx) -> list[Any]:
+        results = []
+        for position, (operation, arguments) in enumerate(planned):
+            try:
+                result = operation.call(getattr(tx, operation.layer), arguments)
+            except Exception as error:
+                error.add_note(f"at position {position} of the batch")
+                raise
+            results.append(payloads.travelling(operation, result, is_json=is_json))
+        return results
+
+    space = await door.execution.space(found["space"])
+    return answer(request, {"result": await door.execution.write(space, work)})
+
+
+def _split(name: str) -> tuple[str, str]:
+    layer, _, operation = name.partition(".")
+    return layer, operation
+
+
+def _refuse_every_domain(operation: Operation, space: str) -> None:
+    if operation.layer == "tables" and space == EVERY_DOMAIN:
+        raise BadInput(f"{operation.full_name} in the space * is more than one transaction")
+
+
+@route("POST", "/{space}/{layer}/{operation}")
+async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
+    """One operation, by the names of `operations.py`."""
+    operation = find(found["layer"], found["operation"])
+    (await door.who(request)).require_operation(operation, found["space"])
+    is_json = request.content_type != MSGPACK
+    payload = await request.body() or (b"{}" if is_json else b"\x80")
+    arguments = payloads.read_arguments(operation, payload, is_json=is_json)
+    space = await door.execution.space(found["space"])
+    result = await _run(door, request, space, operation, arguments)
+    return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
+
+
+async def _run(
+    door: HttpDoor, request: Request, space: Space, operation: Operation, arguments: Any
+) -> Any:
+    running = door.execution.run(space, operation, arguments)
+    if operation.kind == "wait":
+        return await door.until_gone(request, running)
+    return await running

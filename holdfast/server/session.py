@@ -1,0 +1,227 @@
+"""What a RESP client is to the server: its protocol, space, open batch and subscriptions.
+
+A session makes of each command a *plan*, without running it: bytes that are the reply already, a
+`Read` for a view, a `Write` for the next group, a `Later` for what takes its time, or a `Change` of
+the session itself. The connection runs plans in order; `MULTI` collects them, and `EXEC` makes one
+transaction of all.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from holdfast import wire
+from holdfast.engine.contract import Outcome
+from holdfast.errors import BadInput, HoldfastError, NotAuthenticated
+from holdfast.limits import MAX_BATCH_COMMANDS
+from holdfast.server.audience import Kind
+from holdfast.server.auth import Identity
+from holdfast.server.execution import Execution
+from holdfast.store import Space, Tx, View
+
+Encode: TypeAlias = Callable[[Any], bytes]
+
+
+class Read(NamedTuple):
+    """Reads that run on a view, or inside of a batch."""
+
+    space: Space
+    work: Callable[[View], Any]
+    encode: Encode
+    fail: Callable[[HoldfastError], bytes] | None = None  # where errors have a form of their own
+
+
+class Write(NamedTuple):
+    """One transaction for the next group."""
+
+    space: Space
+    work: Callable[[Tx], Any]
+    encode: Encode
+    fail: Callable[[HoldfastError], bytes] | None = None
+
+
+class Later(NamedTuple):
+    """Something that takes its time and holds neither a transaction nor the loop."""
+
+    start: Callable[[], asyncio.Future[Any]]
+    encode: Encode
+    fail: Callable[[HoldfastError], bytes] | None = None
+
+
+class Change(NamedTuple):
+    """A change of the session, made when its turn comes: what was sent before is not touched."""
+
+    make: Callable[[], bytes]
+
+
+Plan: TypeAlias = bytes | Read | Write | Later | Change
+
+
+class Session:
+    """One client's state."""
+
+    def __init__(self, execution: Execution, send: Callable[[bytes], None]) -> None:
+        self.execution = execution
+        self.send = send
+        self.protocol = 2
+        self.id = execution.next_session_id()
+        self.space: Space = execution.store
+        self.space_name = execution.store.name
+        self.database = 0
+        self.name = b""
+        self.identity = execution.gate.anonymous()
+        self._gate_version = execution.gate.version
+        self.quits = False
+        self.batch: list[Plan] | None = None
+        self.batch_failed = False
+        self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
+
+    @property
+    def subscribed(self) -> bool:
+        return bool(self.subscriptions)
+
+    def who(self) -> Identity:
+        """Who this client speaks for; raises `NotAuthenticated` if it must say so first."""
+        gate = self.execution.gate
+        if self._gate_version != gate.version:
+            self.identity, self._gate_version = gate.renewed(self.identity), gate.version
+        if self.identity is None:
+            raise NotAuthenticated("Authentication required")
+        return self.identity
+
+    def may_enter(self, space: str) -> bool:
+        """Whether this client has any grant there: entering a space creates it."""
+        return any(grant.space in ("*", space) for grant in self.who().grants)
+
+    def enter(self, space: Space, name: str, database: int) -> None:
+        """Makes all further commands work on `space`."""
+        self.space, self.space_name, self.database = space, name, database
+
+    def reset(self) -> None:
+        """Makes the session as new."""
+        self.close()
+        self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
+        self.identity = self.execution.gate.anonymous()
+        self.enter(self.execution.store, self.execution.store.name, 0)
+
+    def close(self) -> None:
+        """The client is gone."""
+        for leave in self.subscriptions.values():
+            leave()
+        self.subscriptions.clear()
+
+    # --- subscriptions ---------------------------------------------------------------------------
+
+    def channels(self, kind: Kind) -> list[bytes]:
+        return [channel for known, channel in self.subscriptions if known == kind]
+
+    def subscribe(self, kind: Kind, channel: bytes) -> None:
+        if (kind, channel) not in self.subscriptions:
+            self.subscriptions[kind, channel] = self.execution.audience.join(
+                self, kind, channel, space=self.space.name, prefix=self.space.prefix
+            )
+
+    def unsubscribe(self, kind: Kind, channel: bytes) -> None:
+        leave = self.subscriptions.pop((kind, channel), None)
+        if leave is not None:
+            leave()
+
+    def may_hear(self, space: str, layer: str) -> bool:
+        """Whether notices of a layer may be sent to this client."""
+        try:
+            grants = self.who().grants
+        except NotAuthenticated:
+            return False
+        return any(grant.covers("read", space, layer) for grant in grants)
+
+    # --- replies ---------------------------------------------------------------------------------
+
+    def run(self, read: Read) -> bytes:
+        """Runs a read at once."""
+        try:
+            with read.space.view() as view:
+                return read.encode(read.work(view))
+        except Exception as error:
+            return self.failure(read, error)
+
+    def change(self, change: Change) -> bytes:
+        """Makes a change of the session."""
+        try:
+            return change.make()
+        except HoldfastError as error:
+            return self.error(error)
+
+    def reply(self, plan: Write | Later, outcome: Outcome[Any]) -> bytes:
+        """The reply to a plan that has been run."""
+        if outcome.error is not None:
+            return self.failure(plan, outcome.error)
+        try:
+            return plan.encode(outcome.result)
+        except Exception as error:
+            return self.failure(plan, error)
+
+    def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
+        if plan.fail is not None and isinstance(error, HoldfastError):
+            return plan.fail(error)
+        return self.error(error)
+
+    def error(self, error: BaseException) -> bytes:
+        """An error as all doors say it: its code, what happened, what to do."""
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        if isinstance(error, HoldfastError):
+            return wire.error(f"{error.code.upper()} {error}{where}")
+        if isinstance(error, msgspec.ValidationError | msgspec.DecodeError):
+            return wire.error(f"{BadInput.code.upper()} {error}{where}")
+        self.execution.report(error)
+        return wire.error("INTERNAL something went wrong in the server; its log says more")
+
+    # --- batches ---------------------------------------------------------------------------------
+
+    def begin_batch(self) -> None:
+        self.batch, self.batch_failed = [], False
+
+    def collect(self, name: bytes, plan: Plan) -> bytes:
+        """Keeps a plan for `EXEC`."""
+        assert self.batch is not None
+        if isinstance(plan, Later | Change):
+            return self.spoil(wire.error(f"ERR {name.decode()} can't be part of a batch"))
+        if isinstance(plan, bytes) and plan[:1] == b"-":
+            return self.spoil(plan)
+        if len(self.batch) == MAX_BATCH_COMMANDS:
+            return self.spoil(wire.error(f"ERR a batch may have {MAX_BATCH_COMMANDS} commands"))
+        self.batch.append(plan)
+        return wire.simple("QUEUED")
+
+    def spoil(self, reply: bytes) -> bytes:
+        """A command of the batch, if one is open, was refused: `EXEC` will do nothing."""
+        if self.batch is not None:
+            self.batch_failed = True
+        return reply
+
+    def execute(self) -> Plan:
+        """The batch as one transaction: all of it, or none."""
+        plans, self.batch = self.batch or [], None
+        if self.batch_failed:
+            return wire.error("EXECABORT Transaction discarded because of previous errors.")
+
+        def work(tx: View) -> list[bytes]:
+            replies = []
+            for position, plan in enumerate(plans):
+                try:
+                    replies.append(_run_in_batch(plan, tx))
+                except Exception as error:
+                    error.add_note(f"at position {position} of the batch")
+                    raise
+            return replies
+
+        writes = any(isinstance(plan, Write) for plan in plans)
+        return (Write if writes else Read)(self.space, work, wire.array)
+
+
+def _run_in_batch(plan: Plan, tx: View) -> bytes:
+    if isinstance(plan, bytes):
+        return plan
+    assert isinstance(plan, Read | Write)  # all else is refused by `collect`
+    return plan.encode(plan.work(tx))  # type: ignore[arg-type]  # with a `Write`, it is a `Tx`

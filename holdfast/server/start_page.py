@@ -1,0 +1,46 @@
+"""What a newcomer sees who opens the server in a browser."""
+
+from typing import Final
+
+from holdfast.operations import LAYERS, OPERATIONS
+from holdfast.version import VERSION
+
+
+def _table(layer: str) -> str:
+    rows = "".join(
+        f"<tr><td><code>{operation.name}</code><td>{_escape(operation.summary)}"
+        for operation in OPERATIONS.values()
+        if operation.layer == layer
+    )
+    return f"<details><summary>{layer}</summary><table>{rows}</table></details>"
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+_PAGE: Final = f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Holdfast</title>
+<style>
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 1rem }}
+pre {{ background: #f3f4f1; padding: 1rem; overflow-x: auto }}
+td {{ padding: .15rem .75rem .15rem 0; vertical-align: top }} summary {{ cursor: pointer }}
+</style>
+<h1>Holdfast {VERSION}</h1>
+<p>One durable store, five data models, one transaction. This server is running.</p>
+<pre>curl {{URL}}/default/jobs/put -d '{{"queue": "emails", "data": {{"to": "ann"}}}}'
+curl {{URL}}/default/jobs/queues -d '{{}}'
+redis-cli -p 9977 JOBS.POP '{{"queue": "emails", "worker": "me"}}'</pre>
+<p><a href="{{ROOT}}/openapi.json">/openapi.json</a> describes every operation,
+<a href="{{ROOT}}/metrics">/metrics</a> is for Prometheus,
+<a href="{{ROOT}}/readyz">/readyz</a> for balancers.</p>
+<h2>What you can call</h2>
+{"".join(map(_table, LAYERS))}
+"""
+
+
+def start_page(host: str, root: str) -> bytes:
+    """The page, for a server that is called by that host and mounted below that path."""
+    shown = _PAGE.replace("{URL}", _escape(f"http://{host}{root}"))
+    return shown.replace("{ROOT}", _escape(root)).encode(errors="replace")

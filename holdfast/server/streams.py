@@ -1,0 +1,201 @@
+"""Paths whose request or answer is a stream: events that come in, notices that go out."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.engine.contract import Notice
+from holdfast.errors import BadInput, NotFound, RequestTooLarge
+from holdfast.limits import (
+    EVENTS_PER_STREAM_STEP,
+    MAX_QUEUED_STREAM_NOTICES,
+    MAX_REPORTED_EVENTS,
+    MAX_STREAM_LINE_BYTES,
+    STREAM_PULSE_SECONDS,
+    STREAM_STEP_BYTES,
+)
+from holdfast.server.exchange import Request, Response, answer, decode
+from holdfast.server.http import HttpDoor, route
+from holdfast.store import Space, Tx
+
+_NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+_PIXEL: Final = bytes.fromhex(
+    "47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b"
+)
+
+Found = dict[str, str]
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+@route("POST", "/{space}/events")
+async def events(door: HttpDoor, request: Request, found: Found) -> Response:
+    """One event, an array of them, or a stream of lines in bounded memory."""
+    (await door.who(request)).require("write", space=found["space"], layer="events")
+    space = await door.execution.space(found["space"])
+    if request.content_type in _NDJSON:
+        return Response(msgspec.json.encode({"result": await _ingest(door, request, space)}))
+    body = decode(request, await request.body(), Any)
+    if isinstance(body, list):
+        reply = await door.execution.write(space, partial(_send_many, body))
+    else:
+        reply = await door.execution.write(space, lambda tx: tx.events.send(body))
+    return answer(request, {"result": reply})
+
+
+def _send_many(events: list[Any], tx: Tx) -> Any:
+    return tx.events.send_many(events)
+
+
+async def _ingest(door: HttpDoor, request: Request, space: Space) -> dict[str, Any]:
+    """Sends a stream step by step; a line that is refused fails alone, as in a batch."""
+    accepted, refused = 0, 0
+    errors: list[dict[str, Any]] = []
+    begin = 0
+    async for lines in _steps(request):
+        positions, events, bad = _read_lines(begin, lines)
+        if events:
+            reply = await door.execution.write(space, partial(_send_many, events))
+            accepted += reply.accepted
+            bad += [(positions[error.position], error.message) for error in reply.errors]
+        refused += len(bad)
+        room = MAX_REPORTED_EVENTS - len(errors)
+        errors += [{"position": at, "message": message} for at, message in sorted(bad)[:room]]
+        begin += len(lines)
+    result: dict[str, Any] = {"accepted": accepted, "errors": errors}
+    if refused > len(errors):
+        result["refused"] = refused
+    return result
+
+
+def _read_lines(
+    begin: int, lines: list[bytes]
+) -> tuple[list[int], list[Any], list[tuple[int, str]]]:
+    """The events of lines with their positions, and the lines that are not JSON."""
+    positions, events, bad = [], [], []
+    for position, line in enumerate(lines, begin):
+        try:
+            events.append(msgspec.json.decode(line))
+            positions.append(position)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            bad.append((position, f"the line is not JSON: {error}"))
+    return positions, events, bad
+
+
+async def _steps(request: Request) -> AsyncIterator[list[bytes]]:
+    """The lines of a stream that are not blank, some at a time."""
+    rest, step, size = b"", [], 0
+    async for chunk in request.chunks():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > MAX_STREAM_LINE_BYTES:
+            raise RequestTooLarge(f"a line has more than {MAX_STREAM_LINE_BYTES} bytes")
+        for line in lines:
+            if line.strip():
+                step.append(line)
+                size += len(line)
+            if len(step) >= EVENTS_PER_STREAM_STEP or size >= STREAM_STEP_BYTES:
+                yield step
+                step, size = [], 0
+    if rest.strip():
+        step.append(rest)
+    if step:
+        yield step
+
+
+@route("GET HEAD", "/{space}/events/pixel.gif")
+async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
+    """A picture of one pixel that counts who sees it; off unless the server was told otherwise.
+
+    Browsers send no credentials with a picture, so it asks for none.
+    """
+    if not door.execution.allows_pixel:
+        raise NotFound("the pixel is off", hint="Start the server with --pixel.")
+    attributes = {name: value for name, value in request.parameters.items() if name != "name"}
+    event = {"name": request.parameter("name"), "attributes": attributes}
+    space = await door.execution.space(found["space"])
+    await door.execution.write(space, lambda tx: tx.events.send(event))
+    headers = {"cache-control": "no-store"}
+    return Response(_PIXEL, content_type="image/gif", headers=headers)
+
+
+# --- notices -------------------------------------------------------------------------------------
+
+
+@route("GET HEAD", "/{space}/notices")
+async def notices(door: HttpDoor, request: Request, found: Found) -> Response:
+    """Notices as server-sent events, from now on; `?topic=` names their beginning."""
+    topic = request.parameter("topic")
+    layer, divider, _ = topic.replace(":", ".").partition(".")
+    (await door.who(request)).require("read", space=found["space"], layer=layer if divider else "*")
+    for name in request.parameters:
+        if name != "topic":
+            raise BadInput(f"unknown parameter {name!r}", hint="The only one is `topic`.")
+    space = await door.execution.space(found["space"])
+    headers = {"cache-control": "no-store"}
+    stream = _notices(door, space, topic)
+    return Response(stream, content_type="text/event-stream", headers=headers)
+
+
+async def _notices(door: HttpDoor, space: Space, topic: str) -> AsyncGenerator[bytes]:
+    """Ends when the server stops, or when more has gathered than a reader may leave unread."""
+    queue: asyncio.Queue[Notice] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
+    overrun = asyncio.Event()
+
+    def hear(notice: Notice) -> None:
+        try:
+            queue.put_nowait(notice)
+        except asyncio.QueueFull:
+            overrun.set()
+
+    end = door.execution.bulletin.listen(hear, space=space.prefix, topic_prefix=topic)
+    stopped = asyncio.ensure_future(door.stopped.wait())
+    try:
+        yield b": listening\n\n"
+        while not overrun.is_set():
+            notice = asyncio.ensure_future(queue.get())
+            await asyncio.wait(
+                {notice, stopped},
+                timeout=STREAM_PULSE_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if notice.done():
+                yield _event(notice.result())
+                continue
+            notice.cancel()
+            if stopped.done():
+                return
+            yield b": still here\n\n"
+    finally:
+        stopped.cancel()
+        end()
+
+
+def _event(notice: Notice) -> bytes:
+    """One server-sent event."""
+    topic = " ".join(notice.topic.splitlines()).encode(errors="replace")
+    data = b"".join(b"data: %b\n" % line.encode() for line in _lines(notice.payload))
+    return b"event: %b\n%b\n" % (topic, data)
+
+
+def _lines(payload: bytes) -> list[str]:
+    """Text as it is. What layers say in msgpack comes as JSON, other bytes as base64 in JSON."""
+    try:
+        return payload.decode().splitlines() or [""]
+    except UnicodeDecodeError:
+        pass
+    try:
+        told = _as_text(msgspec.msgpack.decode(payload))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        told = {"base64": payload}
+    return [msgspec.json.encode(told).decode()]
+
+
+def _as_text(told: Any) -> Any:
+    """Bytes, such as keys, as text where they are text."""
+    if isinstance(told, list):
+        return [_as_text(each) for each in told]
+    return told.decode() if isinstance(told, bytes) else told

@@ -1,0 +1,77 @@
+"""Commands as people type them: words instead of an object.
+
+`JOBS.PUT emails app.SendMail {"to":"ann"}` gives the words to the operation's arguments in their
+order. Where text is expected, a word is text; elsewhere it is JSON, and text if it is no JSON.
+"""
+
+import types
+import typing
+from typing import Any, Final, Literal, Union
+
+import msgspec
+
+from holdfast import wire
+from holdfast.errors import BadInput
+from holdfast.operations import Operation
+
+_MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 0xDF))  # in msgpack
+
+
+def form_of(payload: bytes) -> Literal["json", "msgpack", "words"]:
+    """What a single argument is, by its first byte: an object begins as no word does."""
+    first = payload[:1]
+    if first == b"{" or payload.lstrip()[:1] == b"{":
+        return "json"
+    return "msgpack" if first in _MAPS else "words"
+
+
+def read_words(operation: Operation, words: wire.Command) -> Any:
+    """The arguments of an operation, one word each; a list takes all that are left."""
+    if operation.full_name == "events.send" and len(words) <= 2:
+        return _event(operation, words)
+    fields = msgspec.structs.fields(operation.arguments)
+    if len(words) > len(fields) and operation.star is None:
+        raise BadInput(f"{operation.full_name} takes at most {len(fields)} words")
+    given: dict[str, Any] = {}
+    for position, field in enumerate(fields):
+        rest = words[position:]
+        if not rest:
+            break
+        if field.name == operation.star:
+            given[field.encode_name] = [_text(word) for word in rest]
+            break
+        given[field.encode_name] = _value(rest[0], field.type)
+    return _convert(operation, given)
+
+
+def _event(operation: Operation, words: wire.Command) -> Any:
+    """`EVENTS.SEND name [attributes]`."""
+    attributes = msgspec.json.decode(words[1]) if len(words) > 1 else {}
+    return _convert(operation, {"event": {"name": _text(words[0]), "attributes": attributes}})
+
+
+def _convert(operation: Operation, given: dict[str, Any]) -> Any:
+    return msgspec.convert(given, operation.arguments)
+
+
+def _value(word: bytes, expected: Any) -> Any:
+    if _takes_text(expected):
+        return _text(word)
+    try:
+        return msgspec.json.decode(word)
+    except (ValueError, RecursionError):
+        return _text(word)
+
+
+def _takes_text(expected: Any) -> bool:
+    origin = typing.get_origin(expected)
+    if origin in (Union, types.UnionType):
+        return any(map(_takes_text, typing.get_args(expected)))
+    return expected is str or origin is Literal
+
+
+def _text(word: bytes) -> str:
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        raise BadInput("a word is not UTF-8") from None

@@ -1,0 +1,111 @@
+"""Operations that wait, for doors: no transaction and no thread is held while nothing happens."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.engine.contract import Notice
+from holdfast.errors import UnknownJob
+from holdfast.jobs.ledger import LOG, READY
+from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.limits import MAX_WAIT_SECONDS
+from holdfast.server.execution import Execution
+from holdfast.store import Space, Tx
+
+
+async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[Job]:
+    """`StoreJobs.pop_wait`: pops as soon as one of the queues has a job."""
+    queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
+    count = _or(arguments.count, 1)
+    lock_seconds = _or(arguments.lock_seconds, None)
+    wanted = {b"", *(name.encode() for name in queues)}
+    deadline = _deadline(arguments)
+    with _Ear(execution, space, READY, lambda notice: notice.payload in wanted) as ear:
+        while True:
+            for queue in queues:
+                pop = partial(_pop, queue, arguments.worker, count, lock_seconds)
+                jobs = await execution.write(space, pop)
+                if jobs:
+                    return list(jobs)
+            with space.view() as view:
+                wake = view.jobs.next_wake(*queues)
+                rest = None if wake is None else max(0.001, wake - view.now)
+            if not await ear.listen(deadline, rest):
+                return []
+
+
+def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx) -> list[Job]:
+    return tx.jobs.pop(queue, worker, count, lock_seconds=lock_seconds)
+
+
+async def result_wait(execution: Execution, space: Space, arguments: Any) -> Job:
+    """`StoreJobs.result_wait`: the job as soon as it is complete or failed."""
+    deadline = _deadline(arguments)
+    mention = f'"jid":"{arguments.id}"'.encode()
+    with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
+        while True:
+            with space.view() as view:
+                job = view.jobs.get(arguments.id)
+            if job is None:
+                raise UnknownJob(f"Result(): Job {arguments.id} does not exist")
+            if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
+                return job
+
+
+WAITS: Final[dict[str, Callable[[Execution, Space, Any], Coroutine[Any, Any, Any]]]] = {
+    "jobs.pop_wait": pop_wait,
+    "jobs.result_wait": result_wait,
+}
+
+
+class _Ear:
+    """Hears the notices that one wait is interested in."""
+
+    def __init__(
+        self, execution: Execution, space: Space, topic: str, wanted: Callable[[Notice], bool]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._execution = execution
+        self._heard = asyncio.Event()
+        self._end_wait = execution.add_wait(self._heard.set)
+        self._wanted = wanted
+        self._end = execution.bulletin.listen(self._hear, space=space.prefix, topic_prefix=topic)
+
+    def _hear(self, notice: Notice) -> None:
+        if self._wanted(notice):
+            self._heard.set()
+
+    async def listen(self, deadline: float, rest: float | None) -> bool:
+        """Waits for a notice, or for `rest` seconds; False when the deadline has come first.
+
+        When the server stops, every deadline has come.
+        """
+        left = deadline - self._loop.time()
+        if left <= 0 or self._execution.stopping:
+            return False
+        try:
+            await asyncio.wait_for(self._heard.wait(), left if rest is None else min(left, rest))
+        except TimeoutError:
+            return self._loop.time() < deadline
+        self._heard.clear()
+        return not self._execution.stopping
+
+    def __enter__(self) -> "_Ear":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._end()
+        self._end_wait()
+
+
+def _deadline(arguments: Any) -> float:
+    timeout = _or(arguments.timeout, None)
+    seconds = MAX_WAIT_SECONDS if timeout is None else min(timeout, MAX_WAIT_SECONDS)
+    return asyncio.get_running_loop().time() + seconds
+
+
+def _or(given: Any, default: Any) -> Any:
+    return default if given is msgspec.UNSET else given

@@ -1,0 +1,249 @@
+"""RESP as bytes: commands in, replies out, no sockets.
+
+A command is an array of bulk strings, or a line of words as people type it. Replies are written in
+protocol 2 or 3; where the two differ, the function takes the protocol's number.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Final
+
+import hiredis
+
+from holdfast.errors import BadFrame
+from holdfast.limits import MAX_COMMAND_ARGUMENTS, MAX_INLINE_BYTES, MAX_REQUEST_BYTES
+
+Command = list[bytes]
+
+NULL_2: Final = b"$-1\r\n"
+NULL_3: Final = b"_\r\n"
+OK: Final = b"+OK\r\n"
+
+_BREAKS: Final = re.compile(r"[\r\n]+")
+_ARRAY: Final = re.compile(rb"\*(-?\d{1,10})\r\n")
+_BULK: Final = re.compile(rb"\$(\d{1,10})\r\n")
+_BEGUN: Final = re.compile(rb"[*$]-?\d{0,10}\r?\Z")  # a header whose rest is still to come
+_END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
+_LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
+_HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
+_TLS: Final = 0x16  # the first byte of a greeting in TLS
+_STAR: Final = 0x2A
+_BLANKS: Final = b" \t\r\n"
+
+
+class CommandReader:
+    """Makes commands of the bytes of one connection, however they are cut into packets.
+
+    Whole commands are parsed by hiredis, in C. What is cut into pieces, or looks as if it could be
+    more than it says, is read with care instead: a parser for all of RESP believes any length that
+    it is told, and sets the memory aside.
+    """
+
+    def __init__(self) -> None:
+        self._fast = hiredis.Reader()
+        self.max_bytes = MAX_REQUEST_BYTES  # of one command
+        self.error: BadFrame | None = None  # what came last is no command: nothing can follow
+        self._held = bytearray()  # what is not complete yet
+        self._wanted = 0  # bytes that must be held before it is worth another look
+        self._words: Command = []  # of a command that is not complete yet
+        self._missing = 0  # words of it that are still to come
+        self._size = 0  # bytes of it so far
+
+    def feed(self, data: bytes) -> list[Command]:
+        """The commands that `data` completes; afterwards `error` says whether more can follow."""
+        if not self._held and not self._missing:
+            whole = self._read_whole(data)
+            if whole is not None:
+                return whole
+        if self._held:
+            self._held += data
+            if len(self._held) < self._wanted:
+                return []
+            data = bytes(self._held)
+            self._held = bytearray()
+        commands: list[Command] = []
+        try:
+            at = self._read(data, commands)
+        except BadFrame as error:
+            self.error = error
+        else:
+            if at < len(data):
+                self._held += memoryview(data)[at:]
+        return commands
+
+    def _read_whole(self, data: bytes) -> list[Command] | None:
+        """The commands, if `data` is made of whole and harmless ones."""
+        if (
+            data[:1] != b"*"
+            or not data.endswith(b"\r\n")
+            or len(data) > self.max_bytes
+            or _LARGE_ARRAY.search(data)
+        ):
+            return None
+        reader = self._fast
+        try:
+            reader.feed(data)
+            reader.feed(_END)
+            commands = list(iter(reader.gets, False))
+            if commands and commands.pop() == [] and all(map(_is_command, commands)):
+                return commands
+        except hiredis.ProtocolError:
+            pass  # the careful way knows what to say
+        self._fast = hiredis.Reader()
+        return None
+
+    def _read(self, data: bytes, commands: list[Command]) -> int:
+        """Takes commands off the front of `data`, and returns how far it has come."""
+        at, end = 0, len(data)
+        self._wanted = 0
+        while at < end:
+            if not self._missing:
+                if data[at] != _STAR:
+                    after = self._read_line(data, at, commands)
+                    if after == at:
+                        return at
+                    at = after
+                    continue
+                header = _ARRAY.match(data, at)
+                if header is None:
+                    return _unfinished(data, at)
+                at = header.end()
+                self._begin(int(header[1]))
+            at, complete = self._read_words(data, at)
+            if not complete:
+                return at
+            if self._words:
+                commands.append(self._words)
+        return at
+
+    def _begin(self, count: int) -> None:
+        if count > MAX_COMMAND_ARGUMENTS:
+            raise BadFrame(f"a command may have {MAX_COMMAND_ARGUMENTS} arguments")
+        self._words, self._missing, self._size = [], max(0, count), 0
+
+    def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
+        """Takes the words of a command; says whether they are all there."""
+        words = self._words
+        while self._missing:
+            header = _BULK.match(data, at)
+            if header is None:
+                return _unfinished(data, at), False
+            begin = header.end()
+            size = int(header[1])
+            if self._size + size > self.max_bytes:
+                raise BadFrame(f"a command may have {self.max_bytes} bytes")
+            stop = begin + size
+            if stop + 2 > len(data):
+                self._wanted = stop + 2 - at
+                return at, False
+            if not data.startswith(b"\r\n", stop):
+                raise BadFrame("a bulk string is longer than it says")
+            words.append(data[begin:stop])
+            self._size += size
+            self._missing -= 1
+            at = stop + 2
+        return at, True
+
+    def _read_line(self, data: bytes, at: int, commands: list[Command]) -> int:
+        """Takes one command as people type it, if its line is complete."""
+        first = data[at]
+        if first == _TLS:
+            raise BadFrame("this looks like TLS, and this port speaks plain RESP")
+        if not 32 <= first < 127 and first not in _BLANKS:
+            raise BadFrame("a command begins with * or with a word")
+        end = data.find(b"\n", at)
+        if (len(data) if end < 0 else end) - at > MAX_INLINE_BYTES:
+            raise BadFrame(f"a line may have {MAX_INLINE_BYTES} bytes; send an array instead")
+        if end < 0:
+            return at
+        line = data[at:end]
+        if _HTTP.match(line):
+            raise BadFrame("this is HTTP, and this port speaks RESP; the server has another for it")
+        words = _split(line)
+        if words:
+            commands.append(words)
+        return end + 1
+
+
+def _is_command(read: object) -> bool:
+    return type(read) is list and bool(read) and all(type(word) is bytes for word in read)
+
+
+def _unfinished(data: bytes, at: int) -> int:
+    """Raises unless what begins here can still become a header."""
+    if len(data) > at and not _BEGUN.match(data, at):
+        what = data[at : at + 1].decode("latin-1")
+        raise BadFrame(f"a command is an array of bulk strings, and {what!r} begins neither")
+    return at
+
+
+def _split(line: bytes) -> Command:
+    try:
+        return [word.encode("latin-1") for word in shlex.split(line.decode("latin-1"))]
+    except ValueError:
+        raise BadFrame("the quotes of this line are not closed") from None
+
+
+# --- replies -------------------------------------------------------------------------------------
+
+
+def bulk(value: bytes) -> bytes:
+    """
+    >>> bulk(b"hello")
+    b'$5\\r\\nhello\\r\\n'
+    """
+    return b"$%d\r\n%b\r\n" % (len(value), value)
+
+
+def simple(text: str) -> bytes:
+    return b"+%b\r\n" % text.encode()
+
+
+def error(text: str) -> bytes:
+    """An error line: its first word is the code, and line breaks become blanks."""
+    return b"-%b\r\n" % _BREAKS.sub(" ", text).encode(errors="replace")
+
+
+def integer(number: int) -> bytes:
+    return b":%d\r\n" % number
+
+
+def double(number: float, protocol: int) -> bytes:
+    whole = math.isfinite(number) and number == int(number)
+    text = b"%d" % number if whole else repr(number).encode()
+    return b",%b\r\n" % text if protocol == 3 else bulk(text)
+
+
+def text_of(word: bytes) -> str:
+    """A word as text; bytes that are no text survive on their way there and back."""
+    return word.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def null(protocol: int) -> bytes:
+    return NULL_3 if protocol == 3 else NULL_2
+
+
+def array(items: Iterable[bytes]) -> bytes:
+    """An array of replies that are written already."""
+    parts = list(items)
+    return b"*%d\r\n%b" % (len(parts), b"".join(parts))
+
+
+def push(items: Iterable[bytes], protocol: int) -> bytes:
+    """What is sent unasked: an array in protocol 2, a push frame in protocol 3."""
+    written = array(items)
+    return b">" + written[1:] if protocol == 3 else written
+
+
+def mapping(pairs: Iterable[tuple[bytes, bytes]], protocol: int) -> bytes:
+    """A map in protocol 3, an array of keys and values in protocol 2."""
+    parts = [part for pair in pairs for part in pair]
+    if protocol == 3:
+        return b"%%%d\r\n%b" % (len(parts) // 2, b"".join(parts))
+    return array(parts)

@@ -1,0 +1,95 @@
+"""`holdfast events`: from files to a store."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import holdfast
+from holdfast.cli import main
+
+SCHEMA = """
+view:
+  - targets: ["['viewers']"]
+    add: visitor
+"""
+
+
+def run(folder: Path, command: str, *arguments: str, input: str = "") -> Result:
+    data = ["--data", str(folder / "store")]
+    return CliRunner().invoke(main, ["events", command, *data, *arguments], input=input)
+
+
+def view(visitor: object) -> str:
+    return json.dumps({"name": "view", "attributes": {"visitor": visitor}})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    assert run(tmp_path, "deploy", input=SCHEMA).output == "deployed default\n"
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{view('ann')}\n{view('bob')}\n",
+        f"\n{view('ann')}\n\n{view('bob')}",
+        f"[{view('ann')},\n {view('bob')}]",
+        f"[{view('ann')}, {view('bob')}]",
+    ],
+)
+def test_events_come_one_on_each_line_or_as_an_array(folder: Path, text: str) -> None:
+    result = run(folder, "send", input=text)
+
+    assert (result.exit_code, result.output) == (0, "accepted 2\n")
+    with holdfast.open(folder / "store") as store:
+        assert store.events.gross("viewers") == 2
+
+
+def test_one_event_may_be_spread_over_lines(folder: Path) -> None:
+    text = json.dumps(json.loads(view("ann")), indent=2)
+
+    assert run(folder, "send", input=text).output == "accepted 1\n"
+
+
+def test_bad_events_are_named_by_their_position(folder: Path) -> None:
+    result = run(folder, "send", input=f"{view('ann')}\n{view({})}\n{view('bob')}\n")
+
+    assert result.exit_code == 1
+    assert result.stdout == "accepted 2\n"
+    assert result.stderr.startswith("event 1: this is no event")
+
+
+def test_an_explanation_writes_nothing(folder: Path) -> None:
+    result = run(folder, "explain", input=view("ann"))
+
+    explained = json.loads(result.output)
+    assert explained["handlers"][0]["keys"] == ["viewers"]
+    with holdfast.open(folder / "store") as store:
+        assert store.events.gross("viewers") == 0
+
+
+def test_problems_of_a_schema_are_listed(folder: Path) -> None:
+    result = run(folder, "deploy", "--name", "bad", input='{"a": 1, "b": 2}')
+
+    assert result.exit_code == 1
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_text_that_is_no_json_is_refused(folder: Path) -> None:
+    result = run(folder, "send", input="hello")
+
+    assert result.exit_code == 1
+    assert "malformed" in result.stderr
+
+
+def test_events_go_to_a_space_of_their_own(folder: Path) -> None:
+    run(folder, "deploy", "--space", "other", input=SCHEMA)
+
+    run(folder, "send", "--space", "other", input=view("ann"))
+
+    with holdfast.open(folder / "store") as store:
+        assert store.events.gross("viewers") == 0
+        assert store.space("other").events.gross("viewers") == 1

@@ -1,0 +1,68 @@
+"""A RESP door in this process, with bounds so small that a test can reach them."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast.engine.contract import Engine
+from holdfast.server.bounds import Bounds
+from holdfast.server.execution import Execution
+from holdfast.server.resp import RespDoor
+from holdfast.server.waiting import WAITS
+from tests.server.running import DEADLINE, RawClient
+
+
+class Door:
+    """Where it listens, and what it knows about itself."""
+
+    def __init__(self, execution: Execution, port: int) -> None:
+        self.execution = execution
+        self.port = port
+
+    def connect(self) -> RawClient:
+        return RawClient(self.port)
+
+
+@contextmanager
+def small_door(
+    folder: Path, prepare: Callable[[Engine], None] = lambda engine: None, **bounds: Any
+) -> Iterator[Door]:
+    """A door for the block, on a loop in a thread of its own; `prepare` may add users before."""
+    started: list[Door] = []
+    ready, stopped = threading.Event(), threading.Event()
+    failures: list[BaseException] = []
+
+    async def run() -> None:
+        with holdfast.open(folder / "small", durability="interval") as store:
+            prepare(store.engine)
+            execution = Execution(store, bounds=Bounds(**bounds))
+            execution.waits.update(WAITS)
+            door = RespDoor(execution)
+            server = await door.open("127.0.0.1", 0)
+            started.append(Door(execution, server.sockets[0].getsockname()[1]))
+            ready.set()
+            await asyncio.to_thread(stopped.wait)
+            await door.close()
+            await execution.close()
+
+    def target() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=target)
+    thread.start()
+    try:
+        assert ready.wait(DEADLINE)
+        yield started[0]
+    finally:
+        stopped.set()
+        thread.join(DEADLINE)
+    assert not failures, failures

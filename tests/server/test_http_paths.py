@@ -1,0 +1,179 @@
+"""The paths that tell how the server is, and what every exchange has in common."""
+
+import socket
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from holdfast.limits import MAX_HEAD_BYTES, MAX_REQUEST_BYTES
+from holdfast.operations import OPERATIONS
+from tests.server.http_fixtures import server
+from tests.server.serving import Server
+
+__all__ = ["server"]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_a_healthy_server_says_so(server: Server, path: str) -> None:
+    assert server.get(path).body == b"ok\n"
+
+
+def test_the_start_page_tells_a_newcomer_what_is_there(server: Server) -> None:
+    page = server.get("/")
+
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert f"curl {server.url}/default/jobs/put".encode() in page.body
+    assert b"/openapi.json" in page.body
+    for layer in ("tables", "entities", "events", "jobs", "metrics"):
+        assert f"<summary>{layer}</summary>".encode() in page.body
+
+
+def test_the_description_is_valid_and_names_every_operation(server: Server) -> None:
+    document = server.get("/openapi.json").json
+
+    OpenAPIV31SpecValidator(document).validate()
+    for operation in OPERATIONS.values():
+        assert "post" in document["paths"][f"/{{space}}/{operation.layer}/{operation.name}"]
+    for path in ("/{space}/batch", "/{space}/events", "/{space}/notices", "/livez", "/metrics"):
+        assert path in document["paths"]
+
+
+# --- figures -------------------------------------------------------------------------------------
+
+SPECS = {"hits": {"sequences": [{"timeStep": 10, "expiry": 600}], "lifetime": True, "expose": True}}
+
+
+def test_metrics_shows_the_servers_own_figures_and_what_is_exposed(server: Server) -> None:
+    server.call("metrics.define", specs=SPECS)
+    server.call("metrics.incr", metric="hits", entity=None)
+
+    reply = server.get("/metrics")
+
+    assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert b"# TYPE holdfast_queued_writes gauge" in reply.body
+    assert b"WRStats_hits_total" in reply.body
+
+
+def test_a_space_shows_its_metrics_also_as_openmetrics(server: Server) -> None:
+    server.call("metrics.define", space="shown", specs=SPECS)
+    server.call("metrics.incr", space="shown", metric="hits", entity=None)
+
+    plain = server.get("/shown/metrics/prometheus")
+    open_ = server.get("/shown/metrics/prometheus", accept="application/openmetrics-text")
+
+    assert b"WRStats_hits_total" in plain.body
+    assert b"holdfast_queued_writes" not in plain.body
+    assert open_.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert open_.body.endswith(b"# EOF\n")
+
+
+def test_metrics_with_openmetrics_ends_once(server: Server) -> None:
+    reply = server.get("/metrics", accept="application/openmetrics-text")
+
+    assert reply.body.endswith(b"# EOF\n")
+    assert b"holdfast_queued_writes" in reply.body
+
+
+# --- what every exchange has in common -----------------------------------------------------------
+
+
+def test_an_unknown_path_is_404_with_a_hint(server: Server) -> None:
+    reply = server.get("/nothing/is/here/at/all")
+
+    assert (reply.status, reply.error["code"]) == (404, "not_found")
+    assert "/openapi.json" in reply.error["hint"]
+
+
+def test_a_wrong_method_is_405_and_names_the_right_one(server: Server) -> None:
+    reply = server.get("/default/jobs/put")
+
+    assert (reply.status, reply.error["code"]) == (405, "method_not_allowed")
+    assert reply.headers["allow"] == "POST"
+    assert server.request("DELETE", "/livez").headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/openapi.json", "/", "/status"])
+def test_head_is_get_without_its_body(server: Server, path: str) -> None:
+    head = server.request("HEAD", path)
+
+    assert (head.status, head.body) == (200, b"")
+    assert int(head.headers["content-length"]) > 0
+
+
+def test_a_request_id_comes_back_and_is_made_where_there_is_none(server: Server) -> None:
+    assert server.get("/livez", x_request_id="abc-1").headers["x-request-id"] == "abc-1"
+    assert uuid.UUID(server.get("/livez").headers["x-request-id"])
+    assert uuid.UUID(server.get("/livez", x_request_id="a b" * 99).headers["x-request-id"])
+    assert server.get("/nothing", x_request_id="abc-2").headers["x-request-id"] == "abc-2"
+
+
+def test_an_oversized_body_is_refused_while_it_is_read(server: Server) -> None:
+    before = server.memory_bytes()
+    chunk = b" " * 1_048_576
+
+    def body() -> Iterator[bytes]:
+        for _ in range(MAX_REQUEST_BYTES // len(chunk) + 1):
+            yield chunk
+
+    connection = server.connect()
+    connection.request("POST", "/default/jobs/put", body(), encode_chunked=True)
+    response = connection.getresponse()
+
+    assert response.status == 413
+    assert b"request_too_large" in response.read()
+    connection.close()
+    assert server.memory_bytes() - before < 2 * MAX_REQUEST_BYTES
+
+
+def test_a_body_that_announces_too_much_is_refused_at_once(server: Server) -> None:
+    head = b"POST /default/jobs/put HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
+
+    assert b"413" in talk(server, head)
+
+
+def test_an_endless_head_is_refused(server: Server) -> None:
+    endless = b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (2 * MAX_HEAD_BYTES)
+
+    assert talk(server, endless)[:12] in (b"HTTP/1.1 400", b"")
+
+
+def test_a_compressed_body_is_refused(server: Server) -> None:
+    headers = {"Content-Encoding": "gzip"}
+    reply = server.request("POST", "/default/jobs/put", b"\x1f\x8b", headers)
+
+    assert (reply.status, reply.error["code"]) == (415, "unsupported_media_type")
+
+
+def test_bytes_of_another_protocol_get_one_answer_and_a_closed_connection(server: Server) -> None:
+    assert talk(server, b"*1\r\n$4\r\nPING\r\n").startswith(b"HTTP/1.1 400")
+    assert server.get("/livez").status == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        ("http://evil.example", "127.0.0.1:1", 403),
+        ("null", "127.0.0.1:1", 403),
+        ("http://evil.example:1", "evil.example:1", 403),
+        ("http://127.0.0.1:1", "127.0.0.1:1", 200),
+        ("http://localhost:1", "localhost:1", 200),
+    ],
+)
+def test_a_page_of_another_site_may_not_write(
+    server: Server, origin: str, host: str, status: int
+) -> None:
+    headers = {"Origin": origin, "Host": host}
+
+    assert server.request("POST", "/default/jobs/queues", b"{}", headers).status == status
+
+
+def talk(server: Server, data: bytes) -> bytes:
+    """Sends bytes and returns what comes back until the server closes the connection."""
+    with socket.create_connection((server.host, server.http_port), timeout=20) as connection:
+        try:
+            connection.sendall(data)
+            return b"".join(iter(lambda: connection.recv(65_536), b""))
+        except ConnectionError:
+            return b""

@@ -1,0 +1,183 @@
+"""Everything has a bound: connections, requests, what waits, and clients that do not read."""
+
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import CannotServe
+from holdfast.server.bounds import Bounds
+from tests.server.running import DEADLINE, RawClient, command, serving
+from tests.server.small_door import Door, small_door
+
+
+def _until(condition: Any) -> None:
+    """Waits for something that is about to happen."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.002)
+
+
+def _send_forever(client: RawClient, data: bytes) -> None:
+    while True:
+        client.socket.sendall(data)
+
+
+def test_a_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
+    with small_door(tmp_path, connections=2) as door:
+        with door.connect() as first, door.connect() as second:
+            assert first.ask("PING") == second.ask("PING") == b"PONG"
+            with door.connect() as third:
+                assert third.rest() == b"-ERR max number of clients reached\r\n"
+            assert first.ask("PING") == b"PONG"
+        _until(lambda: door.execution.connections == 0)
+        with door.connect() as another:
+            assert another.ask("PING") == b"PONG"
+
+
+def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> None:
+    with small_door(tmp_path, request_bytes=1_000) as door, door.connect() as client:
+        assert client.ask("ECHO", "x" * 990) == b"x" * 990
+        client.socket.sendall(b"*2\r\n$4\r\nECHO\r\n$997\r\n")
+
+        assert client.rest() == b"-ERR Protocol error: a command may have 1000 bytes\r\n"
+
+
+def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) -> None:
+    with small_door(tmp_path, idle_seconds=0.2) as door, door.connect() as listener:
+        listener.ask("SUBSCRIBE", "x")
+        with door.connect() as quiet:
+            assert quiet.rest() == b""
+        assert listener.ask("PING") == [b"pong", b""]
+
+
+def test_more_pipelined_commands_than_may_wait_are_read_later_and_answered_all(
+    tmp_path: Path,
+) -> None:
+    with small_door(tmp_path, pipelined=10) as door, door.connect() as client:
+        client.socket.sendall(
+            command("JOBS.PUT", '{"queue":"q"}') * 300 + command("ECHO", "x") * 300
+        )
+
+        assert all(isinstance(client.receive(), bytes) for _ in range(300))
+        assert [client.receive() for _ in range(300)] == [b"x"] * 300
+
+
+def test_a_client_that_does_not_read_is_not_served_and_then_dropped(tmp_path: Path) -> None:
+    bounds: dict[str, Any] = {"pause_unsent_bytes": 10_000, "stalled_seconds": 0.3}
+    with small_door(tmp_path, **bounds) as door, door.connect() as healthy:
+        with door.connect() as lazy:
+            lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            with pytest.raises(ConnectionError):
+                _send_forever(lazy, command("ECHO", "x" * 100_000))
+            assert healthy.ask("PING") == b"PONG"
+        _until(lambda: door.execution.connections == 1)
+
+
+def test_a_client_that_reads_late_gets_everything(tmp_path: Path) -> None:
+    with small_door(tmp_path, pause_unsent_bytes=10_000) as door, door.connect() as client:
+        for number in range(100):
+            client.send("ECHO", str(number) * 10_000)
+
+        for number in range(100):
+            assert client.receive() == (str(number) * 10_000).encode()
+
+
+def test_a_subscriber_that_does_not_read_is_dropped(tmp_path: Path) -> None:
+    with small_door(tmp_path, unsent_bytes=200_000) as door, door.connect() as speaker:
+        with door.connect() as lazy:
+            lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            lazy.ask("SUBSCRIBE", "x")
+            while speaker.ask("PUBLISH", "x", "y" * 50_000) == 1:
+                pass
+        assert speaker.ask("PING") == b"PONG"
+
+
+def test_bounds_can_be_given_on_the_command_line(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", "--limit", "connections=1") as server, server.connect() as one:
+        assert one.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"1"]
+        with server.connect() as another:
+            assert another.rest() == b"-ERR max number of clients reached\r\n"
+
+
+@pytest.mark.parametrize("text", ["cake=1", "connections=many", "connections=0", "connections"])
+def test_a_bound_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(CannotServe):
+        Bounds.parse([text])
+
+
+# --- waiting -------------------------------------------------------------------------------------
+
+
+def _begin_to_wait(door: Door, client: RawClient, **arguments: Any) -> None:
+    before = door.execution.figures()["waits"]
+    client.send("JOBS.POP_WAIT", json.dumps({"queues": "q", "worker": "w", **arguments}))
+    _until(lambda: door.execution.figures()["waits"] > before)
+
+
+def test_a_wait_ends_as_soon_as_there_is_a_job(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as other:
+        _begin_to_wait(door, waiting, timeout=DEADLINE)
+        other.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+
+        assert [job["id"] for job in json.loads(waiting.receive())] == ["a"]
+
+
+def test_a_wait_holds_up_no_one_and_its_connection_keeps_its_order(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as other:
+        _begin_to_wait(door, waiting, timeout=DEADLINE)
+        waiting.send("PING")
+        assert other.ask("PING") == b"PONG"
+        other.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+
+        assert b'"a"' in waiting.receive()
+        assert waiting.receive() == b"PONG"
+
+
+def test_a_wait_ends_with_nothing_when_its_time_is_over(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door, door.connect() as client:
+        assert client.ask("JOBS.POP_WAIT", '{"queues":"q","worker":"w","timeout":0.05}') == b"[]"
+
+
+def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door, door.connect() as other:
+        waiting = door.connect()
+        _begin_to_wait(door, waiting)
+        waiting.close()
+        _until(lambda: door.execution.figures()["waits"] == 0)
+
+        other.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+        assert json.loads(other.ask("JOBS.GET", '{"id":"a"}'))["state"] == "waiting"
+
+
+def test_a_result_can_be_waited_for(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as worker:
+        worker.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+        worker.ask("JOBS.POP", '{"queue":"q","worker":"w"}')
+        waiting.send("JOBS.RESULT_WAIT", '{"id":"a"}')
+        _until(lambda: door.execution.figures()["waits"] == 1)
+        worker.ask("JOBS.COMPLETE", '{"id":"a","worker":"w","result":42}')
+
+        assert json.loads(waiting.receive())["state"] == "complete"
+        assert waiting.ask("JOBS.RESULT", "a") == b"42"
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def test_a_server_that_stops_answers_what_has_come_and_ends_waits(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door:
+        waiting, busy = door.connect(), door.connect()
+        _begin_to_wait(door, waiting)
+        # They come in one packet, so with the first reply all of them are there.
+        busy.socket.sendall(command("JOBS.PUT", '{"queue":"x"}') * 20 + command("ECHO", "end"))
+        busy.exactly(1)
+
+    with waiting, busy:
+        assert waiting.rest() == b"$2\r\n[]\r\n"
+        assert busy.rest().endswith(b"$3\r\nend\r\n")

@@ -1,0 +1,351 @@
+"""Qless clients work unchanged: the package from PyPI, and the bytes that others send."""
+
+import json
+import threading
+from collections.abc import Iterator
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+import hiredis
+import pytest
+import qless  # type: ignore[import-untyped]  # it is older than types
+import redis
+
+from tests.server.running import DEADLINE, RawClient, Server, command, serving
+
+# qless-py is older than the warning, and its loggers are not ours.
+pytestmark = pytest.mark.filterwarnings("ignore:The 'warn' method:DeprecationWarning")
+
+G3 = b"-- a build\nfunction QlessAPI.put(now, me, queue, jid, klass, data, delay, ...) end"
+G2 = b"-- a build\nQlessAPI.put = function(now, queue, jid, klass, data, delay, ...) end"
+SHA_3 = sha1(G3).hexdigest()
+SHA_2 = sha1(G2).hexdigest()
+
+
+@pytest.fixture(params=[2, 3])
+def queue_client(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
+    """The client of qless-py, in both protocols, on a database of its own."""
+    url = f"redis://127.0.0.1:{server.resp_port}/{request.param}"
+    client = qless.Client(url, hostname="w1", protocol=request.param)
+    client.redis.flushdb()
+    yield client
+    client.redis.close()
+
+
+# --- the package from PyPI -----------------------------------------------------------------------
+
+
+def test_a_job_lives_from_put_to_complete(queue_client: Any) -> None:
+    queue = queue_client.queues["emails"]
+    jid = queue.put("app.Send", {"to": "ann"}, priority=5, tags=["mail"])
+
+    job = queue.pop()
+    assert (job.jid, job.data, job.priority, job.state) == (jid, {"to": "ann"}, 5, "running")
+    assert job.heartbeat() > 0
+    assert job.complete() == "complete"
+    assert queue_client.jobs[jid].state == "complete"
+    assert queue_client.jobs.complete() == [jid]
+
+
+def test_jobs_can_fail_be_retried_and_moved(queue_client: Any) -> None:
+    queue = queue_client.queues["work"]
+    jid = queue.put("app.Work", {})
+
+    queue.pop().retry()
+    queue.pop().fail("broken", "it broke")
+    assert queue_client.jobs.failed() == {"broken": 1}
+    assert queue_client.unfail("broken", "work") == 1
+    queue_client.jobs[jid].move("other")
+    assert queue_client.queues["other"].counts["waiting"] == 1
+
+
+def test_dependencies_tags_and_tracking(queue_client: Any) -> None:
+    queue = queue_client.queues["work"]
+    first = queue.put("app.Work", {}, tags=["blue"])
+    second = queue.put("app.Work", {}, depends=[first])
+
+    queue_client.track(first)
+    assert queue_client.jobs[second].state == "depends"
+    assert queue_client.jobs.tagged("blue")["jobs"] == [first]
+    assert [job.jid for job in queue_client.jobs.tracked()["jobs"]] == [first]
+    queue.pop().complete()
+    assert queue_client.jobs[second].state == "waiting"
+
+
+def test_recurring_jobs_tell_when_they_are_next(queue_client: Any) -> None:
+    queue = queue_client.queues["work"]
+    jid = queue.recur("app.Work", {}, interval=60)
+
+    recurring = queue_client.jobs[jid]
+    assert recurring.interval == 60
+    assert abs(recurring.next - recurring.client.redis.time()[0]) < 100
+    assert queue.pop() is not None
+    recurring.cancel()
+    assert queue_client.jobs[jid] is None
+
+
+def test_settings_and_workers(queue_client: Any) -> None:
+    queue_client.config["heartbeat"] = 120
+    queue = queue_client.queues["work"]
+    jid = queue.put("app.Work", {})
+    queue.pop()
+
+    assert queue_client.config["heartbeat"] in (120, "120")
+    assert queue_client.workers["w1"]["jobs"] == [jid]
+    assert queue_client.workers.counts == [{"name": "w1", "jobs": 1, "stalled": 0}]
+
+
+def test_a_refusal_is_an_exception_with_the_words_that_clients_know(queue_client: Any) -> None:
+    with pytest.raises(qless.QlessException, match=r"user_script:1: .*[Jj]ob.* does not exist"):
+        queue_client("complete", "nobody", "w1", "work", "{}")
+
+
+def test_events_of_tracked_jobs_reach_the_client(queue_client: Any) -> None:
+    heard: list[str] = []
+    done = threading.Event()
+    for event in ("put", "popped", "completed", "track"):
+        queue_client.events.on(event, lambda jid, event=event: heard.append(event))
+    queue_client.events.on("untrack", lambda jid: done.set())
+    listening = threading.Thread(target=queue_client.events.listen)
+    listening.start()
+    _wait_for_subscribers(queue_client.redis)
+
+    queue = queue_client.queues["work"]
+    jid = queue.put("app.Work", {})
+    queue_client.track(jid)
+    queue.put("app.Work", {}, jid=jid)
+    queue.pop().complete()
+    queue_client.untrack(jid)
+
+    assert done.wait(DEADLINE)
+    queue_client.events.unlisten()
+    listening.join(DEADLINE)
+    assert heard == ["track", "put", "popped", "completed"]
+
+
+def _wait_for_subscribers(client: Any) -> None:
+    while client.publish("ql:stalled", "is anybody there?") == 0:
+        pass
+
+
+# --- scripts -------------------------------------------------------------------------------------
+
+
+def test_scripts_are_recognised_by_what_they_say(client: RawClient) -> None:
+    client.ask("SCRIPT", "FLUSH")
+    client.says(
+        command("EVALSHA", SHA_3, "0", "queues", "1"),
+        b"-NOSCRIPT No matching script. Please use EVAL.\r\n",
+    )
+    client.says(command("SCRIPT", "LOAD", G3), b"$40\r\n%b\r\n" % SHA_3.encode())
+    assert client.ask("script", "exists", SHA_3.upper(), SHA_2) == [1, 0]
+    put = ("0", "put", "1", "me", "q", "a", "k", "{}", "0")
+    assert client.ask("EVALSHA", SHA_3.upper(), *put) == b"a"
+
+
+def test_the_older_script_puts_without_a_caller(client: RawClient) -> None:
+    client.ask("SCRIPT", "LOAD", G2)
+
+    assert client.ask("EVALSHA", SHA_2, "0", "put", "1", "q", "b", "k", "{}", "0") == b"b"
+
+
+def test_eval_runs_a_script_and_remembers_it(client: RawClient) -> None:
+    client.ask("SCRIPT", "FLUSH")
+
+    assert client.ask("EVAL", G3, "0", "length", "1", "q") == 0
+    assert client.ask("EVALSHA", SHA_3, "0", "length", "1", "q") == 0
+
+
+def test_other_scripts_are_refused(client: RawClient) -> None:
+    refusal = b"-ERR this server runs the queue script only; other Lua is not supported\r\n"
+    client.says(command("SCRIPT", "LOAD", "return 1"), refusal)
+    client.says(command("EVAL", "return 1", "0"), refusal)
+    client.says(command("SCRIPT", "LOAD", "local QlessAPI = {} -- the library alone"), refusal)
+    assert "reqless" in str(client.ask("EVAL", "function ReqlessAPI.put(now, me, q) end", "0"))
+
+
+def test_an_error_has_the_form_that_clients_take_apart(client: RawClient) -> None:
+    client.ask("SCRIPT", "LOAD", G3)
+    start = f"-ERR Error running script (call to f_{SHA_3}): @user_script:1: user_script:1: "
+    client.says(
+        command("EVALSHA", SHA_3, "1", "key", "queues", "1"),
+        start.encode() + b"No Keys should be provided\r\n",
+    )
+    client.says(
+        command("EVALSHA", SHA_3, "0", "dance", "1"), start.encode() + b"Unknown command dance\r\n"
+    )
+    client.says(command("QLESS", "dance", "*"), b"-ERR Unknown command dance\r\n")
+
+
+def test_replies_have_their_form_in_both_protocols(client: RawClient) -> None:
+    client.says(command("QLESS", "get", "*", "nobody"), b"$-1\r\n")
+    client.says(command("QLESS", "jobs", "*", "complete"), b"*0\r\n")
+    client.says(command("QLESS", "put", "*", "w", "q", "a", "k", "{}", "0"), b"$1\r\na\r\n")
+    client.says(command("QLESS", "length", "*", "q"), b":1\r\n")
+    client.says(command("QLESS", "cancel", "*", "a"), b"*1\r\n$1\r\na\r\n")
+    client.ask("HELLO", "3")
+    client.says(command("QLESS", "get", "*", "nobody"), b"_\r\n")
+
+
+def test_bytes_that_are_no_text_survive(client: RawClient) -> None:
+    client.ask("QLESS", "put", "*", "w", "q", "a", "k", '{"x":"é"}', "0", "tags", '["t"]')
+
+    assert '{"x":"é"}' in json.loads(client.ask("QLESS", "get", "*", "a"))["data"]
+
+
+def test_scripts_are_remembered_over_a_restart(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as first, first.connect() as client:
+        client.ask("SCRIPT", "LOAD", G3)
+    with serving(tmp_path / "data") as second, second.connect() as client:
+        assert client.ask("EVALSHA", SHA_3, "0", "length", "1", "q") == 0
+        assert client.ask("SCRIPT", "EXISTS", SHA_3) == [1]
+
+
+# --- the keys ------------------------------------------------------------------------------------
+
+
+def test_the_keys_of_the_script_can_be_looked_into(client: RawClient) -> None:
+    def ask(text: str) -> Any:
+        return client.ask("QLESS", *text.split())
+
+    ask('put 100 w q a k {"x":1} 0 priority 3 tags ["blue"]')
+    ask("put 101 w q b k {} 1000")
+    ask('put 102 w q c k {} 0 depends ["b"]')
+    ask("put 103 w q d k {} 0")
+    ask("recur 104 q r k {} interval 30 0")
+    ask("pop 105 q w1 1")
+
+    assert client.ask("ZCARD", "ql:q:q-locks") == 1
+    assert client.ask("ZCARD", "ql:q:q-work") == 2  # d, and the first of the recurring one
+    assert client.ask("ZCARD", "ql:q:q-scheduled") == 1
+    assert client.ask("ZCARD", "ql:q:q-depends") == 1
+    assert client.ask("ZCARD", "ql:q:nothing-work") == 0
+    assert client.ask("ZSCORE", "ql:q:q-scheduled", "b") == b"1101"
+    assert client.ask("ZSCORE", "ql:q:q-recur", "r") == b"134"
+    assert client.ask("ZSCORE", "ql:q:q-recur", "x") is None
+    assert client.ask("ZRANGE", "ql:t:blue", "0", "-1") == [b"a"]
+    assert client.ask("ZRANGE", "ql:w:w1:jobs", "0", "-1", "WITHSCORES")[0] == b"a"
+    assert sorted(client.ask("KEYS", "ql:j:?")) == [b"ql:j:a", b"ql:j:b", b"ql:j:c", b"ql:j:d"]
+    assert client.ask("EXISTS", "ql:j:a", "ql:j:z", "ql:r:r") == 2
+    kinds = {"ql:j:a": b"hash", "ql:queues": b"zset", "ql:nothing": b"none"}
+    assert {key: client.ask("TYPE", key) for key in kinds} == kinds
+    fields = client.ask("HGETALL", "ql:j:a")
+    assert fields[fields.index(b"klass") + 1] == b"k"
+    assert client.ask("DBSIZE") == len(client.ask("KEYS", "*"))
+
+
+def test_a_score_is_a_double_in_protocol_3(client: RawClient) -> None:
+    client.ask("QLESS", "recur", "100", "q", "r", "k", "{}", "interval", "30", "0")
+    client.ask("HELLO", "3")
+
+    client.says(command("ZSCORE", "ql:q:q-recur", "r"), b",100\r\n")
+    client.says(command("ZSCORE", "ql:q:q-recur", "x"), b"_\r\n")
+
+
+def test_failures_and_paused_queues_are_keys_too(client: RawClient) -> None:
+    client.ask("QLESS", "put", "1", "w", "q", "a", "k", "{}", "0")
+    client.ask("QLESS", "pop", "2", "q", "w", "1")
+    client.ask("QLESS", "fail", "3", "a", "w", "broken", "it broke", "{}")
+    client.ask("QLESS", "pause", "4", "q")
+
+    assert client.ask("SMEMBERS", "ql:failures") == [b"broken"]
+    assert client.ask("LRANGE", "ql:f:broken", "0", "-1") == [b"a"]
+    assert client.ask("SMEMBERS", "ql:paused_queues") == [b"q"]
+    assert {b"ql:failures", b"ql:f:broken", b"ql:paused_queues"} <= set(client.ask("KEYS", "*"))
+
+
+def test_the_length_of_a_queue_as_the_ruby_client_reads_it(client: RawClient) -> None:
+    client.ask("QLESS", "put", "*", "w", "q", "a", "k", "{}", "0")
+    client.ask("MULTI")
+    for part in ("locks", "work", "scheduled", "depends"):
+        client.ask("ZCARD", f"ql:q:q-{part}")
+
+    assert client.ask("EXEC") == [0, 1, 0, 0]
+
+
+def test_a_range_that_is_no_number_is_refused(client: RawClient) -> None:
+    assert str(client.ask("LRANGE", "ql:f:x", "a", "b")).startswith("ERR value is not an integer")
+    assert str(client.ask("ZRANGE", "ql:queues", "0", "x")).startswith(
+        "ERR value is not an integer"
+    )
+
+
+# --- erasing -------------------------------------------------------------------------------------
+
+
+def test_flushdb_erases_the_jobs_of_its_database_and_nothing_else(client: RawClient) -> None:
+    client.ask("METRICS.DEFINE", '{"specs":{"m":{"sequences":[{"timeStep":1,"expiry":60}]}}}')
+    client.ask("METRICS.INCR", '{"metric":"m"}')
+    client.ask("JOBS.PUT", '{"queue":"q"}')
+    client.ask("SELECT", "1")
+    client.ask("JOBS.PUT", '{"queue":"q"}')
+    client.ask("SELECT", "0")
+
+    assert client.ask("FLUSHDB", "ASYNC") == b"OK"
+    client.says(command("KEYS", "*"), b"*0\r\n")
+    assert json.loads(client.ask("METRICS.BUCKETS", "{}"))["buckets"]
+    client.ask("SELECT", "1")
+    assert client.ask("DBSIZE") > 0
+
+
+def test_flushdb_is_refused_unless_allowed(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server, server.connect() as client:
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+
+        for name in ("FLUSHDB", "FLUSHALL"):
+            refused = client.ask(name)
+            assert isinstance(refused, hiredis.ReplyError)
+            assert "--allow-flush" in str(refused)
+        assert client.ask("DBSIZE") > 0
+
+
+# --- events in order -----------------------------------------------------------------------------
+
+
+def test_published_events_have_their_order_and_their_bytes(
+    server: Server, client: RawClient, space: str
+) -> None:
+    with server.connect() as listener:
+        listener.ask("SPACE", space)
+        listener.ask("PSUBSCRIBE", "*")
+        for text in (
+            "put 0 w q a k {} 0",
+            "track 1 track a",
+            "pop 2 q w1 1",
+            "put 3 w2 q a k {} 0",
+            "pop 4 q w1 1",
+            "complete 5 a w1 q {} next q2",
+            "cancel 6 a",
+            "config.set 7 heartbeat 30",
+        ):
+            client.ask("QLESS", *text.split())
+        listener.send("PUNSUBSCRIBE")
+
+        heard = []
+        while (message := listener.receive())[0] == b"pmessage":
+            heard.append((message[2].decode(), message[3].decode()))
+    assert heard == [
+        ("ql:log", '{"jid":"a","event":"put","queue":"q"}'),
+        ("ql:track", "a"),
+        ("ql:popped", "a"),
+        ("ql:log", '{"jid":"a","event":"put","queue":"q"}'),
+        ("ql:w:w1", '{"jid":"a","event":"lock_lost","worker":"w1"}'),
+        ("ql:log", '{"jid":"a","event":"lock_lost","worker":"w1"}'),
+        ("ql:put", "a"),
+        ("ql:popped", "a"),
+        ("ql:completed", "a"),
+        ("ql:log", '{"jid":"a","to":"q2","event":"advanced","queue":"q"}'),
+        ("ql:log", '{"jid":"a","queue":"q2","event":"canceled","worker":""}'),
+        ("ql:canceled", "a"),
+        ("ql:log", '{"option":"heartbeat","event":"config_set","value":"30"}'),
+    ]
+
+
+def test_redis_py_sees_a_pipeline_as_one_transaction(server: Server) -> None:
+    with redis.Redis(port=server.resp_port, db=9) as client, client.pipeline() as pipeline:
+        pipeline.execute_command("JOBS.PUT", '{"queue":"q","id":"a"}')
+        pipeline.zcard("ql:q:q-work")
+        pipeline.zscore("ql:q:q-work", "x")
+
+        assert pipeline.execute()[:2] == [b'"a"', 1]

@@ -1,0 +1,130 @@
+"""Users at the RESP door: who has not logged in gets nothing, who has gets what is granted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import hiredis
+import pytest
+import redis
+
+from holdfast.engine.contract import Engine
+from holdfast.limits import MAX_STRANGER_BYTES
+from holdfast.server.auth import Grant, add_user, remove_user
+from tests.server.running import RawClient
+from tests.server.small_door import Door, small_door
+
+
+def _add_users(engine: Engine) -> None:
+    add_user(engine, "default", "all", (Grant(role="admin"),))
+    add_user(engine, "ann", "secret", (Grant(role="write", space="default", layer="jobs"),))
+    add_user(engine, "eve", "spy", (Grant(role="read", space="default", layer="metrics"),))
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    """A door with three users."""
+    with small_door(tmp_path, _add_users) as door:
+        yield door
+
+
+def _logged_in(door: Door, user: str, password: str) -> RawClient:
+    client = door.connect()
+    assert client.ask("AUTH", user, password) == b"OK"
+    return client
+
+
+def test_a_stranger_may_only_log_in_or_leave(door: Door) -> None:
+    with door.connect() as client:
+        for words in (["PING"], ["JOBS.QUEUES"], ["NONSENSE"], ["HELLO", "3"], ["MULTI"]):
+            assert str(client.ask(*words)).startswith("NOAUTH Authentication required")
+        assert client.ask("RESET") == b"RESET"
+        client.socket.sendall(b"QUIT\r\n")
+        assert client.rest() == b"+OK\r\n"
+
+
+def test_a_password_opens_the_door_and_a_wrong_one_does_not(door: Door) -> None:
+    with door.connect() as client:
+        assert str(client.ask("AUTH", "ann", "wrong")).startswith("WRONGPASS ")
+        assert str(client.ask("AUTH", "nobody", "secret")).startswith("WRONGPASS ")
+        assert client.ask("AUTH", "ann", "secret") == b"OK"
+        assert client.ask("PING") == b"PONG"
+        assert client.ask("AUTH", "all") == b"OK"
+
+
+def test_hello_logs_in_too(door: Door) -> None:
+    with door.connect() as client:
+        wrong = client.ask("HELLO", "3", "AUTH", "ann", "wrong")
+        assert str(wrong).startswith("WRONGPASS ")
+        assert client.ask("HELLO", "3", "AUTH", "ann", "secret")[b"proto"] == 3
+    with redis.Redis(port=door.port, username="ann", password="secret") as library:
+        assert library.ping()
+
+
+def test_commands_behind_auth_in_one_packet_are_the_users(door: Door) -> None:
+    with door.connect() as client:
+        client.socket.sendall(b"AUTH ann secret\r\nPING\r\n")
+
+        assert (client.receive(), client.receive()) == (b"OK", b"PONG")
+
+
+def test_a_user_may_do_what_is_granted_and_nothing_else(door: Door) -> None:
+    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+        assert ann.ask("JOBS.PUT", '{"queue":"q","id":"a"}') == b'"a"'
+        assert ann.ask("ZCARD", "ql:q:q-work") == 1
+        for client, words in (
+            (ann, ["METRICS.INCR", '{"metric":"m"}']),
+            (ann, ["SPACE", "elsewhere"]),
+            (ann, ["SELECT", "3"]),
+            (ann, ["FLUSHDB"]),
+            (ann, ["PUBLISH", "news", "x"]),
+            (eve, ["JOBS.PUT", '{"queue":"q"}']),
+            (eve, ["QLESS", "queues", "*"]),
+            (eve, ["KEYS", "*"]),
+            (eve, ["SCRIPT", "FLUSH"]),
+            (eve, ["PUBLISH", "ql:log", "x"]),
+            (eve, ["PUT", b"\x05\0\0\0\0"]),
+        ):
+            refused = client.ask(*words)
+            assert isinstance(refused, hiredis.ReplyError), words
+            assert str(refused).startswith("FORBIDDEN "), words
+
+
+def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
+    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+        eve.ask("PSUBSCRIBE", "*")
+        ann.ask("JOBS.PUT", '{"queue":"q"}')
+        eve.send("PUNSUBSCRIBE")
+
+        assert eve.receive() == [b"punsubscribe", b"*", 0]
+
+
+def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:
+    with door.connect() as client:
+        client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_STRANGER_BYTES)
+
+        assert client.rest().startswith(b"-ERR Protocol error: a command may have")
+
+
+def test_a_password_of_any_bytes_is_only_wrong(door: Door) -> None:
+    with door.connect() as client:
+        assert str(client.ask("AUTH", "ann", b"\xff\xfe\x00")).startswith("WRONGPASS ")
+
+
+def test_who_is_removed_is_out_at_once_and_a_changed_grant_counts(door: Door) -> None:
+    engine = door.execution.store.engine
+    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+        remove_user(engine, "ann")
+        add_user(engine, "eve", "spy", (Grant(role="read", space="default", layer="jobs"),))
+        door.execution.gate.reload()
+
+        assert str(ann.ask("PING")).startswith("NOAUTH ")
+        assert eve.ask("JOBS.LENGTH", '{"queue":"q"}') == b"0"
+
+
+def test_the_first_user_of_a_store_ends_the_time_of_everyone(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door, door.connect() as client:
+        assert client.ask("PING") == b"PONG"
+        _add_users(door.execution.store.engine)
+        door.execution.gate.reload()
+
+        assert str(client.ask("PING")).startswith("NOAUTH ")

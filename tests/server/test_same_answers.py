@@ -1,0 +1,111 @@
+"""The same call embedded, over RESP and over HTTP gives the same answer and the same error."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import hiredis
+import msgspec
+import pytest
+
+import holdfast
+from holdfast.errors import BadInput, HoldfastError
+from holdfast.operations import OPERATIONS
+from holdfast.server import payloads
+from holdfast.store import Space
+from tests.server.examples import EXAMPLES, Call
+from tests.server.running import DEADLINE, RawClient, Server
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """An error: its code, and all that is said about it."""
+
+    code: str
+    text: str
+
+
+def embedded(space: Space, call: Call, *, is_json: bool) -> Any:
+    """The call in this process; its result as the encoding would carry it."""
+    operation = OPERATIONS[call.operation]
+    try:
+        arguments = payloads.convert_arguments(operation, call.arguments, is_json=is_json)
+        result = operation.call(getattr(space, operation.layer), arguments)
+    except HoldfastError as error:
+        return Refused(error.code, str(error))
+    except msgspec.ValidationError as error:
+        return Refused(BadInput.code, str(error))
+    return _decode(payloads.encoder(operation, is_json=is_json)(result), is_json)
+
+
+def over_resp(client: RawClient, call: Call, *, is_json: bool) -> Any:
+    encode = msgspec.json.encode if is_json else msgspec.msgpack.encode
+    reply = client.ask(call.operation.upper(), encode(call.arguments))
+    if isinstance(reply, hiredis.ReplyError):
+        code, _, text = str(reply).partition(" ")
+        return Refused(code.lower(), text)
+    return _decode(reply, is_json)
+
+
+def over_http(connection: http.client.HTTPConnection, space: str, call: Call) -> Any:
+    path = f"/{space}/{call.operation.replace('.', '/')}"
+    connection.request("POST", path, json.dumps(call.arguments))
+    answer = json.loads(connection.getresponse().read())
+    if "error" in answer:
+        error = answer["error"]
+        return Refused(error["code"], str(HoldfastError(error["message"], hint=error["hint"])))
+    return answer["result"]
+
+
+def _decode(data: bytes, is_json: bool) -> Any:
+    return msgspec.json.decode(data) if is_json else msgspec.msgpack.decode(data)
+
+
+def _without(value: Any, names: frozenset[str]) -> Any:
+    """The same with line breaks as RESP writes them, and without what depends on luck."""
+    if isinstance(value, Refused):
+        return Refused(value.code, " ".join(value.text.split("\n")))
+    if isinstance(value, dict):
+        return {name: _without(item, names) for name, item in value.items() if name not in names}
+    return [_without(item, names) for item in value] if isinstance(value, list) else value
+
+
+def test_every_operation_has_an_example() -> None:
+    shown = {call.operation for calls in EXAMPLES.values() for call in calls}
+
+    assert shown == set(OPERATIONS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[holdfast.Store]:
+    with holdfast.open(tmp_path / "embedded", durability="interval") as store:
+        yield store
+
+
+@pytest.mark.parametrize("layer", EXAMPLES)
+def test_every_door_gives_the_same_answers(
+    server: Server, store: holdfast.Store, space: str, layer: str
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)
+    with closing(connection), server.connect() as in_json, server.connect() as in_msgpack:
+        in_json.ask("SPACE", f"{space}-json")
+        in_msgpack.ask("SPACE", f"{space}-msgpack")
+        for number, call in enumerate(EXAMPLES[layer]):
+            answers = {
+                "embedded": embedded(store.space("json"), call, is_json=True),
+                "resp": over_resp(in_json, call, is_json=True),
+                "http": over_http(connection, f"{space}-http", call),
+            }
+            packed = {
+                "embedded": embedded(store.space("msgpack"), call, is_json=False),
+                "resp": over_resp(in_msgpack, call, is_json=False),
+            }
+
+            for door, answer in answers.items():
+                expected = _without(answers["embedded"], call.apart_from)
+                assert _without(answer, call.apart_from) == expected, (number, call, door)
+            for door, answer in packed.items():
+                expected = _without(packed["embedded"], call.apart_from)
+                assert _without(answer, call.apart_from) == expected, (number, call, door)

@@ -1,0 +1,72 @@
+"""RESP as bytes: what a client may send, however it is cut, and nothing else."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import wire
+from holdfast.wire import CommandReader
+from tests.server.running import command
+
+WORDS = st.lists(st.binary(max_size=30), min_size=1, max_size=5)
+
+
+@given(st.lists(WORDS, max_size=8), st.data())
+def test_commands_survive_every_cut(commands: list[list[bytes]], data: st.DataObject) -> None:
+    sent = b"".join(command(*words) for words in commands)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=6)))
+    reader = CommandReader()
+
+    read = []
+    for begin, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
+        read += reader.feed(sent[begin:end])
+
+    assert read == commands
+    assert reader.error is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_commands_or_an_error_and_never_more(sent: bytes) -> None:
+    whole = CommandReader()
+    commands = whole.feed(sent)
+    apart = CommandReader()
+    read = []
+    for byte in sent:
+        if apart.error is None:
+            read += apart.feed(bytes([byte]))
+
+    assert read == commands
+    assert all(commands)
+    assert (whole.error is None) == (apart.error is None)
+
+
+def test_a_long_command_is_not_looked_at_again_with_every_packet() -> None:
+    reader = CommandReader()
+    reader.feed(b"*2\r\n$4\r\nECHO\r\n$20000000\r\n")
+    for _ in range(20_000):
+        assert reader.feed(b"x" * 1_000) == []
+
+    [[_, word]] = reader.feed(b"\r\n")
+    assert len(word) == 20_000_000
+
+
+@pytest.mark.parametrize(
+    ("number", "protocol", "written"),
+    [
+        (130.0, 3, b",130\r\n"),
+        (1.5, 3, b",1.5\r\n"),
+        (math.inf, 3, b",inf\r\n"),
+        (130.0, 2, b"$3\r\n130\r\n"),
+        (0.1, 2, b"$3\r\n0.1\r\n"),
+    ],
+)
+def test_a_double_has_its_form_in_each_protocol(
+    number: float, protocol: int, written: bytes
+) -> None:
+    assert wire.double(number, protocol) == written
+
+
+def test_an_error_is_one_line() -> None:
+    assert wire.error("ERR a\r\nb\n\nc") == b"-ERR a b c\r\n"
