@@ -152,6 +152,7 @@ MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by peop
 MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
 MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
+MAX_TALLIED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
 MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
 MAX_TOP_ENTITIES: Final = 10_000  # of one answer
