@@ -171,6 +171,7 @@ MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
 MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; then writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: others wait while it is run
+BULLETIN_LOOK_SECONDS: Final = 0.005  # between two looks for notices of other processes
 COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
 PAUSE_UNSENT_BYTES: Final = 1024 * 1024  # to a client that does not read; then it is not served
 STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading
