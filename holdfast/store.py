@@ -14,9 +14,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
@@ -60,6 +71,35 @@ Durability = Literal["commit", "interval"]
 LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
 
 
+@cache
+def _layer(name: str) -> ModuleType:
+    """The package of a layer. A statement `import` in its place would take a µs each time."""
+    return importlib.import_module(f"holdfast.{name}")
+
+
+class _Once(Generic[T]):
+    """An attribute that is made when it is first asked for; until Python 3.12 `cached_property`
+    takes a lock for that, which costs more than most layers."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> T | Self:
+        if instance is None:
+            return self
+        # Of two threads that come at the same time, both get the one that is kept.
+        made: T = instance.__dict__.setdefault(self._name, self._make(instance))
+        return made
+
+
 class Removers(dict[str, expiry.Remover]):
     """What each layer removes when it expires, by kind; see expiry.py.
 
@@ -70,7 +110,7 @@ class Removers(dict[str, expiry.Remover]):
         if kind not in self:
             layer = kind.partition(".")[0]
             if layer in LAYERS:
-                self.update(importlib.import_module(f"holdfast.{layer}").REMOVERS)
+                self.update(_layer(layer).REMOVERS)
         return super().get(kind, default)
 
 
@@ -118,33 +158,30 @@ class View:
 
     # --- layers: one property each; what a layer needs of a neighbour is handed to it here --------
 
-    @cached_property
+    @_Once
     def entities(self) -> "Entities":
-        from holdfast.entities import Entities
+        made: Entities = _layer("entities").Entities(self._tx)
+        return made
 
-        return Entities(self.raw)
-
-    @cached_property
+    @_Once
     def events(self) -> "Events":
         return _events(self.raw)
 
-    @cached_property
+    @_Once
     def jobs(self) -> "Jobs":
-        from holdfast.jobs import Jobs
+        made: Jobs = _layer("jobs").Jobs(self._tx)
+        return made
 
-        return Jobs(self.raw)
-
-    @cached_property
+    @_Once
     def metrics(self) -> "Metrics":
-        from holdfast.metrics import Metrics
+        made: Metrics = _layer("metrics").Metrics(self._tx)
+        return made
 
-        return Metrics(self.raw)
-
-    @cached_property
+    @_Once
     def tables(self) -> "Tables":
-        from holdfast.tables import Tables
-
-        return Tables(self.raw, None if self._shared is None else self._shared.versions)
+        versions = None if self._shared is None else self._shared.versions
+        made: Tables = _layer("tables").Tables(self._tx, versions)
+        return made
 
 
 class Tx(View):
@@ -163,7 +200,7 @@ class SpaceRunner:
     def __init__(self, engine: Engine, prefix: bytes) -> None:
         self._engine = engine
         self.prefix = prefix
-        self._dropped_key = expiry.dropped_key(prefix)
+        self.dropped_key = expiry.dropped_key(prefix)
         self._looked = -math.inf  # when nothing was found to be due
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
@@ -190,7 +227,7 @@ class SpaceRunner:
         Whoever has just looked and found nothing to be due does not look again at once: at a
         thousand writes a second that would cost more than all removals.
         """
-        if tx.get(self._dropped_key) is not None:
+        if tx.get(self.dropped_key) is not None:
             expiry.refuse_dropped(tx)
         result = work(tx)
         if not 0 <= tx.now - self._looked < EXPIRY_LOOK_SECONDS and not expiry.sweep(
@@ -222,7 +259,7 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        return _SpaceView(self._engine.view(space=self.prefix), self._dropped_key)
+        return _SpaceView(self._engine.view(space=self.prefix), self.dropped_key)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
@@ -257,20 +294,20 @@ class _SpaceView:
         return self._view.__exit__(kind, error, traceback)
 
 
-class _LayersView:
-    """The layers on a view; by hand too, since a server opens one for each read."""
+class _LayersView(_SpaceView):
+    """The layers on such a view."""
 
-    __slots__ = ("_shared", "_view")
+    __slots__ = ("_shared",)
 
-    def __init__(self, view: AbstractContextManager[Reader], shared: "Shared") -> None:
+    def __init__(
+        self, view: AbstractContextManager[Reader], dropped_key: bytes, shared: "Shared"
+    ) -> None:
         self._view = view
+        self._dropped_key = dropped_key
         self._shared = shared
 
-    def __enter__(self) -> View:
-        return View(self._view.__enter__(), self._shared)
-
-    def __exit__(self, *exc: Any) -> bool | None:
-        return self._view.__exit__(*exc)
+    def __enter__(self) -> View:  # type: ignore[override]  # the layers, and not their reader
+        return View(super().__enter__(), self._shared)
 
 
 class Shared:
@@ -312,31 +349,31 @@ class Space:
 
     # --- layers: one attribute each, a transaction for every call ---------------------------------
 
-    @cached_property
+    @_Once
     def entities(self) -> "StoreEntities":
         from holdfast.entities import StoreEntities
 
         return StoreEntities(self._runner)
 
-    @cached_property
+    @_Once
     def events(self) -> "StoreEvents":
         from holdfast.events import StoreEvents
 
         return StoreEvents(self._runner, _events)  # type: ignore[arg-type, call-arg]  # see per_call
 
-    @cached_property
+    @_Once
     def jobs(self) -> "StoreJobs":
         from holdfast.jobs import StoreJobs
 
         return StoreJobs(self._runner)
 
-    @cached_property
+    @_Once
     def metrics(self) -> "StoreMetrics":
         from holdfast.metrics import StoreMetrics
 
         return StoreMetrics(self._runner)
 
-    @cached_property
+    @_Once
     def tables(self) -> "StoreTables":
         from holdfast.tables import EveryDomainTables, StoreTables
 
@@ -362,7 +399,9 @@ class Space:
 
     def view(self) -> AbstractContextManager[View]:
         """One consistent snapshot for any number of reads."""
-        return _LayersView(self._runner.view(), self._shared)
+        return _LayersView(
+            self._engine.view(space=self.prefix), self._runner.dropped_key, self._shared
+        )
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         """The notices of this space from now on, in the order of their commits."""
@@ -484,10 +523,8 @@ def _again(step: Step) -> Outcome[Any]:
 
 def _events(tx: Transaction) -> "Events":
     """A handler that enqueues puts its job in the transaction of its event."""
-    from holdfast.events import Events
-    from holdfast.jobs import Jobs
-
-    return Events(tx, enqueue=Jobs(tx).put)
+    made: Events = _layer("events").Events(tx, enqueue=_layer("jobs").Jobs(tx).put)
+    return made
 
 
 class _Domains:

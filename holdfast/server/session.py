@@ -16,6 +16,7 @@ from holdfast import wire
 from holdfast.engine.contract import Outcome
 from holdfast.errors import BadInput, HoldfastError, NotAuthenticated
 from holdfast.limits import MAX_BATCH_COMMANDS
+from holdfast.operations import Operation
 from holdfast.server.audience import Kind
 from holdfast.server.auth import Identity
 from holdfast.server.execution import Execution
@@ -59,6 +60,17 @@ class Change(NamedTuple):
 Plan: TypeAlias = bytes | Read | Write | Later | Change
 
 
+class _Permits:
+    """The operations that were permitted once, and are until who or where changes."""
+
+    __slots__ = ("identity", "operations", "space")
+
+    def __init__(self, identity: Identity | None, space: Space) -> None:
+        self.identity = identity
+        self.space = space
+        self.operations: set[int] = set()  # by `id`: the list of operations is for ever
+
+
 class Session:
     """One client's state."""
 
@@ -77,6 +89,7 @@ class Session:
         self.batch: list[Plan] | None = None
         self.batch_failed = False
         self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
+        self._permits = _Permits(self.identity, self.space)
 
     @property
     def subscribed(self) -> bool:
@@ -90,6 +103,15 @@ class Session:
         if self.identity is None:
             raise NotAuthenticated("Authentication required")
         return self.identity
+
+    def require(self, operation: Operation) -> None:
+        """Raises `Forbidden` unless this client may call the operation in its space."""
+        identity, permits = self.who(), self._permits
+        if permits.identity is not identity or permits.space is not self.space:
+            permits = self._permits = _Permits(identity, self.space)
+        if id(operation) not in permits.operations:
+            identity.require_operation(operation, self.space.name)
+            permits.operations.add(id(operation))
 
     def may_enter(self, space: str) -> bool:
         """Whether this client has any grant there: entering a space creates it."""
