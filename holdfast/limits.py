@@ -28,6 +28,7 @@ CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction 
 # --- expiry -----------------------------------------------------------------------------------
 
 EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
+EXPIRY_LOOK_SECONDS: Final = 0.01  # between two looks of one space's writers for what is due
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
 UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # a kind that the next process to sweep may know
@@ -150,7 +151,8 @@ MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
 MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
 MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
-MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check reads them all
+MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
+MAX_TALLIED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
 MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
 MAX_TOP_ENTITIES: Final = 10_000  # of one answer
