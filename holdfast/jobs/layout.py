@@ -22,7 +22,8 @@
     18  (jid)                   -> Recurring  the recurring job itself
     19  (queue, front, desc priority, time, arrival)
                                 -> jid        the work list, best first; `front` is 0 for jobs
-                                              that were timed out, 1 for all others
+                                              that were timed out, 1 for all others; the jid is
+                                              packed, as it stands in keys
     20  (group, time, jid)      -> nothing    failed jobs, oldest first
     21  (tag, time, jid)        -> nothing    jobs that carry a tag
     22  (tag)                   -> counter    how many these are
@@ -40,11 +41,13 @@ few pages.
 
 import math
 import struct
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from holdfast.keys import pack_float, pack_float_desc, pack_int, pack_str, unpack
+from holdfast.limits import MAX_QUEUES_KEPT_PACKED
 
 LAYER: Final = 4
 
@@ -89,6 +92,14 @@ def read_pair(number: int) -> tuple[int, int]:
     return number & (HIGH - 1), number >> 32
 
 
+class Summaries(NamedTuple):
+    """The keys of the two summaries of a day."""
+
+    day: int
+    wait: bytes
+    run: bytes
+
+
 class QueueKeys:
     """The beginnings of all keys of one queue, packed once."""
 
@@ -98,7 +109,9 @@ class QueueKeys:
         "front",
         "locks",
         "name",
+        "newest_day",
         "other",
+        "plain",
         "record",
         "recurring",
         "scheduled",
@@ -107,6 +120,7 @@ class QueueKeys:
         "usual",
         "work",
         "work_counts",
+        "work_end",
     )
 
     def __init__(self, base: bytes, name: str) -> None:
@@ -125,6 +139,9 @@ class QueueKeys:
         self.work = base + pack_int(19) + packed
         self.front = self.work + pack_int(0)
         self.usual = self.work + pack_int(1)
+        self.plain = self.usual + pack_float_desc(0.0)
+        self.work_end = self.work + b"\xff"
+        self.newest_day = self.summaries(0)  # kept packed by those who measure
 
     def lock(self, expires: float, jid: str) -> bytes:
         return self.locks + pack_float(expires) + pack_str(jid)
@@ -140,13 +157,32 @@ class QueueKeys:
 
     def entry(self, front: bool, priority: float, time: float) -> bytes:
         """How the work list's entries of one priority and time begin; the arrival follows."""
+        if not front and priority == 0:
+            return self.plain + pack_float(time)
         return (self.front if front else self.usual) + pack_float_desc(priority) + pack_float(time)
 
-    def summary(self, day: int, kind: str) -> bytes:
-        return _summary(self.statistics, day, kind)
+    def summaries(self, day: int) -> "Summaries":
+        prefix = self.statistics + pack_int(day)
+        return Summaries(day, prefix + pack_str("wait"), prefix + pack_str("run"))
 
     def tally(self, day: int, name: str) -> bytes:
         return self.tallies + pack_int(day) + pack_str(name)
+
+
+class _QueuesSeen(dict[str, QueueKeys]):
+    """The keys of the queues that were asked for, so that they are packed once."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: bytes) -> None:
+        super().__init__()
+        self._base = base
+
+    def __missing__(self, name: str) -> QueueKeys:
+        if len(self) >= MAX_QUEUES_KEPT_PACKED:
+            self.clear()
+        found = self[name] = QueueKeys(self._base, name)
+        return found
 
 
 class Keys:
@@ -158,7 +194,6 @@ class Keys:
         "_dependencies",
         "_dependents",
         "_held",
-        "_job",
         "_result",
         "_tracked",
         "_unique",
@@ -167,6 +202,8 @@ class Keys:
         "completed",
         "failed",
         "failure_groups",
+        "jobs",
+        "queue",
         "queues",
         "recurring",
         "settings",
@@ -201,7 +238,8 @@ class Keys:
         self.completed = base + pack_int(26)
         self._data = base + pack_int(27)
         self._result = base + pack_int(28)
-        self._job = base + pack_int(29)
+        self.jobs = base + pack_int(29)
+        self.queue: Callable[[str], QueueKeys] = _QueuesSeen(base).__getitem__
 
     @property
     def all(self) -> bytes:
@@ -221,15 +259,8 @@ class Keys:
     def tracked_jobs(self) -> bytes:
         return self._tracked
 
-    @property
-    def jobs(self) -> bytes:
-        return self._job
-
-    def queue(self, name: str) -> QueueKeys:
-        return queue_keys(self._base, name)
-
     def job(self, jid: str) -> bytes:
-        return self._job + pack_str(jid)
+        return self.jobs + pack_str(jid)
 
     def data(self, jid: str) -> bytes:
         return self._data + pack_str(jid)
@@ -307,19 +338,9 @@ class Keys:
         return self.throttle_waiters + pack_str(throttle) + pack_float(time) + pack_str(jid)
 
 
-@lru_cache(maxsize=4096)
-def _summary(prefix: bytes, day: int, kind: str) -> bytes:
-    return prefix + pack_int(day) + pack_str(kind)
-
-
 @lru_cache(maxsize=256)
 def keys_of(space: bytes) -> Keys:
     return Keys(space)
-
-
-@lru_cache(maxsize=4096)
-def queue_keys(base: bytes, name: str) -> QueueKeys:
-    return QueueKeys(base, name)
 
 
 def until(prefix: bytes, time: float) -> tuple[bytes, bytes]:

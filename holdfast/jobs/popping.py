@@ -9,12 +9,15 @@ come: a queue without them pays nothing.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
 from holdfast.jobs.arguments import check_name
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below, pack_time, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, Failure, Job, JobRecord, QueueRecord
 from holdfast.jobs.showing import shown
+from holdfast.keys import unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ def pop(
     if count > MAX_JOBS_PER_CALL:
         raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
     keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
-    record = ledger.queue(keys)
+    record = ledger.look_at_queue(keys)
     if record.paused:
         return []
     settings = ledger.settings()
@@ -112,10 +115,9 @@ def _take_work(ledger: "Ledger", keys: QueueKeys, now: float, count: int) -> lis
     tx = ledger.tx
     while len(taken) < count and aside < JOBS_PER_STEP:
         wanted = count - len(taken)
-        entries = list(tx.scan(keys.work, keys.work + b"\xff", limit=wanted))
-        for key, value in entries:
-            job = ledger.job(value.decode())
-            assert job is not None
+        entries = list(tx.scan(keys.work, keys.work_end, limit=wanted))
+        for key, packed_jid in entries:
+            job = ledger.job_at(packed_jid)
             tx.delete(key)
             full = slots.acquire(ledger, job, now) if job.throttles else None
             if full is None:
@@ -142,16 +144,18 @@ def _hand_out(
     """Gives `jobs` to `worker`; the first `reclaimed` of them still have another's lock."""
     if not jobs:
         return
-    statistics.measure(ledger, keys, "wait", now, [now - job.time for job in jobs])
-    for at, job in enumerate(jobs):
-        if at < reclaimed:
-            ledger.tx.delete(job.place)
-            ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
-        ledger.remember(job, "popped", now, {"worker": worker})
+    statistics.measure_waits(ledger, keys, now, [now - job.time for job in jobs])
+    held = ledger.keys.held_by(worker)
+    by_worker = {"worker": worker}
+    for job in jobs[:reclaimed]:
+        ledger.tx.delete(job.place)
+        ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+    for job in jobs:
+        ledger.remember(job, "popped", now, by_worker)
         job.time = now
-        places.lock(ledger, keys, job, worker, expires)
-        ledger.save(job)
-        ledger.show(job, "popped")
+        places.lock(ledger, keys, held, job, worker, expires)
+        if job.tracked:
+            ledger.show(job, "popped")
 
 
 def _keep_wake(
@@ -161,11 +165,11 @@ def _keep_wake(
     if wake == NEVER and record.wake != NEVER:
         wake = places.next_wake(ledger, keys)
         # What was just done, above all spawning, may have written the record: read it again.
-        record = ledger.queue(keys)
-    wake = min(wake, expires)
+        record = ledger.look_at_queue(keys)
+    if expires < wake:
+        wake = expires
     if wake != record.wake:
-        record.wake = wake
-        ledger.save_queue(keys, record)
+        ledger.save_queue(keys, replace(record, wake=wake))
 
 
 # --- locks that have ended --------------------------------------------------------------------
@@ -248,7 +252,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     if is_due(ledger, keys, now):
         recurring.spawn(ledger, keys, now, count - len(expired))
         places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
-        _keep_wake(ledger, keys, ledger.queue(keys), NEVER, NEVER)
+        _keep_wake(ledger, keys, ledger.look_at_queue(keys), NEVER, NEVER)
     return [
         job for job in ledger.jobs([*expired, *_head(ledger, keys, count - len(expired))]) if job
     ]
@@ -256,7 +260,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
 
 def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
     """Whether a scheduled or recurring job of the queue is due."""
-    if ledger.queue(keys).wake > now:
+    if ledger.look_at_queue(keys).wake > now:
         return False
     return any(
         True
@@ -268,4 +272,4 @@ def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
 def _head(ledger: "Ledger", keys: QueueKeys, count: int) -> Iterator[str]:
     if count > 0:
         for _, value in ledger.tx.scan(*below(keys.work), limit=count):
-            yield value.decode()
+            yield unpack(value)[0]

@@ -139,7 +139,7 @@ def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
         depends=depends,
         recurring=recurring,
         throttled=throttled,
-        paused=ledger.queue(keys).paused,
+        paused=ledger.look_at_queue(keys).paused,
     )
 
 
@@ -161,7 +161,7 @@ def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
 
     With none in sight it reads 1 key.
     """
-    if ledger.queue(keys).wake > now or places.move_due(ledger, keys, now) < JOBS_PER_STEP:
+    if ledger.look_at_queue(keys).wake > now or places.move_due(ledger, keys, now) < JOBS_PER_STEP:
         return 0
     return sum(1 for _ in ledger.tx.scan(*until(keys.scheduled, now)))
 
@@ -223,7 +223,7 @@ def listed(
 def some_jobs(ledger: "Ledger", queue: str, limit: int) -> list[str]:
     """Up to `limit` jobs of a queue, in whatever list."""
     keys = ledger.keys.queue(queue)
-    found = [value.decode() for _, value in ledger.tx.scan(*below(keys.work), limit=limit)]
+    found = [str(unpack(value)[0]) for _, value in ledger.tx.scan(*below(keys.work), limit=limit)]
     for prefix in (keys.scheduled, keys.depends, keys.locks):
         if len(found) < limit:
             found += _page(ledger, prefix, below(prefix), 0, limit - len(found))

@@ -237,7 +237,7 @@ def complete(
         ledger.set_data(job, data)
     left = job.queue
     places.leave(ledger, job, now)
-    statistics.measure(ledger, ledger.keys.queue(left), "run", now, (now - job.time,))
+    statistics.measure_run(ledger, ledger.keys.queue(left), now, now - job.time)
     job.time = now
     job.worker = ""
     job.expires = 0.0
@@ -255,11 +255,11 @@ def complete(
 
 def _end(ledger: "Ledger", job: JobRecord, left: str, now: float) -> None:
     ledger.log({"jid": job.jid, "event": "completed", "queue": left})
-    places.enter_complete(ledger, job, now)
+    count, oldest = places.enter_complete(ledger, job, now)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
     ledger.save(job)
-    retention.forget_old(ledger, now)
+    retention.forget_old(ledger, now, count, oldest)
 
 
 def _advance(

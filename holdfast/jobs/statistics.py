@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.binding import read
 from holdfast.engine.contract import read_counter
-from holdfast.jobs.layout import QueueKeys, below
+from holdfast.jobs.layout import QueueKeys, Summaries, below
 from holdfast.jobs.records import QueueStats, Times
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import JOBS_PER_STEP
@@ -28,8 +28,8 @@ _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
 NOTHING: Final = bytes(_SUMMARY_BYTES)  # a day without a value
-_pack_summary, _unpack_summary = _SUMMARY.pack, _SUMMARY.unpack_from
-_pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
+_pack_summary, _unpack_summary = _SUMMARY.pack_into, _SUMMARY.unpack_from
+_pack_bucket, _unpack_bucket = _BUCKET.pack_into, _BUCKET.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
 
@@ -96,34 +96,48 @@ def day_of(time: float) -> int:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def measure(
-    ledger: "Ledger", keys: QueueKeys, kind: str, now: float, values: Iterable[float]
+def measure_waits(
+    ledger: "Ledger", keys: QueueKeys, now: float, values: Iterable[float]
 ) -> None:
-    """Adds wait or run times to the day of `now`. Reads 1 key, writes 1."""
-    key = keys.summary(day_of(now), kind)
+    """Adds wait times to the day of `now`. Reads 1 key, writes 1."""
+    _measure(ledger, keys, _day_at(keys, now).wait, values)
+
+
+def measure_run(ledger: "Ledger", keys: QueueKeys, now: float, seconds: float) -> None:
+    """Adds a run time to the day of `now`. Reads 1 key, writes 1."""
+    _measure(ledger, keys, _day_at(keys, now).run, (seconds,))
+
+
+def _day_at(keys: QueueKeys, now: float) -> Summaries:
+    found = keys.newest_day
+    if found.day != (day := int(now // DAY)):
+        found = keys.newest_day = keys.summaries(day)
+    return found
+
+
+def _measure(ledger: "Ledger", keys: QueueKeys, key: bytes, values: Iterable[float]) -> None:
     before = ledger.tx.get(key)
-    value = NOTHING if before is None else before
+    summary = bytearray(NOTHING if before is None else before)
     for seconds in values:
-        value = added(value, seconds)
-    ledger.tx.put(key, value)
+        add_time(summary, seconds)
+    ledger.tx.put(key, bytes(summary))
     if before is None:
         _forget_old_days(ledger, keys)
 
 
-def added(value: bytes, seconds: float) -> bytes:
-    """The summary `value` with one more time in it."""
+def add_time(summary: bytearray, seconds: float) -> None:
+    """Counts one more time in `summary`."""
     if seconds < 0:  # a client's clock ran behind another's
         seconds = 0.0
-    count, mean, vk = _unpack_summary(value)
+    count, mean, vk = _unpack_summary(summary)
     count += 1
     before = seconds - mean
     mean += before / count
+    _pack_summary(summary, 0, count, mean, vk + (seconds - mean) * before)
     at = _SUMMARY_BYTES + 4 * (int(seconds) if seconds < 60 else bucket_of(int(seconds)))
-    if at >= len(value):
-        value += bytes(at + 4 - len(value))
-    (number,) = _unpack_bucket(value, at)
-    summary = _pack_summary(count, mean, vk + (seconds - mean) * before)
-    return summary + value[_SUMMARY_BYTES:at] + _pack_bucket(number + 1) + value[at + 4 :]
+    if at >= len(summary):
+        summary += bytes(at + 4 - len(summary))
+    _pack_bucket(summary, at, _unpack_bucket(summary, at)[0] + 1)
 
 
 def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1) -> None:
@@ -152,8 +166,8 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys) -> None:
 def measured_on(ledger: "Ledger", queue: str, day: int) -> tuple[Measured, Measured]:
     """The wait and the run times of a day."""
     keys = ledger.keys.queue(queue)
-    wait, run = (ledger.tx.get(keys.summary(day, kind)) for kind in ("wait", "run"))
-    return Measured(wait), Measured(run)
+    there = keys.summaries(day)
+    return Measured(ledger.tx.get(there.wait)), Measured(ledger.tx.get(there.run))
 
 
 def stats_on(ledger: "Ledger", queue: str, date: float) -> QueueStats:

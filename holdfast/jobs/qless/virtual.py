@@ -117,10 +117,9 @@ class VirtualKeys:
 
     def _queue_part(self, keys: QueueKeys, part: str) -> Scored:
         if part == "work":  # whose best, with the highest score, comes first
-            for _, jid in self._tx.scan(*below(keys.work), reverse=True):
-                job = self._ledger.job(jid.decode())
-                if job is not None:
-                    yield job.jid, job.priority - job.time / 1e10
+            for _, packed_jid in self._tx.scan(*below(keys.work), reverse=True):
+                job = self._ledger.job_at(packed_jid)
+                yield job.jid, job.priority - job.time / 1e10
         else:
             yield from self._timed(self._prefix(keys, part))
 
