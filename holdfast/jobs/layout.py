@@ -2,11 +2,11 @@
 
      0  ()                      -> Settings   everything that was configured, in one record
      1  (queue)                 -> Queue      first seen when, paused, when to look at its clocks
-     2  (queue, pair)           -> counter    two counts in one, see `Pair`
+     2  (queue, count)          -> counter    two counts in one, see `Count`; two of them are Flow
      3  (worker)                -> time       when it was last seen
      4  (worker, jid)           -> time       a job that it holds, and when the lock ends
      5  (queue, expires, jid)   -> nothing    a lock; behind `now`, its worker is lost
-     6  (queue, day, kind)      -> summary    wait or run times of a day, see statistics.py
+     6  (queue, day, kind)      -> summary    wait or run times of a day that is over
      7  (queue, day, name)      -> counter    retries, failures, failed of a day
      8  ()                      -> two        how many complete jobs are kept, and a time before
                                               which none of them was completed
@@ -44,7 +44,7 @@ import struct
 from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from holdfast.keys import pack_float, pack_float_desc, pack_int, pack_str, unpack
 from holdfast.limits import MAX_QUEUES_KEPT_PACKED
@@ -72,32 +72,30 @@ pack_priority: Final = pack_time
 unpack_priority: Final = unpack_time
 
 
-class Pair(IntEnum):
-    """Counts that change together share a counter: one in its low half, one in its high half.
+class Count(IntEnum):
+    """What is counted of a queue, in two counts each: a low half and a high one.
 
     >>> read_pair(3 * LOW + 2 * HIGH)
     (3, 2)
+
+    Every pop and every completion writes the statistics of its queue, so what it changes in the
+    counts is kept there, see statistics.py. Nobody else pays for that: to put a job is to `add`,
+    which never conflicts.
     """
 
-    WORK = 0  # low: waiting, high: locks
+    WORK = 0  # low: waiting, high: locks, without what is counted in the two flows
     BLOCKED = 1  # low: scheduled, high: depends
     OTHER = 2  # low: throttled, high: recurring
+    POPPED = 3  # a flow: so many jobs less wait, and so many more are locked
+    ENDED = 4  # a flow: so many jobs less are locked
 
 
 LOW: Final = 1
-HIGH: Final = 1 << 32  # both halves are counts of jobs and never below 0, so they never borrow
+HIGH: Final = 1 << 32  # the low half is a count and never below 0, so it never borrows
 
 
 def read_pair(number: int) -> tuple[int, int]:
     return number & (HIGH - 1), number >> 32
-
-
-class Summaries(NamedTuple):
-    """The keys of the two summaries of a day."""
-
-    day: int
-    wait: bytes
-    run: bytes
 
 
 class QueueKeys:
@@ -106,12 +104,13 @@ class QueueKeys:
     __slots__ = (
         "blocked",
         "depends",
+        "ended",
         "front",
         "locks",
         "name",
-        "newest_day",
         "other",
         "plain",
+        "popped",
         "record",
         "recurring",
         "scheduled",
@@ -127,9 +126,12 @@ class QueueKeys:
         packed = pack_str(name)
         self.name = name
         self.record = base + pack_int(1) + packed
-        self.work_counts = base + pack_int(2) + packed + pack_int(Pair.WORK)
-        self.blocked = base + pack_int(2) + packed + pack_int(Pair.BLOCKED)
-        self.other = base + pack_int(2) + packed + pack_int(Pair.OTHER)
+        counts = base + pack_int(2) + packed
+        self.work_counts = counts + pack_int(Count.WORK)
+        self.blocked = counts + pack_int(Count.BLOCKED)
+        self.other = counts + pack_int(Count.OTHER)
+        self.popped = counts + pack_int(Count.POPPED)
+        self.ended = counts + pack_int(Count.ENDED)
         self.locks = base + pack_int(5) + packed
         self.statistics = base + pack_int(6) + packed
         self.tallies = base + pack_int(7) + packed
@@ -141,7 +143,6 @@ class QueueKeys:
         self.usual = self.work + pack_int(1)
         self.plain = self.usual + pack_float_desc(0.0)
         self.work_end = self.work + b"\xff"
-        self.newest_day = self.summaries(0)  # kept packed by those who measure
 
     def lock(self, expires: float, jid: str) -> bytes:
         return self.locks + pack_float(expires) + pack_str(jid)
@@ -161,9 +162,8 @@ class QueueKeys:
             return self.plain + pack_float(time)
         return (self.front if front else self.usual) + pack_float_desc(priority) + pack_float(time)
 
-    def summaries(self, day: int) -> "Summaries":
-        prefix = self.statistics + pack_int(day)
-        return Summaries(day, prefix + pack_str("wait"), prefix + pack_str("run"))
+    def summary(self, day: int, kind: str) -> bytes:
+        return self.statistics + pack_int(day) + pack_str(kind)
 
     def tally(self, day: int, name: str) -> bytes:
         return self.tallies + pack_int(day) + pack_str(name)
@@ -193,15 +193,14 @@ class Keys:
         "_data",
         "_dependencies",
         "_dependents",
-        "_held",
         "_result",
         "_tracked",
         "_unique",
-        "_worker",
         "complete",
         "completed",
         "failed",
         "failure_groups",
+        "held",
         "jobs",
         "queue",
         "queues",
@@ -213,14 +212,15 @@ class Keys:
         "throttle_holders",
         "throttle_waiters",
         "throttles",
+        "workers",
     )
 
     def __init__(self, space: bytes) -> None:
         base = self._base = space + pack_int(LAYER)
         self.settings = base + pack_int(0)
         self.queues = base + pack_int(1)
-        self._worker = base + pack_int(3)
-        self._held = base + pack_int(4)
+        self.workers = base + pack_int(3)
+        self.held = base + pack_int(4)
         self.complete = base + pack_int(8)
         self._tracked = base + pack_int(9)
         self.failure_groups = base + pack_int(10)
@@ -252,10 +252,6 @@ class Keys:
         return self._base + pack_int(2)
 
     @property
-    def workers(self) -> bytes:
-        return self._worker
-
-    @property
     def tracked_jobs(self) -> bytes:
         return self._tracked
 
@@ -272,13 +268,13 @@ class Keys:
         return self.recurring + pack_str(jid)
 
     def worker(self, worker: str) -> bytes:
-        return self._worker + pack_str(worker)
+        return self.workers + pack_str(worker)
 
     def held_by(self, worker: str) -> bytes:
-        return self._held + pack_str(worker)
+        return self.held + pack_str(worker)
 
-    def held(self, worker: str, jid: str) -> bytes:
-        return self._held + pack_str(worker) + pack_str(jid)
+    def held_job(self, worker: str, jid: str) -> bytes:
+        return self.held + pack_str(worker) + pack_str(jid)
 
     def tracked(self, jid: str) -> bytes:
         return self._tracked + pack_str(jid)

@@ -23,6 +23,7 @@ from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import Keys, QueueKeys, keys_of
 from holdfast.jobs.records import NEVER, HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
+from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
 from holdfast.limits import JOB_DATA_INLINE_CHARS
 
@@ -59,11 +60,10 @@ class Ledger:
         value = self.tx.get(self.keys.jobs + pack_str(jid))
         return None if value is None else _decode_job(value)
 
-    def job_at(self, packed_jid: bytes) -> JobRecord:
-        """The job of an entry of the work list."""
-        value = self.tx.get(self.keys.jobs + packed_jid)
-        assert value is not None
-        return _decode_job(value)
+    def job_at(self, key: bytes) -> JobRecord | None:
+        """The same for those who have its key."""
+        value = self.tx.get(key)
+        return None if value is None else _decode_job(value)
 
     def jobs(self, jids: list[str]) -> list[JobRecord | None]:
         values = self.tx.get_many([self.keys.job(jid) for jid in jids])
@@ -93,10 +93,14 @@ class Ledger:
     def remember(
         self, job: JobRecord, what: str, now: float, more: dict[str, Any] | None = None
     ) -> None:
+        """Adds to the job's history."""
+        self.add_entry(job, encode(HistoryEntry(what, int(now), more or {})))
+
+    def add_entry(self, job: JobRecord, entry: bytes) -> None:
         """Adds to the job's history; when it is too long, the second oldest entry goes."""
-        job.history += encode(HistoryEntry(what, int(now), more or {}))
-        job.entries += 1
-        if job.entries > 1 and job.entries > (limit := self.settings().history_length):
+        job.history += entry
+        job.entries = entries = job.entries + 1
+        if entries > 1 and entries > (limit := self.settings().history_length):
             shorten(job, limit)
 
     # --- queues -------------------------------------------------------------------------------
@@ -135,6 +139,12 @@ class Ledger:
     def pair(self, key: bytes) -> tuple[int, int]:
         """The two counts of a counter that holds a pair."""
         return layout.read_pair(read_counter(self.tx.get(key)))
+
+    def work_counts(self, keys: QueueKeys) -> tuple[int, int]:
+        """How many jobs of a queue wait and how many are locked. Reads 3 keys."""
+        waiting, locks = self.pair(keys.work_counts)
+        popped, ended = gone_through(self.tx, keys)
+        return waiting - popped, locks + popped - ended
 
     # --- lists --------------------------------------------------------------------------------
 

@@ -17,13 +17,11 @@ from holdfast.jobs.layout import (
     below,
     pack_complete,
     pack_priority,
-    pack_time,
     time_and_jid,
     unpack_complete,
     unpack_priority,
     until,
 )
-from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import (
     COMPLETE,
     DEPENDS,
@@ -38,7 +36,7 @@ from holdfast.jobs.records import (
     JobRecord,
     QueueRecord,
 )
-from holdfast.keys import pack_float, pack_int, pack_str, unpack
+from holdfast.keys import pack_int, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
@@ -173,6 +171,7 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
     job.place = b""
     if job.state == RUNNING:
         unlock(ledger, job, now)
+        tx.add(ledger.keys.queue(job.queue).work_counts, -HIGH)
     elif job.state == COMPLETE:
         count, oldest = unpack_complete(tx.get(ledger.keys.complete))
         tx.put(ledger.keys.complete, pack_complete(count - 1, oldest))
@@ -201,27 +200,6 @@ def _leave_group(ledger: "Ledger", job: JobRecord) -> None:
 # --- locks ------------------------------------------------------------------------------------
 
 
-def lock(
-    ledger: "Ledger", keys: QueueKeys, held: bytes, job: JobRecord, worker: str, expires: float
-) -> None:
-    """Gives the job to `worker`, under a fencing number greater than any before, and saves it.
-
-    The number follows the clock, so that it also grows when a job is canceled and put again under
-    its old id. `held` is how the keys of the worker's jobs begin.
-    """
-    tx = ledger.tx
-    packed = pack_str(job.jid)
-    job.state = RUNNING
-    job.worker = worker
-    job.expires = expires
-    job.lock = max(job.lock + 1, int(tx.now * 1_000_000))
-    job.noticed = False
-    job.place = keys.locks + pack_float(expires) + packed
-    tx.put(job.place, b"")
-    tx.put(held + packed, pack_time(expires))
-    tx.put(ledger.keys.jobs + packed, encode(job))
-
-
 def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float) -> None:
     """Lets the job's lock end at `expires`."""
     ledger.tx.delete(job.place)
@@ -231,14 +209,12 @@ def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float)
 
 
 def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """What follows when a lock has ended in any way."""
-    keys = ledger.keys.queue(job.queue)
-    ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
-    ledger.tx.add(keys.work_counts, -HIGH)
+    """What follows when a lock has ended in any way; the count is the caller's."""
+    ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
     if job.holds:
         for throttle in slots.release(ledger, job, now):
             admit(ledger, throttle, now)
-    if ledger.settings().concurrency_of(job.queue):
+    if ledger.settings().given and ledger.settings().concurrency_of(job.queue):
         ledger.ready(job.queue)
 
 

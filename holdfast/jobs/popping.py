@@ -14,10 +14,19 @@ from msgspec.structs import replace
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
 from holdfast.jobs.arguments import check_name
-from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below, pack_time, since, time_and_jid, until
-from holdfast.jobs.records import NEVER, Failure, Job, JobRecord, QueueRecord
+from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
+from holdfast.jobs.ledger import encode
+from holdfast.jobs.records import (
+    NEVER,
+    RUNNING,
+    Failure,
+    HistoryEntry,
+    Job,
+    JobRecord,
+    QueueRecord,
+)
 from holdfast.jobs.showing import shown
-from holdfast.keys import unpack
+from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -81,25 +90,33 @@ def pop(
     if record.paused:
         return []
     settings = ledger.settings()
-    ledger.tx.put(ledger.keys.worker(worker), pack_time(now))
-    limit = settings.concurrency_of(queue) if settings.given else 0
-    room = count if limit <= 0 else min(count, limit - _running(ledger, keys, now, limit))
-    if room <= 0:
+    packed_worker = pack_str(worker)
+    ledger.tx.put(ledger.keys.workers + packed_worker, pack_time(now))
+    if settings.given and (limit := settings.concurrency_of(queue)) > 0:
+        count = min(count, limit - _running(ledger, keys, now, limit))
+    if count <= 0:
         return []
     if expires is None:
-        expires = now + settings.heartbeat_of(queue)
+        expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
     jobs: list[JobRecord] = []
     wake = record.wake
     if now >= wake:
         grace = settings.grace_period if grace_period is None else grace_period
-        jobs = _reclaim(ledger, keys, now, room, grace)
-        recurring.spawn(ledger, keys, now, room - len(jobs))
-        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, room))
+        jobs = _reclaim(ledger, keys, now, count, grace)
+        recurring.spawn(ledger, keys, now, count - len(jobs))
+        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
-    jobs += _take_work(ledger, keys, now, room - reclaimed)
-    _hand_out(ledger, keys, jobs, worker, now, expires, reclaimed)
-    _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
+    _take_work(ledger, keys, now, count, jobs)
+    if jobs:
+        waits = [now - job.time for job in jobs]
+        statistics.count(ledger, keys, keys.popped, now, waits, len(jobs) - reclaimed)
+        for job in jobs[:reclaimed]:
+            ledger.tx.delete(job.place)
+            ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
+        _hand_out(ledger, keys, jobs, worker, packed_worker, now, expires)
+    if wake != record.wake or (jobs and expires < wake):
+        _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
 
 
@@ -108,28 +125,28 @@ def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
     return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
 
-def _take_work(ledger: "Ledger", keys: QueueKeys, now: float, count: int) -> list[JobRecord]:
-    """Takes up to `count` jobs from the work list; sets those aside whose throttle is full."""
-    taken: list[JobRecord] = []
-    aside = 0
+def _take_work(
+    ledger: "Ledger", keys: QueueKeys, now: float, count: int, jobs: list[JobRecord]
+) -> None:
+    """Takes jobs from the work list until there are `count` in `jobs`; sets those aside whose
+    throttle is full."""
     tx = ledger.tx
-    while len(taken) < count and aside < JOBS_PER_STEP:
-        wanted = count - len(taken)
+    aside = 0
+    while (wanted := count - len(jobs)) > 0 and aside < JOBS_PER_STEP:
         entries = list(tx.scan(keys.work, keys.work_end, limit=wanted))
         for key, packed_jid in entries:
-            job = ledger.job_at(packed_jid)
+            job = ledger.job_at(ledger.keys.jobs + packed_jid)
+            assert job is not None
             tx.delete(key)
-            full = slots.acquire(ledger, job, now) if job.throttles else None
-            if full is None:
-                taken.append(job)
-            else:
+            if job.throttles and (full := slots.acquire(ledger, job, now)) is not None:
                 slots.set_aside(ledger, keys, job, full, now)
                 aside += 1
+            else:
+                jobs.append(job)
         if len(entries) < wanted:
             break
-    if taken or aside:
-        tx.add(keys.work_counts, HIGH * len(taken) - LOW * (len(taken) + aside))
-    return taken
+    if aside:
+        tx.add(keys.work_counts, -LOW * aside)
 
 
 def _hand_out(
@@ -137,23 +154,34 @@ def _hand_out(
     keys: QueueKeys,
     jobs: list[JobRecord],
     worker: str,
+    packed_worker: bytes,
     now: float,
     expires: float,
-    reclaimed: int,
 ) -> None:
-    """Gives `jobs` to `worker`; the first `reclaimed` of them still have another's lock."""
-    if not jobs:
-        return
-    statistics.measure_waits(ledger, keys, now, [now - job.time for job in jobs])
-    held = ledger.keys.held_by(worker)
-    by_worker = {"worker": worker}
-    for job in jobs[:reclaimed]:
-        ledger.tx.delete(job.place)
-        ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+    """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
+
+    The number follows the clock, so that it also grows when a job is canceled and put again under
+    its old id.
+    """
+    put = ledger.tx.put
+    held = ledger.keys.held + packed_worker
+    locks = keys.locks + pack_float(expires)
+    packed_expires = pack_time(expires)
+    micros = int(ledger.tx.now * 1_000_000)
+    entry = encode(HistoryEntry("popped", int(now), {"worker": worker}))
     for job in jobs:
-        ledger.remember(job, "popped", now, by_worker)
+        packed_jid = pack_str(job.jid)
+        job.state = RUNNING
+        job.worker = worker
+        job.expires = expires
+        job.lock = micros if micros > job.lock else job.lock + 1
+        job.noticed = False
         job.time = now
-        places.lock(ledger, keys, held, job, worker, expires)
+        job.place = locks + packed_jid
+        ledger.add_entry(job, entry)
+        put(job.place, b"")
+        put(held + packed_jid, packed_expires)
+        put(ledger.keys.jobs + packed_jid, encode(job))
         if job.tracked:
             ledger.show(job, "popped")
 
@@ -166,8 +194,7 @@ def _keep_wake(
         wake = places.next_wake(ledger, keys)
         # What was just done, above all spawning, may have written the record: read it again.
         record = ledger.look_at_queue(keys)
-    if expires < wake:
-        wake = expires
+    wake = min(wake, expires)
     if wake != record.wake:
         ledger.save_queue(keys, replace(record, wake=wake))
 
@@ -209,7 +236,7 @@ def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> No
     ledger.remember(job, "timed-out", now)
     ledger.show(job, "stalled")
     ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
-    ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+    ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
     statistics.tally(ledger, keys, "retries", statistics.day_of(now))
 
 

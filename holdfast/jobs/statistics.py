@@ -1,9 +1,14 @@
 """Statistics of a queue by day: wait and run times, and what was retried or failed.
 
-The times of a day are one value: count, mean and sum of squared deviations, then as many buckets of
-the histogram as are in use, four bytes each. Buckets are the seed's: seconds s0..s59, minutes
+The times of a day are a *summary*: count, mean and sum of squared deviations, then as many buckets
+of the histogram as are in use, four bytes each. Buckets are the seed's: seconds s0..s59, minutes
 m1..m59, quarter hours 4..95, hours h24..h71, days d3..d29, and one for all that took longer. Both
 views of the histogram are derived from these.
+
+The summary of the day that is being written is the second half of a *flow*, whose first half is
+that day and how many jobs have gone through: every pop and every completion writes its flow, and
+needs no other counter. When another day is written, the summaries go to their place and what went
+through is added to the queue's counter.
 """
 
 import struct
@@ -11,8 +16,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from holdfast.binding import read
-from holdfast.engine.contract import read_counter
-from holdfast.jobs.layout import QueueKeys, Summaries, below
+from holdfast.engine.contract import Reader, read_counter
+from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
 from holdfast.jobs.records import QueueStats, Times
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import JOBS_PER_STEP
@@ -28,7 +33,11 @@ _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
 NOTHING: Final = bytes(_SUMMARY_BYTES)  # a day without a value
-_pack_summary, _unpack_summary = _SUMMARY.pack_into, _SUMMARY.unpack_from
+_FLOW: Final = struct.Struct(">qqQdd")  # the day, how many went through, then as in a summary
+_FLOW_BYTES: Final = _FLOW.size
+_DAY_BYTES: Final = _FLOW_BYTES - _SUMMARY_BYTES  # what stands before the summary
+_pack_day: Final = struct.Struct(">qq").pack
+_pack_flow, _unpack_flow = _FLOW.pack_into, _FLOW.unpack_from
 _pack_bucket, _unpack_bucket = _BUCKET.pack_into, _BUCKET.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
@@ -96,48 +105,81 @@ def day_of(time: float) -> int:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def measure_waits(
-    ledger: "Ledger", keys: QueueKeys, now: float, values: Iterable[float]
+def count(
+    ledger: "Ledger",
+    keys: QueueKeys,
+    key: bytes,
+    now: float,
+    times: Iterable[float],
+    through: int,
 ) -> None:
-    """Adds wait times to the day of `now`. Reads 1 key, writes 1."""
-    _measure(ledger, keys, _day_at(keys, now).wait, values)
+    """Adds `times` to the flow at `key`, through which `through` jobs have gone.
+
+    Reads 1 key, writes 1.
+    """
+    flow = ledger.tx.get(key)
+    day = int(now // DAY)
+    if flow is None or _unpack_flow(flow)[0] != day:
+        _turn(ledger, keys, day)
+        flow = ledger.tx.get(key)
+        assert flow is not None
+    ledger.tx.put(key, counted(flow, times, through))
 
 
-def measure_run(ledger: "Ledger", keys: QueueKeys, now: float, seconds: float) -> None:
-    """Adds a run time to the day of `now`. Reads 1 key, writes 1."""
-    _measure(ledger, keys, _day_at(keys, now).run, (seconds,))
+def counted(flow: bytes, times: Iterable[float], through: int = 0) -> bytes:
+    """`flow` when `times` have been added to it."""
+    changed = bytearray(flow)
+    day, gone, count, mean, vk = _unpack_flow(flow)
+    for seconds in times:
+        if seconds < 0:  # a client's clock ran behind another's
+            seconds = 0.0
+        count += 1
+        before = seconds - mean
+        mean += before / count
+        vk += (seconds - mean) * before
+        at = _FLOW_BYTES + 4 * (int(seconds) if seconds < 60 else bucket_of(int(seconds)))
+        if at >= len(changed):
+            changed += bytes(at + 4 - len(changed))
+        _pack_bucket(changed, at, _unpack_bucket(changed, at)[0] + 1)
+    _pack_flow(changed, 0, day, gone + through, count, mean, vk)
+    return bytes(changed)
 
 
-def _day_at(keys: QueueKeys, now: float) -> Summaries:
-    found = keys.newest_day
-    if found.day != (day := int(now // DAY)):
-        found = keys.newest_day = keys.summaries(day)
-    return found
+def empty_flow(day: int, summary: bytes = NOTHING) -> bytes:
+    return _pack_day(day, 0) + summary
 
 
-def _measure(ledger: "Ledger", keys: QueueKeys, key: bytes, values: Iterable[float]) -> None:
-    before = ledger.tx.get(key)
-    summary = bytearray(NOTHING if before is None else before)
-    for seconds in values:
-        add_time(summary, seconds)
-    ledger.tx.put(key, bytes(summary))
-    if before is None:
-        _forget_old_days(ledger, keys)
+def summary_of(flow: bytes) -> bytes:
+    return flow[_DAY_BYTES:]
 
 
-def add_time(summary: bytearray, seconds: float) -> None:
-    """Counts one more time in `summary`."""
-    if seconds < 0:  # a client's clock ran behind another's
-        seconds = 0.0
-    count, mean, vk = _unpack_summary(summary)
-    count += 1
-    before = seconds - mean
-    mean += before / count
-    _pack_summary(summary, 0, count, mean, vk + (seconds - mean) * before)
-    at = _SUMMARY_BYTES + 4 * (int(seconds) if seconds < 60 else bucket_of(int(seconds)))
-    if at >= len(summary):
-        summary += bytes(at + 4 - len(summary))
-    _pack_bucket(summary, at, _unpack_bucket(summary, at)[0] + 1)
+def _turn(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
+    """Makes both flows of a queue those of `day`."""
+    popped = _turn_flow(ledger, keys, keys.popped, day, "wait")
+    ended = _turn_flow(ledger, keys, keys.ended, day, "run")
+    if popped or ended:
+        ledger.tx.add(keys.work_counts, (HIGH - LOW) * popped - HIGH * ended)
+    _forget_old_days(ledger, keys, day)
+
+
+def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> int:
+    """Puts the summary of another day in its place and takes that of `day` from there.
+
+    Returns how many had gone through, for the caller to count.
+    """
+    tx = ledger.tx
+    gone = 0
+    flow = tx.get(key)
+    if flow is not None:
+        last_day, gone, count, _, _ = _unpack_flow(flow)
+        if count:
+            tx.put(keys.summary(last_day, kind), summary_of(flow))
+    place = keys.summary(day, kind)
+    summary = tx.get(place)
+    if summary is not None:
+        tx.delete(place)
+    tx.put(key, empty_flow(day, NOTHING if summary is None else summary))
+    return gone
 
 
 def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1) -> None:
@@ -145,11 +187,11 @@ def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1
     ledger.tx.add(keys.tally(day, name), delta)
 
 
-def _forget_old_days(ledger: "Ledger", keys: QueueKeys) -> None:
-    """On the first value of a day: drops what is too old, relative to the newest day written."""
+def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
+    """When `day` begins: drops what is too old, relative to the newest day written."""
     settings = ledger.settings()
-    newest = next(ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True))[0]
-    day = unpack(newest, len(keys.statistics))[0]
+    for key, _ in ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True):
+        day = max(day, unpack(key, len(keys.statistics))[0])
     for prefix in (keys.statistics, keys.tallies):
         end = prefix + pack_int(max(0, day - int(settings.statistics_days)))
         for key, _ in list(ledger.tx.scan(prefix, end, limit=JOBS_PER_STEP)):
@@ -163,11 +205,30 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys) -> None:
 # --- reading ----------------------------------------------------------------------------------
 
 
+def gone_through(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
+    """How many jobs have gone from the work list to a lock, and from there to completion, that the
+    queue's counter does not know of."""
+    popped, ended = tx.get_many([keys.popped, keys.ended])
+    return (
+        0 if popped is None else _unpack_flow(popped)[1],
+        0 if ended is None else _unpack_flow(ended)[1],
+    )
+
+
 def measured_on(ledger: "Ledger", queue: str, day: int) -> tuple[Measured, Measured]:
     """The wait and the run times of a day."""
     keys = ledger.keys.queue(queue)
-    there = keys.summaries(day)
-    return Measured(ledger.tx.get(there.wait)), Measured(ledger.tx.get(there.run))
+    return (
+        _measured(ledger, keys, keys.popped, day, "wait"),
+        _measured(ledger, keys, keys.ended, day, "run"),
+    )
+
+
+def _measured(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> Measured:
+    flow = ledger.tx.get(key)
+    if flow is not None and _unpack_flow(flow)[0] == day:
+        return Measured(summary_of(flow))
+    return Measured(ledger.tx.get(keys.summary(day, kind)))
 
 
 def stats_on(ledger: "Ledger", queue: str, date: float) -> QueueStats:
@@ -190,6 +251,6 @@ class Measuring:
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
         """The statistics of `queue` on the day (UTC) that `date` falls into; today's by default.
 
-        Reads 5 keys.
+        Reads 5 to 7 keys.
         """
         return stats_on(self._ledger, queue, self._ledger.time(date))

@@ -4,7 +4,7 @@
 import pytest
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.statistics import DAY, NOTHING, Measured, add_time, bucket_of
+from holdfast.jobs.statistics import DAY, Measured, bucket_of, counted, empty_flow, summary_of
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
 
@@ -97,10 +97,7 @@ def test_malformed_stats_are_refused(qless: Qless, words: list[str], text: str) 
 
 
 def measured(*values: float) -> Measured:
-    summary = bytearray(NOTHING)
-    for seconds in values:
-        add_time(summary, seconds)
-    return Measured(bytes(summary))
+    return Measured(summary_of(counted(empty_flow(0), values)))
 
 
 @pytest.mark.parametrize(
