@@ -214,7 +214,8 @@ def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
     if job.holds:
         for throttle in slots.release(ledger, job, now):
             admit(ledger, throttle, now)
-    if ledger.settings().given and ledger.settings().concurrency_of(job.queue):
+    settings = ledger.settings()
+    if settings.given and settings.concurrency_of(job.queue):
         ledger.ready(job.queue)
 
 

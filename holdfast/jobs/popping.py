@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
-from holdfast.jobs.arguments import check_name
+from holdfast.jobs.arguments import check_name, is_name
 from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import (
@@ -82,10 +82,13 @@ def pop(
     grace_period: float | None = None,
 ) -> list[JobRecord]:
     """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
-    check_name(worker, "Pop", "worker")
+    if not is_name(worker):
+        check_name(worker, "Pop", "worker")
     if count > MAX_JOBS_PER_CALL:
         raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
-    keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
+    if not is_name(queue):
+        check_name(queue, "Pop", "queue")
+    keys = ledger.keys.queue(queue)
     record = ledger.look_at_queue(keys)
     if record.paused:
         return []
@@ -109,8 +112,7 @@ def pop(
     reclaimed = len(jobs)
     _take_work(ledger, keys, now, count, jobs)
     if jobs:
-        waits = [now - job.time for job in jobs]
-        statistics.count(ledger, keys, keys.popped, now, waits, len(jobs) - reclaimed)
+        statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
         for job in jobs[:reclaimed]:
             ledger.tx.delete(job.place)
             ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))

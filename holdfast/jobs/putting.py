@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import dependencies, places, tags, unique
-from holdfast.jobs.arguments import check_jids, check_name, check_numbers, check_tags, json_text
+from holdfast.jobs.arguments import (
+    check_jids,
+    check_name,
+    check_numbers,
+    check_tags,
+    is_name,
+    json_text,
+)
 from holdfast.jobs.canceling import cancel_jobs
-from holdfast.jobs.records import WAITING, JobRecord, NewJob, Tag
+from holdfast.jobs.ledger import encode
+from holdfast.jobs.records import NOT_APART, WAITING, HistoryEntry, JobRecord, NewJob, Tag
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -130,10 +138,12 @@ class Kept:
 
 def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     """Puts one job. `caller` is the worker that does so, "" if it is none."""
-    queue = check_name(new.queue, "Put", "queue")
+    queue, klass = new.queue, new.klass
+    if not is_name(queue):
+        check_name(queue, "Put", "queue")
     jid = new_jid(now) if new.id is None else check_name(new.id, "Put", "jid")
-    if new.klass:
-        check_name(new.klass, "Put", "klass")
+    if klass and not is_name(klass):
+        check_name(klass, "Put", "klass")
     text = None if new.data is Kept else json_text(new.data, "Put")
     if new.delay or new.priority or new.retries:
         check_numbers("Put", delay=new.delay, priority=new.priority, retries=new.retries)
@@ -147,22 +157,17 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     job = None if new.id is None else ledger.job(jid)
     ledger.log({"jid": jid, "event": "put", "queue": queue})
     if job is None:
-        job = JobRecord(
-            jid=jid,
-            klass=new.klass,
-            state=WAITING,
-            queue=queue,
-            data=" ",  # not under a key of its own
-        )
+        job = JobRecord(jid=jid, klass=klass, state=WAITING, queue=queue, data=NOT_APART)
         if new.id is not None:
             job.tracked = ledger.tx.get(ledger.keys.tracked(jid)) is not None
     else:
         _take_back(ledger, job, caller, now)
-        job.klass, job.queue = new.klass, queue
+        job.klass = klass
+        job.queue = queue
     if text is not None:
         ledger.set_data(job, text)
     _apply_options(ledger, job, new, now)
-    ledger.remember(job, "put", now, {"q": queue})
+    ledger.add_entry(job, encode(HistoryEntry("put", int(now), {"q": queue})))
     job.time = now
     record = ledger.know_queue(ledger.keys.queue(queue), now)
     places.enter(ledger, job, now, now + new.delay, record)

@@ -17,6 +17,7 @@ THROTTLED: Final = "throttled"
 
 Tag = str | int | float
 DEFAULT_RETRIES: Final = 5
+NOT_APART: Final = " "  # data of a job that has none yet: nothing lies under a key of its own
 NEVER: Final = float("inf")
 
 

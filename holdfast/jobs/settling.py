@@ -241,7 +241,7 @@ def complete(
     ledger.tx.delete(job.place)
     places.unlock(ledger, job, now)
     keys = ledger.keys.queue(left)
-    statistics.count(ledger, keys, keys.ended, now, (now - job.time,), 1)
+    statistics.count(ledger, keys, keys.ended, now, (job,), 1)
     job.time = now
     job.worker = ""
     job.expires = 0.0

@@ -1,12 +1,12 @@
 """Jobs as callers see them: records turned into `Job`, and the operations that only look."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from holdfast.binding import read
 from holdfast.jobs import dependencies
 from holdfast.jobs.arguments import from_json
 from holdfast.jobs.history import history_of
-from holdfast.jobs.records import Job, JobRecord, State
+from holdfast.jobs.records import Job, JobRecord
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -16,7 +16,7 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
     return Job(  # by position: by name it would take four times as long
         job.jid,
         job.klass,
-        cast(State, job.state),
+        job.state,  # type: ignore[arg-type]  # always one of them
         job.queue,
         job.worker,
         from_json(job.data or ledger.data_of(job)),

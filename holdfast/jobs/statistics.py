@@ -12,13 +12,13 @@ through is added to the queue's counter.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.binding import read
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
-from holdfast.jobs.records import QueueStats, Times
+from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import JOBS_PER_STEP
 
@@ -32,13 +32,12 @@ _QUARTER: Final = 900
 _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
-NOTHING: Final = bytes(_SUMMARY_BYTES)  # a day without a value
-_FLOW: Final = struct.Struct(">qqQdd")  # the day, how many went through, then as in a summary
+NOTHING: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without a value, and s0
+_FLOW: Final = struct.Struct(">qqQddI")  # the day, how many went through, a summary's beginning
 _FLOW_BYTES: Final = _FLOW.size
-_DAY_BYTES: Final = _FLOW_BYTES - _SUMMARY_BYTES  # what stands before the summary
+_DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what stands before the summary
 _pack_day: Final = struct.Struct(">qq").pack
-_pack_flow, _unpack_flow = _FLOW.pack_into, _FLOW.unpack_from
-_pack_bucket, _unpack_bucket = _BUCKET.pack_into, _BUCKET.unpack_from
+_pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
 
@@ -110,26 +109,24 @@ def count(
     keys: QueueKeys,
     key: bytes,
     now: float,
-    times: Iterable[float],
+    jobs: Sequence[JobRecord],
     through: int,
 ) -> None:
-    """Adds `times` to the flow at `key`, through which `through` jobs have gone.
-
-    Reads 1 key, writes 1.
-    """
+    """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
+    gone. Reads 1 key, writes 1."""
     flow = ledger.tx.get(key)
     day = int(now // DAY)
     if flow is None or _unpack_flow(flow)[0] != day:
         _turn(ledger, keys, day)
         flow = ledger.tx.get(key)
         assert flow is not None
-    ledger.tx.put(key, counted(flow, times, through))
+    ledger.tx.put(key, counted(flow, [now - job.time for job in jobs], through))
 
 
-def counted(flow: bytes, times: Iterable[float], through: int = 0) -> bytes:
+def counted(flow: bytes, times: Sequence[float], through: int = 0) -> bytes:
     """`flow` when `times` have been added to it."""
-    changed = bytearray(flow)
-    day, gone, count, mean, vk = _unpack_flow(flow)
+    day, gone, count, mean, vk, at_once = _unpack_flow(flow)
+    rest = flow[_FLOW_BYTES:]
     for seconds in times:
         if seconds < 0:  # a client's clock ran behind another's
             seconds = 0.0
@@ -137,11 +134,20 @@ def counted(flow: bytes, times: Iterable[float], through: int = 0) -> bytes:
         before = seconds - mean
         mean += before / count
         vk += (seconds - mean) * before
-        at = _FLOW_BYTES + 4 * (int(seconds) if seconds < 60 else bucket_of(int(seconds)))
-        if at >= len(changed):
-            changed += bytes(at + 4 - len(changed))
-        _pack_bucket(changed, at, _unpack_bucket(changed, at)[0] + 1)
-    _pack_flow(changed, 0, day, gone + through, count, mean, vk)
+        if seconds < 1:
+            at_once += 1
+        else:
+            rest = _counted_in(rest, bucket_of(int(seconds)))
+    return _pack_flow(day, gone + through, count, mean, vk, at_once) + rest
+
+
+def _counted_in(buckets: bytes, bucket: int) -> bytes:
+    """`buckets`, of which there are as many as are in use from s1 on, with one more in `bucket`."""
+    changed = bytearray(buckets)
+    at = 4 * (bucket - 1)
+    if at >= len(changed):
+        changed += bytes(at + 4 - len(changed))
+    _BUCKET.pack_into(changed, at, _BUCKET.unpack_from(changed, at)[0] + 1)
     return bytes(changed)
 
 
@@ -171,14 +177,15 @@ def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: st
     gone = 0
     flow = tx.get(key)
     if flow is not None:
-        last_day, gone, count, _, _ = _unpack_flow(flow)
+        last_day, gone, count, *_ = _unpack_flow(flow)
         if count:
             tx.put(keys.summary(last_day, kind), summary_of(flow))
     place = keys.summary(day, kind)
     summary = tx.get(place)
     if summary is not None:
         tx.delete(place)
-    tx.put(key, empty_flow(day, NOTHING if summary is None else summary))
+    # One whose histogram was dropped has no buckets.
+    tx.put(key, empty_flow(day, NOTHING if summary is None else summary.ljust(len(NOTHING), b"\0")))
     return gone
 
 
