@@ -159,13 +159,16 @@ _REFUSALS: Final = {  # by call: the job does not run, and another worker runs i
 }
 
 
-def _held_job(
-    ledger: "Ledger", jid: str, worker: str, lock: int | None, call: str
-) -> JobRecord:
+def _held_job(ledger: "Ledger", jid: str, worker: str, lock: int | None, call: str) -> JobRecord:
     """The job, if `worker` holds it, under the lock numbered `lock` if that is given."""
     job = ledger.job(jid)
     # Whoever holds a job was given it under a valid name.
-    if job is not None and job.worker == worker and job.state == RUNNING and lock in (None, job.lock):
+    if (
+        job is not None
+        and job.worker == worker
+        and job.state == RUNNING
+        and lock in (None, job.lock)
+    ):
         return job
     check_name(worker, call, "worker")
     if job is None:
