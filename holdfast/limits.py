@@ -138,6 +138,7 @@ MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may t
 MAX_JOB_TIME: Final = 10.0**11  # seconds: the year 5138; a clock beyond it counts something else
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unlimited
 JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
+MAX_QUEUES_KEPT_PACKED: Final = 4_096  # queues of a space whose keys a process keeps packed
 JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: some 10 ms
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of dependencies looks at
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away

@@ -12,8 +12,9 @@ from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
 from holdfast.jobs import dependencies, places, results, retention, statistics
 from holdfast.jobs.arguments import check_jids, check_name, check_numbers, cut_message, json_text
 from holdfast.jobs.layout import pack_time
+from holdfast.jobs.ledger import encode
 from holdfast.jobs.popping import exhaust
-from holdfast.jobs.records import RUNNING, Failure, JobRecord
+from holdfast.jobs.records import RUNNING, Failure, HistoryEntry, JobRecord
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -150,27 +151,34 @@ class Settling:
 # --- who holds it -----------------------------------------------------------------------------
 
 
-def _held_job(
-    ledger: "Ledger",
-    jid: str,
-    worker: str,
-    lock: int | None,
-    call: str,
-    texts: tuple[str, str],
-) -> JobRecord:
+_REFUSALS: Final = {  # by call: the job does not run, and another worker runs it
+    "Heartbeat": ("not currently running", "given out to another worker"),
+    "Complete": ("is not currently running", "has been handed out to another worker"),
+    "Fail": ("not currently running", "running with another worker"),
+    "Retry": ("is not currently running", "has been given to another worker"),
+}
+
+
+def _held_job(ledger: "Ledger", jid: str, worker: str, lock: int | None, call: str) -> JobRecord:
     """The job, if `worker` holds it, under the lock numbered `lock` if that is given."""
-    check_name(worker, call, "worker")
     job = ledger.job(jid)
+    # Whoever holds a job was given it under a valid name.
+    if (
+        job is not None
+        and job.worker == worker
+        and job.state == RUNNING
+        and lock in (None, job.lock)
+    ):
+        return job
+    check_name(worker, call, "worker")
     if job is None:
         raise UnknownJob(f"{call}(): Job {jid} does not exist")
-    not_running, another = texts
+    not_running, another = _REFUSALS[call]
     if job.state != RUNNING:
         raise WrongState(f"{call}(): Job {jid} {not_running}: {job.state}")
     if job.worker != worker:
         raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}")
-    if lock is not None and job.lock != lock:
-        raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}, by lock {job.lock}")
-    return job
+    raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}, by lock {job.lock}")
 
 
 # --- heartbeat --------------------------------------------------------------------------------
@@ -187,8 +195,7 @@ def heartbeat(
     expires: float | None = None,
 ) -> JobRecord:
     """Renews the lock until `expires`, by default for as long as is configured."""
-    texts = ("not currently running", "given out to another worker")
-    job = _held_job(ledger, jid, worker, lock, "Heartbeat", texts)
+    job = _held_job(ledger, jid, worker, lock, "Heartbeat")
     if expires is None:
         expires = now + ledger.settings().heartbeat_of(job.queue)
     keys = ledger.keys.queue(job.queue)
@@ -200,7 +207,7 @@ def heartbeat(
     if data is not None:
         ledger.set_data(job, data)
     ledger.save(job)
-    ledger.tx.put(ledger.keys.held(worker, jid), pack_time(job.expires))
+    ledger.tx.put(ledger.keys.held_job(worker, jid), pack_time(job.expires))
     ledger.tx.put(ledger.keys.worker(worker), pack_time(now))
     return job
 
@@ -222,22 +229,22 @@ def complete(
     result: str | None = None,
     lock: int | None = None,
 ) -> str:
-    if delay:
+    if delay or depends:
         check_numbers("Complete", delay=delay)
-    if delay and next_queue is None:
-        raise BadArgument('Complete(): "delay" cannot be used without a "next".')
-    if depends and next_queue is None:
-        raise BadArgument('Complete(): "depends" cannot be used without a "next".')
-    texts = ("is not currently running", "has been handed out to another worker")
-    job = _held_job(ledger, jid, worker, lock, "Complete", texts)
-    if queue is not None and job.queue != queue:
-        raise JobLost(f"Complete(): Job {jid} running in another queue: {job.queue}")
-    ledger.remember(job, "done", now)
+        if next_queue is None:
+            given = "delay" if delay else "depends"
+            raise BadArgument(f'Complete(): "{given}" cannot be used without a "next".')
+    job = _held_job(ledger, jid, worker, lock, "Complete")
+    left = job.queue
+    if queue is not None and left != queue:
+        raise JobLost(f"Complete(): Job {jid} running in another queue: {left}")
+    ledger.add_entry(job, encode(HistoryEntry("done", int(now))))
     if data is not None:
         ledger.set_data(job, data)
-    left = job.queue
-    places.leave(ledger, job, now)
-    statistics.measure(ledger, ledger.keys.queue(left), "run", now, (now - job.time,))
+    ledger.tx.delete(job.place)
+    places.unlock(ledger, job, now)
+    keys = ledger.keys.queue(left)
+    statistics.count(ledger, keys, keys.ended, now, (job,), 1)
     job.time = now
     job.worker = ""
     job.expires = 0.0
@@ -245,7 +252,8 @@ def complete(
     job.remaining = job.retries
     if result is not None:
         results.keep(ledger, job, result)
-    ledger.show(job, "completed")
+    if job.tracked:
+        ledger.show(job, "completed")
     if next_queue is None:
         _end(ledger, job, left, now)
     else:
@@ -255,11 +263,11 @@ def complete(
 
 def _end(ledger: "Ledger", job: JobRecord, left: str, now: float) -> None:
     ledger.log({"jid": job.jid, "event": "completed", "queue": left})
-    places.enter_complete(ledger, job, now)
+    count, oldest = places.enter_complete(ledger, job, now)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
     ledger.save(job)
-    retention.forget_old(ledger, now)
+    retention.forget_old(ledger, now, count, oldest)
 
 
 def _advance(
@@ -299,8 +307,7 @@ def fail(
 ) -> str:
     check_name(worker, "Fail", "worker")
     check_name(group, "Fail", "group")
-    texts = ("not currently running", "running with another worker")
-    job = _held_job(ledger, jid, worker, lock, "Fail", texts)
+    job = _held_job(ledger, jid, worker, lock, "Fail")
     if data is not None:
         ledger.set_data(job, data)
     fail_job(ledger, job, worker, group, message, now)
@@ -335,8 +342,7 @@ def retry(
     lock: int | None = None,
 ) -> int:
     check_numbers("Retry", delay=delay)
-    texts = ("is not currently running", "has been given to another worker")
-    job = _held_job(ledger, jid, worker, lock, "Retry", texts)
+    job = _held_job(ledger, jid, worker, lock, "Retry")
     if queue is not None and job.queue != queue:
         raise JobLost(f"Retry(): Job {jid} running in another queue: {job.queue}")
     if group is not None:

@@ -1,11 +1,9 @@
 """Statistics: times, histograms in both views, counters, retention."""
 
-from functools import reduce
-
 import pytest
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.statistics import DAY, NOTHING, Measured, added, bucket_of
+from holdfast.jobs.statistics import DAY, Measured, bucket_of, counted, empty_flow, summary_of
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
 
@@ -98,7 +96,7 @@ def test_malformed_stats_are_refused(qless: Qless, words: list[str], text: str) 
 
 
 def measured(*values: float) -> Measured:
-    return Measured(reduce(added, values, NOTHING))
+    return Measured(summary_of(counted(empty_flow(0), values)))
 
 
 @pytest.mark.parametrize(
