@@ -49,7 +49,9 @@ LOCAL: Final[dict[str, frozenset[str]]] = {
         | {"read_notice", "select", "subscribe", "update"}
     ),
     "events": frozenset({"send_stream", "subscribe"}),
-    "jobs": frozenset({"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some"}),
+    "jobs": frozenset(
+        {"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some", "waiting"}
+    ),
     "metrics": frozenset({"foreign_windows", "limiter", "reader", "writer"}),
     "tables": frozenset({"delete_by_url", "export", "get_by_url", "put_by_url", "scan"}),
 }

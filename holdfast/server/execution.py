@@ -13,8 +13,9 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -36,6 +37,7 @@ from holdfast.server.audience import Audience
 from holdfast.server.auth import USERS_CHANGED, Gate
 from holdfast.server.bounds import Bounds
 from holdfast.server.bulletin import Bulletin
+from holdfast.server.lines import Lines
 from holdfast.store import DIRECTORY, Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
 
@@ -82,6 +84,7 @@ class Execution:
         self._loop = asyncio.get_running_loop()
         self.bulletin = Bulletin(store.engine, self._loop)
         self.audience = Audience(self.bulletin)
+        self.lines = Lines(self.bulletin)
         self.bulletin.listen(
             lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
         )
@@ -213,6 +216,15 @@ class Execution:
         token = object()
         self._ends[token] = end
         return lambda: self._ends.pop(token, None) and None
+
+    @contextmanager
+    def ended_with_server(self, end: Callable[[], None]) -> Iterator[None]:
+        """The same for a `with` block."""
+        take_back = self.add_wait(end)
+        try:
+            yield
+        finally:
+            take_back()
 
     def end_waits(self) -> None:
         """Those who wait for something to happen are answered as if their time had come."""
