@@ -59,6 +59,12 @@ LOCAL: Final[dict[str, frozenset[str]]] = {
 # Methods that wait for something to happen.
 WAITING: Final[dict[str, frozenset[str]]] = {"jobs": frozenset({"pop_wait", "result_wait"})}
 
+# What takes several steps or its time, and yet changes nothing that anyone could notice.
+LOOKING: Final = frozenset(
+    {"entities.check", "jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
+    | {"jobs.result_wait"}
+)
+
 # What a method is called outside, where its own name would only mean something in Python.
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "entities": {
@@ -89,6 +95,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "full_name", f"{self.layer}.{self.name}")
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it can be called again as if it had not been called before."""
+        return self.kind == "read" or self.full_name in LOOKING
 
     @property
     def cost(self) -> str:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, HoldfastError, ServerBusy
+from holdfast.errors import BadInput, HoldfastError, ServerBusy, ServerFailed
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -257,7 +257,7 @@ class Execution:
             self.report(error, logging.WARNING)  # of the input's making, as far as we know
             return BadInput("a number is out of range, or a value is nested too deeply")
         self.report(error)
-        return HoldfastError("something went wrong in the server", hint="Its log says more.")
+        return ServerFailed("something went wrong in the server")
 
     def report(self, error: BaseException, level: int = logging.ERROR) -> None:
         """Writes into the log where an error happened, and no payload."""
