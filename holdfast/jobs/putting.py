@@ -170,7 +170,10 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     ledger.add_entry(job, encode(HistoryEntry("put", int(now), {"q": queue})))
     job.time = now
     record = ledger.know_queue(ledger.keys.queue(queue), now)
-    places.enter(ledger, job, now, now + new.delay, record)
+    if new.delay > 0 or job.unmet:
+        places.enter(ledger, job, now, now + new.delay)
+    else:
+        places.enter_work(ledger, job, now, queue=record)
     ledger.save(job)
     if job.tracked:
         ledger.show(job, "put")

@@ -15,6 +15,7 @@ from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.popping import exhaust
 from holdfast.jobs.records import RUNNING, Failure, HistoryEntry, JobRecord
+from holdfast.keys import pack_str
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -159,13 +160,16 @@ _REFUSALS: Final = {  # by call: the job does not run, and another worker runs i
 }
 
 
-def _held_job(
-    ledger: "Ledger", jid: str, worker: str, lock: int | None, call: str
-) -> JobRecord:
+def _held_job(ledger: "Ledger", jid: str, worker: str, lock: int | None, call: str) -> JobRecord:
     """The job, if `worker` holds it, under the lock numbered `lock` if that is given."""
     job = ledger.job(jid)
     # Whoever holds a job was given it under a valid name.
-    if job is not None and job.worker == worker and job.state == RUNNING and lock in (None, job.lock):
+    if (
+        job is not None
+        and job.worker == worker
+        and job.state == RUNNING
+        and lock in (None, job.lock)
+    ):
         return job
     check_name(worker, call, "worker")
     if job is None:
@@ -260,10 +264,11 @@ def complete(
 
 def _end(ledger: "Ledger", job: JobRecord, left: str, now: float) -> None:
     ledger.log({"jid": job.jid, "event": "completed", "queue": left})
-    count, oldest = places.enter_complete(ledger, job, now)
+    packed_jid = pack_str(job.jid)
+    count, oldest = places.enter_complete(ledger, job, packed_jid, now)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
-    ledger.save(job)
+    ledger.tx.put(ledger.keys.jobs + packed_jid, encode(job))
     retention.forget_old(ledger, now, count, oldest)
 
 

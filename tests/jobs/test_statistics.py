@@ -1,6 +1,5 @@
 """Statistics: times, histograms in both views, counters, retention."""
 
-
 import pytest
 
 from holdfast.errors import BadArgument
