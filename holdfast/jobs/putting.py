@@ -57,7 +57,7 @@ class Putting:
         (or anything else, until it is gone), or was put within the last `unique_for` seconds.
         `worker` is the caller's name: another worker that holds the job is told that it lost it.
 
-        Reads 3 keys, writes 3; each tag adds 4, each dependency 3.
+        Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3.
         """
         return put(
             self._ledger,

@@ -75,8 +75,8 @@ class Settling:
         """Ends the job, or with `next` moves it on to that queue; returns its new state.
 
         `queue`, if given, must be the one that it runs in; `data` replaces the job's data, `result`
-        is kept for `result(id)`. Jobs that depend on it start when it ends without `next`. Reads 6
-        keys, writes 7.
+        is kept for `result(id)`. Jobs that depend on it start when it ends without `next`. Reads 4
+        keys, writes 6.
         """
         return complete(
             self._ledger,
