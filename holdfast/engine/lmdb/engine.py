@@ -19,7 +19,7 @@ from holdfast.engine.folder import Folder, sync_folder
 from holdfast.engine.lmdb import care
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
-from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
+from holdfast.engine.lmdb.transaction import LmdbTransaction, LmdbView
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.turns import Request, Turns, Work
 from holdfast.errors import BadInput, HoldfastError, StoreClosed, StoreForked, StoreUnusable
@@ -438,7 +438,7 @@ class _View:
     def __enter__(self) -> Reader:
         engine = self._engine
         txn = self._txn = engine.begin_view()
-        return LmdbReader(txn, self._space, engine._clock())
+        return LmdbView(txn, self._space, engine._clock())
 
     def __exit__(
         self,
