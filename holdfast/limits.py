@@ -15,6 +15,12 @@ MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their numb
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
 MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
 CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
+FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB gets it
+REDO_LOG_BYTES: Final = 4 * 1024 * 1024  # commits that LMDB has not yet got; read when opening
+MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting
+CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
+MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
+RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
 
 # --- keys -------------------------------------------------------------------------------------
 

@@ -42,6 +42,10 @@ class NoticeHub:
         self._thread: threading.Thread | None = None
         self._closed = False
 
+    def is_heard(self) -> bool:
+        """Whether anyone of this process listens."""
+        return bool(self._subscriptions)
+
     def wake(self) -> None:
         """A commit of this process has left notices, or someone begins to wait for some."""
         if self._someone_waits():
