@@ -6,6 +6,7 @@ that a name of any length costs two or three bytes in each key.
 (0, "space", name)    -> number    the spaces that can be opened
 (0, "last")           -> counter   the number given last; none is used twice
 (0, "dropped", number)-> name      spaces that are being emptied
+(0, "copying")        -> text      a copy that has begun and not ended; see copying.py
 """
 
 import time
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from holdfast import entities, events, expiry, jobs, metrics, tables
+from holdfast.admin import StoreAdmin
+from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Engine,
@@ -46,6 +49,7 @@ T = TypeVar("T")
 DEFAULT_SPACE: Final = "default"
 DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
+SPACE_DROPPED: Final = "spaces.dropped"  # a notice in the directory, with the name as its payload
 Durability = Literal["commit", "interval"]
 
 # What each layer removes when it expires, by kind; see expiry.py.
@@ -252,7 +256,12 @@ class Space:
     """An isolated set of everything, and the unit of atomicity: a transaction stays within one."""
 
     def __init__(
-        self, engine: Engine, name: str, prefix: bytes, versions: Versions | None = None
+        self,
+        engine: Engine,
+        name: str,
+        prefix: bytes,
+        versions: Versions | None = None,
+        home: "Store | None" = None,
     ) -> None:
         self.name = name
         self.prefix = prefix
@@ -266,6 +275,12 @@ class Space:
         self.tables = StoreTables(self._runner, self._versions)
         if name == EVERY_DOMAIN:
             self.tables = EveryDomainTables(_Domains(engine))
+        self._engine, self._home = engine, home
+
+    @cached_property
+    def admin(self) -> StoreAdmin:
+        """Looking after this space, and after the store that it is in."""
+        return StoreAdmin(self._home or Store(self._engine), self, self._runner)
 
     def transact(self, work: Callable[[Tx], T]) -> T:
         """Runs `work(tx)` and returns its result once all that it wrote is durable.
@@ -300,7 +315,9 @@ class Store(Space):
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        super().__init__(engine, DEFAULT_SPACE, _find_or_create(engine, DEFAULT_SPACE))
+        refuse_unfinished(engine)
+        prefix = _find_or_create(engine, DEFAULT_SPACE)
+        super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
 
     def space(self, name: str) -> Space:
         """The space of that name, created if there is none.
@@ -309,7 +326,7 @@ class Store(Space):
         """
         prefix = _find_or_create(self.engine, name)
         EveryDomainTables(_Domains(self.engine)).catch_up(name)
-        return Space(self.engine, name, prefix, self._versions)
+        return Space(self.engine, name, prefix, self._versions, self)
 
     def transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
         """Runs each step as a transaction of its own, in order, with one wait for the disk.
@@ -460,6 +477,7 @@ def _move_to_dropped(tx: Transaction, name: str) -> int | None:
         return None
     tx.delete(pack(0, "space", name))
     tx.put(pack(0, "dropped", int(found)), name.encode())
+    tx.after_commit(Notice(SPACE_DROPPED, name.encode()))
     return int(found)
 
 
