@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.client import connect
     from holdfast.errors import HoldfastError
     from holdfast.store import Space, Store, Tx, View, open
 
-__all__ = ["HoldfastError", "Space", "Store", "Tx", "View", "open"]
+__all__ = ["HoldfastError", "Space", "Store", "Tx", "View", "connect", "open"]
 
 if not TYPE_CHECKING:  # where types are checked, a name that is not above is a mistake
+    _HOMES = {"HoldfastError": "errors", "connect": "client"}
 
     def __getattr__(name: str) -> Any:
         """Public names come from their homes when they are first asked for: the command line,
@@ -16,8 +18,8 @@ if not TYPE_CHECKING:  # where types are checked, a name that is not above is a 
         import importlib
 
         if name in __all__:
-            home = "holdfast.errors" if name == "HoldfastError" else "holdfast.store"
-            value = globals()[name] = getattr(importlib.import_module(home), name)
+            home = _HOMES.get(name, "store")
+            value = globals()[name] = getattr(importlib.import_module(f"holdfast.{home}"), name)
             return value
         try:
             return importlib.import_module(f"holdfast.{name}")

@@ -212,3 +212,17 @@ MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be c
 SECOND_SIGNAL_SECONDS: Final = 0.1  # closer ones are the first: `make` passes on what its group got
 STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, made and sent at once
 STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # of events of a stream that are held and sent at once
+
+# --- client -----------------------------------------------------------------------------------
+
+CALL_SECONDS: Final = 30.0  # that a call of a client may take in all, its retries included
+LONG_CALL_SECONDS: Final = 3_600.0  # the same of a call that takes many steps, such as `repair`
+CONNECT_SECONDS: Final = 5.0  # that a client waits for a connection to be made
+CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; others wait for one of them
+CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first try
+RETRY_SECONDS: Final = 0.05  # before the first retry; each further one waits twice as long
+MAX_RETRY_SECONDS: Final = 1.0  # before any retry
+UNWATCHED_SECONDS: Final = (
+    0.005  # after use, in which a connection is not looked at before the next
+)
+WAIT_STEP_SECONDS: Final = 60.0  # that a client waits in one call, so that it notices a dead server

@@ -59,6 +59,14 @@ LOCAL: Final[dict[str, frozenset[str]]] = {
 # Methods that wait for something to happen.
 WAITING: Final[dict[str, frozenset[str]]] = {"jobs": frozenset({"pop_wait", "result_wait"})}
 
+# What takes several steps or its time, and yet changes nothing that anyone could notice.
+LOOKING: Final = frozenset(
+    {"admin.check", "admin.inspect", "admin.spaces", "admin.status", "admin.users"}
+    | {"entities.check", "entities.dump_some"}
+    | {"jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
+    | {"jobs.result_wait"}
+)
+
 # What a method is called outside, where its own name would only mean something in Python.
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "entities": {
@@ -89,6 +97,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def full_name(self) -> str:
         return f"{self.layer}.{self.name}"
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it can be called again as if it had not been called before."""
+        return self.kind == "read" or self.full_name in LOOKING
 
     @property
     def cost(self) -> str:

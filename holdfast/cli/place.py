@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -13,10 +13,13 @@ from holdfast.cli.output import Failure, json_option
 from holdfast.cli.settings import settings
 
 if TYPE_CHECKING:
+    from holdfast.client.client import Client, ClientSpace
     from holdfast.store import Space, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+PATIENCE_SECONDS: Final = 60.0  # for one call to a server: a step of a check reads much
 
 # The stronger of two places is the one that was given more urgently.
 _STRENGTH = {
@@ -29,13 +32,17 @@ _STRENGTH = {
 class Opened:
     """An open store: the space that was asked for, and the way to others."""
 
-    def __init__(self, store: "Store", space: "Space", *, is_server: bool) -> None:
-        self.store = store
-        self.space = space
+    def __init__(
+        self, store: "Store | Client", space: "Space | ClientSpace", *, is_server: bool
+    ) -> None:
+        self._store = store
+        # Both have the same methods, and the commands use no others: one type stands for both.
+        self.space = cast("Space", space)
         self.is_server = is_server
 
     def at(self, name: str) -> "Space":
-        return self.space if name == self.space.name else self.store.space(name)
+        """Another space of the same store."""
+        return self.space if name == self.space.name else cast("Space", self._store.space(name))
 
 
 class Place:
@@ -53,7 +60,8 @@ class Place:
         """The store, for one command. Without `creates`, what is not there is an error."""
         if self.url is not None:
             with _connect(self.url, self.token) as client:
-                yield Opened(client, client.space(self.space), is_server=True)
+                name = self.space if self.names_space else client.name
+                yield Opened(client, client.space(name), is_server=True)
             return
         with open_store(self.data, creates=creates) as store:
             if not creates:
@@ -137,8 +145,16 @@ def _refuse_unknown(store: "Store", name: str) -> None:
         )
 
 
-def _connect(url: str, token: str | None) -> Any:
-    raise Failure("no_client", "servers can't be reached yet", "", is_json=_is_json())
+def _connect(url: str, token: str | None) -> "Client":
+    """The server, with time for what takes long, unless the URL says otherwise."""
+    from urllib.parse import quote
+
+    from holdfast.client import connect
+
+    scheme, separator, rest = url.partition("://")
+    if token is not None and "@" not in rest.partition("/")[0]:
+        url = f"{scheme}{separator}default:{quote(token, safe='')}@{rest}"
+    return connect(url, timeout=None if "timeout=" in url else PATIENCE_SECONDS)
 
 
 def _is_json() -> bool:

@@ -87,18 +87,10 @@ def import_rows(place: Place, out: Output, table: str, file: str) -> None:
 
 
 def _pieces(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int]]:
-    tables = opened.space.tables
-    if not opened.is_server:
-        is_head = kind == "csv"
-        for piece in tables.export(table, format=kind):  # type: ignore[arg-type]  # one of the choices
-            yield piece, 0 if is_head else piece.count(b"\n")
-            is_head = False
-        return
-    page = tables.export_some(table, format=kind)  # type: ignore[arg-type]  # see above
-    yield page.lines.encode(), page.rows
-    while page.next is not None:
-        page = tables.export_some(table, format=kind, next=page.next)  # type: ignore[arg-type]  # see above
-        yield page.lines.encode(), page.rows
+    is_head = kind == "csv"
+    for piece in opened.space.tables.export(table, format=kind):  # type: ignore[arg-type]  # one of the choices
+        yield piece, 0 if is_head else piece.count(b"\n")
+        is_head = False
 
 
 def _text(line: bytes) -> str:

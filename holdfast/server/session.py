@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast import wire
-from holdfast.engine.contract import Outcome
-from holdfast.errors import BadInput, HoldfastError, NotAuthenticated
+from holdfast import errors, wire
+from holdfast.engine.contract import Notice, Outcome
+from holdfast.errors import BadInput, HoldfastError, NotAuthenticated, ServerFailed
 from holdfast.limits import MAX_BATCH_COMMANDS
-from holdfast.server.audience import Kind
+from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
 from holdfast.server.execution import Execution
 from holdfast.store import Space, Tx, View
@@ -71,6 +71,7 @@ class Session:
         self.space_name = execution.store.name
         self.database = 0
         self.name = b""
+        self.is_exact = False  # see `exact` in greetings.py
         self.identity = execution.gate.anonymous()
         self._gate_version = execution.gate.version
         self.quits = False
@@ -103,6 +104,7 @@ class Session:
         """Makes the session as new."""
         self.close()
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
+        self.is_exact = False
         self.identity = self.execution.gate.anonymous()
         self.enter(self.execution.store, self.execution.store.name, 0)
 
@@ -122,6 +124,21 @@ class Session:
             self.subscriptions[kind, channel] = self.execution.audience.join(
                 self, kind, channel, space=self.space.name, prefix=self.space.prefix
             )
+
+    def listen(self, topic: bytes) -> None:
+        """Sends the notices of this space whose topics begin with `topic`, as they are."""
+        if ("notices", topic) in self.subscriptions:
+            return
+        space = self.space.name
+
+        def hear(notice: Notice) -> None:
+            if self.may_hear(space, layer_of(b"", notice.topic)):
+                words = [b"notice", wire.bytes_of(notice.topic), notice.payload]
+                self.send(wire.push(map(wire.bulk, words), self.protocol))
+
+        self.subscriptions["notices", topic] = self.execution.bulletin.listen(
+            hear, space=self.space.prefix, topic_prefix=wire.text_of(topic)
+        )
 
     def unsubscribe(self, kind: Kind, channel: bytes) -> None:
         leave = self.subscriptions.pop((kind, channel), None)
@@ -169,6 +186,8 @@ class Session:
 
     def error(self, error: BaseException) -> bytes:
         """An error as all doors say it: its code, what happened, what to do."""
+        if self.is_exact:
+            return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         if isinstance(error, HoldfastError):
             return wire.error(f"{error.code.upper()} {error}{where}")
@@ -176,6 +195,19 @@ class Session:
             return wire.error(f"{BadInput.code.upper()} {error}{where}")
         self.execution.report(error)
         return wire.error("INTERNAL something went wrong in the server; its log says more")
+
+    def _exact_error(self, error: BaseException) -> bytes:
+        """An error as an object, of which a client makes the very same error again."""
+        if isinstance(error, msgspec.ValidationError | msgspec.DecodeError):
+            known: HoldfastError = BadInput(str(error))
+        elif isinstance(error, HoldfastError):
+            known = error
+        else:
+            self.execution.report(error)
+            known = ServerFailed("something went wrong in the server; its log says more")
+        facts = errors.facts_of(known)
+        facts["position"] = getattr(error, "position", None)
+        return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
 
     # --- batches ---------------------------------------------------------------------------------
 
@@ -212,7 +244,7 @@ class Session:
                 try:
                     replies.append(_run_in_batch(plan, tx))
                 except Exception as error:
-                    error.add_note(f"at position {position} of the batch")
+                    errors.at_position(error, position)
                     raise
             return replies
 

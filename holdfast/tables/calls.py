@@ -10,8 +10,8 @@ from holdfast.limits import ROWS_PER_IMPORT_STEP
 from holdfast.tables import building, catalogue, transfer
 from holdfast.tables.operations import Tables
 from holdfast.tables.queries import Query
-from holdfast.tables.reading import Form, get_page, scan_items
-from holdfast.tables.records import ExportPage, ImportReport, IndexProgress, Item, Refusal
+from holdfast.tables.reading import Form, scan_items
+from holdfast.tables.records import ImportReport, IndexProgress, Item, Refusal
 from holdfast.tables.versions import Versions
 
 if TYPE_CHECKING:
@@ -78,28 +78,6 @@ class StoreTables(_PerCall):
             form="json",
         )
         return transfer.lines_of(items, [*names, "_ttl"] if with_ttl else names, format)
-
-    def export_some(
-        self,
-        table: str,
-        attributes: Mapping[str, Any] | None = None,
-        *,
-        format: transfer.Format = "ndjson",
-        proj: Sequence[str] | None = None,
-        next: str | None = None,
-    ) -> ExportPage:
-        """A piece of an export, for those who can't hold a snapshot: hand `next` back.
-
-        Each piece is consistent in itself. Reads 1,000 keys.
-        """
-        names = self._names(table, proj)
-        query = Query(attributes=attributes, proj=names, next=next)
-        with self._runner.view() as reader:
-            page = get_page(reader, catalogue.find(reader, table), query, "json")
-        lines = list(transfer.lines_of(page.items, names, format))
-        if format == "csv" and next is not None:
-            lines = lines[1:]  # the line of names came with the first page
-        return ExportPage(lines=b"".join(lines).decode(), rows=page.count, next=page.next)
 
     def _names(self, table: str, proj: Sequence[str] | None) -> list[str]:
         """The attributes of an export, in order, each once."""

@@ -109,14 +109,6 @@ class IndexProgress(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of an export. `next` asks for the piece behind it; None: this was the last."""
-
-    lines: str
-    rows: int
-    next: str | None = None
-
-
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A line that an import could not take."""
 

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.fixture(params=["folder"])
+@pytest.fixture(params=["folder", "server"])
 def command(request: pytest.FixtureRequest, folder: Path) -> Iterator[Command]:
     """Runs a command on the store in `folder`, and on a server that has it open."""
     if request.param == "folder":

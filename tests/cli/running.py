@@ -1,4 +1,4 @@
-"""`holdfast` as people run it: a process of its own, with its output, its errors and its exit code."""
+"""`holdfast` as people run it: a process of its own, its output, its errors and its exit code."""
 
 import json
 import os

@@ -14,6 +14,13 @@ from holdfast.cli import COMMANDS, main
 from tests.cli.running import ROOT, environment
 from tests.cli.running import holdfast as run
 
+# What a start of the command has loaded when it is over.
+LOADED = """
+import sys
+from holdfast.cli import main
+main(sys.argv[1:], standalone_mode=False)
+print(*sys.modules)
+"""
 PAGE = (ROOT / "docs" / "howto" / "command-line.md").read_text()
 
 
@@ -81,34 +88,26 @@ def test_the_options_of_most_commands_and_the_exit_codes_are_documented() -> Non
     assert [code for code in range(4) if f"| {code} |" not in PAGE] == []
 
 
-def test_help_loads_nothing_of_the_store() -> None:
-    program = "import sys; from holdfast.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
-
-    loaded = subprocess.run(
-        [sys.executable, "-c", program],
+def loaded_by(*words: str) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, *words],
         env=environment(),
         check=True,
         capture_output=True,
         text=True,
-    ).stdout.split()
+    )
+    return set(run.stdout.split())
 
+
+def test_help_loads_nothing_of_the_store() -> None:
     heavy = {"msgspec", "rich", "lmdb", "yaml", "asyncio", "uvicorn", "holdfast.store"}
-    assert heavy.intersection(loaded) == set()
+
+    assert heavy & loaded_by("--help") == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_loads_nothing_of_the_store(name: str) -> None:
-    program = "import sys; from holdfast.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
-
-    loaded = subprocess.run(
-        [sys.executable, "-c", program, name, "--help"],
-        env=environment(),
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-
-    assert {"rich", "lmdb", "holdfast.store"}.intersection(loaded) == set()
+    assert {"rich", "lmdb", "holdfast.store"} & loaded_by(name, "--help") == set()
 
 
 def test_an_unknown_command_gets_a_suggestion() -> None:
@@ -153,10 +152,6 @@ def test_shells_are_told_how_to_complete(shell: str) -> None:
 
 
 def test_completion_offers_commands_and_options() -> None:
-    variables = {
-        "_HOLDFAST_COMPLETE": "bash_complete",
-        "COMP_WORDS": "holdfast sta",
-        "COMP_CWORD": "1",
-    }
+    result = run(_HOLDFAST_COMPLETE="bash_complete", COMP_WORDS="holdfast sta", COMP_CWORD="1")
 
-    assert run(**variables).out == "plain,status\n"
+    assert result.out == "plain,status\n"
