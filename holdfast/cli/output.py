@@ -4,13 +4,14 @@ error."""
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FOUND: int = 3  # the exit code of a command that ran, and found something wrong
+JSON_HELP: Final = "Print the result, and errors, as JSON."
+FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
 
 
 class Failure(click.ClickException):
@@ -126,7 +127,7 @@ def json_option(command: F) -> F:
         is_flag=True,
         is_eager=True,
         callback=keep,
-        help="Print the result, and errors, as JSON.",
+        help=JSON_HELP,
     )(command)
 
 

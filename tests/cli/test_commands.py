@@ -11,7 +11,8 @@ import click
 import pytest
 
 from holdfast.cli import COMMANDS, main
-from tests.cli.running import ROOT, environment
+from holdfast.cli.settings import SETTINGS
+from tests.cli.running import ROOT, environment, from_scratch
 from tests.cli.running import holdfast as run
 
 # What a start of the command has loaded when it is over.
@@ -21,7 +22,8 @@ from holdfast.cli import main
 main(sys.argv[1:], standalone_mode=False)
 print(*sys.modules)
 """
-PAGE = (ROOT / "docs" / "howto" / "command-line.md").read_text()
+REFERENCE = (ROOT / "docs" / "reference" / "commands.md").read_text()
+GUIDE = (ROOT / "docs" / "howto" / "command-line.md").read_text()
 
 
 def all_commands() -> Iterator[tuple[str, click.Command]]:
@@ -72,20 +74,31 @@ def test_every_command_speaks_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLED)
-def test_every_command_and_option_is_documented(name: str) -> None:
-    [section] = re.findall(rf"^### `holdfast {name}.*?(?=^#|\Z)", PAGE, re.M | re.S)
+def test_every_command_and_option_is_in_the_reference(name: str) -> None:
+    [section] = re.findall(rf"^##+ `holdfast {name}`$(.*?)(?=^##|\Z)", REFERENCE, re.M | re.S)
     options = [each.opts[0] for each in CALLED[name].params if isinstance(each, click.Option)]
 
     common = {"--data", "--url", "--token", "--space", "--json"}
-    missing = [option for option in options if option not in common and option not in section]
+    missing = [each for each in options if each not in common and f"`{each}`" not in section]
     assert missing == []
 
 
-def test_the_options_of_most_commands_and_the_exit_codes_are_documented() -> None:
-    assert [
-        each for each in ("--data", "--url", "--token", "--space", "--json") if each not in PAGE
-    ] == []
-    assert [code for code in range(4) if f"| {code} |" not in PAGE] == []
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_guide(name: str) -> None:
+    assert f"holdfast {name}" in GUIDE
+
+
+def test_exit_codes_and_settings_are_in_the_guide() -> None:
+    assert [code for code in range(4) if f"| {code} |" not in GUIDE] == []
+    assert [each.variable for each in SETTINGS.values() if each.variable not in GUIDE] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_starts_from_a_shell(name: str) -> None:
+    result = from_scratch(name, "--help")
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Usage: holdfast {name}")
 
 
 def loaded_by(*words: str) -> set[str]:
