@@ -395,3 +395,20 @@ def test_commands_before_a_broken_frame_are_answered_first(client: RawClient) ->
     client.socket.sendall(command("PING") + put + b"*1\r\n:5\r\n")
 
     assert client.rest().startswith(b'+PONG\r\n$3\r\n"a"\r\n-ERR Protocol error: ')
+
+
+def test_an_exact_connection_gets_errors_as_objects(client: RawClient) -> None:
+    assert client.ask("EXACT") == b"OK"
+
+    code, _, text = str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}')).partition(" ")
+
+    assert code == "UNKNOWN_JOB"
+    assert json.loads(text) == {
+        "error": "UnknownJob",
+        "message": "Retry(): Job nobody does not exist",
+        "hint": "",
+        "position": None,
+        "facts": {},
+    }
+    client.ask("RESET")
+    assert "{" not in str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}'))
