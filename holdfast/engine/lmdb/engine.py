@@ -23,7 +23,7 @@ from holdfast.engine.lmdb.noticelog import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo import RedoLog
 from holdfast.engine.lmdb.room import Room, give_back
-from holdfast.engine.lmdb.transaction import LmdbReader
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.turns import Request, Turns
 from holdfast.errors import (
@@ -426,7 +426,7 @@ class _View:
             txn, waiting = engine.begin_view_of_waiting()
             self._txn = txn
             return _ViewOfWaiting(LmdbReader(txn, self._space, engine._clock()), waiting)
-        return LmdbReader(txn, self._space, engine._clock())
+        return LmdbView(txn, self._space, engine._clock())
 
     def __exit__(
         self,

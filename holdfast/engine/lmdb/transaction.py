@@ -5,7 +5,7 @@ Written for speed: the usual case of each method is its first lines, the rest is
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from holdfast.engine.buffer import added, addressed, check_pair, check_range
 from holdfast.engine.contract import Notice, pack_counter
@@ -20,7 +20,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 
 class LmdbReader:
-    """A snapshot, on one LMDB transaction."""
+    """What a view and a transaction have in common."""
 
     __slots__ = ("_get", "_txn", "now", "space", "writes")
 
@@ -95,11 +95,6 @@ class LmdbReader:
     ) -> Iterator[tuple[bytes, bytes]]:
         pairs = self._backward(begin, end) if reverse else self._forward(begin, end)
         return pairs if limit is None else islice(pairs, limit)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("put", "delete", "clear", "add", "after_commit"):
-            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
-        raise AttributeError(name)
 
     def _get_long(self, key: bytes) -> bytes | None:
         if not key:
@@ -191,6 +186,34 @@ class LmdbReader:
         if count_back != count:
             found.append(f"{count} keys are there forwards and {count_back} backwards")
         return found
+
+
+class LmdbView(LmdbReader):
+    """A reader that says so when it is asked to write.
+
+    By methods: a class with a `__getattr__` finds all its attributes slowly.
+    """
+
+    __slots__ = ()
+
+    def put(self, key: bytes, value: bytes) -> NoReturn:
+        raise _only_reads("put")
+
+    def delete(self, key: bytes) -> NoReturn:
+        raise _only_reads("delete")
+
+    def clear(self, begin: bytes, end: bytes) -> NoReturn:
+        raise _only_reads("clear")
+
+    def add(self, key: bytes, delta: int) -> NoReturn:
+        raise _only_reads("add")
+
+    def after_commit(self, notice: Notice) -> NoReturn:
+        raise _only_reads("after_commit")
+
+
+def _only_reads(asked: str) -> ViewOnlyReads:
+    return ViewOnlyReads(f"a view only reads, and was asked to {asked}")
 
 
 class LmdbTransaction(LmdbReader):
