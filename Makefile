@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test docs bench serve
+.PHONY: help setup check test docs faces bench serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test:  ## check, then run all tests; args="-k keys" chooses some
 
 docs:  ## write docs/reference/ and docs/limits.md anew from the source
 	@.ci/docs
+
+faces: ## write holdfast/client/generated/ anew from operations.py
+	@.ci/generate
 
 bench: ## run a benchmark: args="engine --quick"; without args, list them
 	@.ci/bench $(args)

@@ -93,6 +93,14 @@ class Queueing:
             forget_queue(self._ledger, queue)
 
     @read
+    def waiting(self, queue: str) -> int:
+        """How many jobs wait in the queue: no more can be popped before something happens.
+
+        For those who wake others: a job needs one of them. Reads 1 key.
+        """
+        return self._ledger.work_counts(self._ledger.keys.queue(queue))[0]
+
+    @read
     def next_wake(self, *queues: str) -> float | None:
         """When a lock ends, a job starts or recurs next in any of `queues`; None if never.
 

@@ -32,11 +32,6 @@ _ADMIN: Final = frozenset(
     | {"events.configure", "events.deploy", "events.withdraw"}
     | {"tables.add_index", "tables.build_index", "tables.create", "tables.drop"}
 )
-# What takes its time and yet only reads.
-_READS: Final = frozenset(
-    {"entities.check", "jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
-    | {"jobs.result_wait"}
-)
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,7 +78,7 @@ def role_for(operation: Operation) -> Role:
     """The least role that may call it."""
     if operation.full_name in _ADMIN:
         return "admin"
-    return "read" if operation.kind == "read" or operation.full_name in _READS else "write"
+    return "read" if operation.only_reads else "write"
 
 
 EVERYONE: Final = Identity("everyone", (Grant(role="admin"),))

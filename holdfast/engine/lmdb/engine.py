@@ -14,15 +14,27 @@ import lmdb
 import msgspec
 
 from holdfast.engine import checkpoints
+from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
-from holdfast.engine.folder import Folder, sync_folder
-from holdfast.engine.lmdb import care
+from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
+from holdfast.engine.lmdb import care, redo
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
-from holdfast.engine.lmdb.transaction import LmdbTransaction, LmdbView
+from holdfast.engine.lmdb.overlay import Draft, Overlay, is_open, replay
+from holdfast.engine.lmdb.redo import RedoLog
+from holdfast.engine.lmdb.room import Room, give_back
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction, LmdbView
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.turns import Request, Turns, Work
-from holdfast.errors import BadInput, HoldfastError, StoreClosed, StoreForked, StoreUnusable
+from holdfast.errors import (
+    BadInput,
+    HoldfastError,
+    StoreClosed,
+    StoreForked,
+    StoreFull,
+    StoreUnusable,
+    ViewOnlyReads,
+)
 from holdfast.limits import CHECKPOINT_SECONDS, KEPT_NOTICE_COMMITS
 
 T = TypeVar("T")
@@ -33,6 +45,12 @@ _GROUPS_PER_READER_CHECK: Final = 256
 
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
 Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group what became of it
+
+
+def _publish_nothing(outcomes: list[Outcome[Any]]) -> None: ...
+
+
+def _tell_no_one() -> None: ...
 
 
 class LmdbEngine:
@@ -90,13 +108,17 @@ class LmdbEngine:
         self._folder.join(alone=alone)
         self._opened = open_environment(self.path, sync=self._syncs)
         self._env, self._data, self._log = self._opened
-        self._data_file = os.open(data_file, os.O_RDONLY)
+        self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
+        self._redo: RedoLog | None = None
+        self._overlay: Overlay | None = None
         try:
             self._settle(alone)
         except BaseException as error:
             self._env.close()
             os.close(self._data_file)
+            if self._redo is not None:
+                self._redo.close()
             if isinstance(error, lmdb.Error | OSError):
                 raise explain(error, self.path) from error
             raise
@@ -106,14 +128,57 @@ class LmdbEngine:
         self._env.reader_check()
         sync_folder(self.path)
         if not self._syncs:
-            self._checkpointer = Checkpointer(self._env, self.path, self._folder, self._data_file)
+            self._open_overlay(alone)
+            self._checkpointer = Checkpointer(
+                self._env,
+                self.path,
+                self._folder,
+                self._data_file,
+                flush=self._flush,
+                between=self._look_if_alone,
+            )
             self._checkpointer.make()
-        elif alone and checkpoints.load(self.path) is not None:
-            # Left by an interval mode that crashed under the same system: all is there, unsynced.
-            self._env.sync(True)
-            checkpoints.remove(self.path)
+        elif alone:
+            if (self.path / redo.FILE_NAME).exists():
+                self._take_over_redo(RedoLog(self.path), alone).remove()
+            if checkpoints.load(self.path) is not None:
+                # Left by an interval mode that crashed under the same system: all is there,
+                # unsynced.
+                self._env.sync(True)
+                checkpoints.remove(self.path)
         if alone:
             self._forget_notices()
+
+    def _open_overlay(self, alone: bool) -> None:
+        if not keeps_written_pages(self.path):
+            return
+        self._redo = self._take_over_redo(RedoLog(self.path), alone)
+        self._overlay = Overlay(
+            self._env,
+            self._data,
+            folder=self._folder,
+            log=self._redo,
+            room=Room(self._env, self._data, self._data_file),
+            store_notices=self._log_notices,
+            is_heard=lambda: self._notices.is_heard(),
+        )
+
+    def _take_over_redo(self, log: RedoLog, alone: bool) -> RedoLog:
+        """Brings into LMDB's file what others have committed and it has not got: by the flush of
+        one who lives, or from the log of one who was killed."""
+        try:
+            if not alone:
+                log.shared = True  # first, or a busy neighbour might never leave the lease
+            self._folder.take_lease(wait=True)
+            try:
+                replay(self._env, self._data, log)
+                log.begin(shared=not alone)
+            finally:
+                self._folder.leave_lease()
+        except BaseException:
+            log.close()
+            raise
+        return log
 
     def close(self) -> None:
         """Waits for those who already write, makes all durable and gives the folder free.
@@ -138,14 +203,29 @@ class LmdbEngine:
 
     def _leave(self) -> None:
         try:
+            # Before anyone is waited for: who opens the store may wait for the lease.
+            if self._overlay is not None:
+                self._overlay.close()
+        finally:
+            self._leave_folder()
+
+    def _leave_folder(self) -> None:
+        try:
             self._folder.lock_opening()
             try:
                 if self._checkpointer is not None:
                     self._checkpointer.close()
             finally:
                 self._env.close()
+                last = self._folder.is_ours_alone()
+                if last:
+                    give_back(self._data_file)
                 os.close(self._data_file)
-            if self._checkpointer is not None and self._folder.is_ours_alone():
+                if self._redo is not None:
+                    self._redo.close()
+            if self._checkpointer is not None and last:
+                if self._redo is not None and self._redo.is_empty():
+                    self._redo.remove()
                 checkpoints.remove(self.path)
         finally:
             self._folder.close()
@@ -161,6 +241,9 @@ class LmdbEngine:
             _keep_for_ever(self._env)
             if self._checkpointer is not None:
                 _keep_for_ever(self._checkpointer.pin)
+            if self._overlay is not None:
+                for txn in self._overlay.forked():
+                    _keep_for_ever(txn)
 
     def _refuse_unusable(self) -> None:
         if self._unusable is not None:
@@ -202,14 +285,8 @@ class LmdbEngine:
         request = Request()
         try:
             self._turns.take(request)
-            txn = self._begin()
-            try:
-                tx = LmdbTransaction(txn, space, self._clock())
+            with self._block(space) as tx:
                 yield tx
-            except BaseException:
-                txn.abort()
-                raise
-            self._commit(txn, tx.notices)
             self._raise_interrupt()
             self._turns.leave(request)
         except lmdb.Error as error:
@@ -218,6 +295,28 @@ class LmdbEngine:
         except BaseException:
             self._turns.leave(request)
             raise
+
+    @contextmanager
+    def _block(self, space: bytes) -> Iterator[Transaction]:
+        """A transaction that is committed at the end of the block, for whoever has the turn."""
+        try:
+            base = self._begin_deferred()
+            if base is not None:
+                draft = Draft(base, space, self._clock())
+                yield draft
+                self._defer(draft, _tell_no_one)
+                return
+        except BaseException:
+            self._end_deferred()
+            raise
+        txn = self._begin()
+        try:
+            tx = LmdbTransaction(txn, space, self._clock())
+            yield tx
+        except BaseException:
+            txn.abort()
+            raise
+        self._commit(txn, tx.notices)
 
     def _serve(self, request: Request) -> list[Outcome[Any]]:
         """Has a request run, by this thread or by the one that leads its group."""
@@ -248,17 +347,12 @@ class LmdbEngine:
         self._transactions += len(steps)
 
     def _run_alone(
-        self, work: Work, space: bytes, publish: Publish = lambda outcomes: None
+        self, work: Work, space: bytes, publish: Publish = _publish_nothing
     ) -> Outcome[Any]:
         try:
-            txn = self._begin()
-            try:
-                tx = LmdbTransaction(txn, space, self._clock())
-                outcome = Outcome(result=work(tx))
-            except BaseException:
-                txn.abort()
-                raise
-            self._commit(txn, tx.notices, partial(publish, [outcome]))
+            outcome = self._run_deferred(work, space, publish)
+            if outcome is None:
+                outcome = self._run_directly(work, space, publish)
         except KeyboardInterrupt:
             raise
         except lmdb.Error as error:
@@ -267,7 +361,34 @@ class LmdbEngine:
             return Outcome(error=error)
         return outcome
 
+    def _run_deferred(self, work: Work, space: bytes, publish: Publish) -> Outcome[Any] | None:
+        """Runs a transaction in memory; None, and it was not run, if it has to commit directly."""
+        try:
+            base = self._begin_deferred()
+            if base is None:
+                return None
+            tx = Draft(base, space, self._clock())
+            outcome = Outcome(result=work(tx))
+            self._defer(tx, partial(publish, [outcome]))
+        except BaseException:
+            self._end_deferred()
+            raise
+        return outcome
+
+    def _run_directly(self, work: Work, space: bytes, publish: Publish) -> Outcome[Any]:
+        txn = self._begin()
+        try:
+            tx = LmdbTransaction(txn, space, self._clock())
+            outcome = Outcome(result=work(tx))
+        except BaseException:
+            txn.abort()
+            raise
+        self._commit(txn, tx.notices, partial(publish, [outcome]))
+        return outcome
+
     def _run_together(self, steps: list[Step], publish: Publish) -> None:
+        if self._run_together_deferred(steps, publish):
+            return
         txn = self._begin()
         notices: list[Notice] = []
         try:
@@ -276,6 +397,32 @@ class LmdbEngine:
             txn.abort()
             raise
         self._commit(txn, notices, partial(publish, outcomes))
+
+    def _run_together_deferred(self, steps: list[Step], publish: Publish) -> bool:
+        """Runs a group in memory; False, and it was not run, if it has to commit directly."""
+        try:
+            base = self._begin_deferred()
+            if base is None:
+                return False
+            group = Draft(base, b"", 0.0)
+            outcomes = [self._run_stacked(group, work, space) for work, space in steps]
+            self._defer(group, partial(publish, outcomes))
+        except BaseException:
+            self._end_deferred()
+            raise
+        return True
+
+    def _run_stacked(self, group: Draft, work: Work, space: bytes) -> Outcome[Any]:
+        try:
+            tx = Draft(group, space, self._clock())
+            outcome = Outcome(result=work(tx))
+        except (KeyboardInterrupt, lmdb.Error):
+            raise
+        except BaseException as error:
+            return Outcome(error=error)
+        group.take(tx)
+        group.notices += tx.notices
+        return outcome
 
     def _run_nested(
         self, txn: Any, work: Work, space: bytes, notices: list[Notice]
@@ -292,6 +439,42 @@ class LmdbEngine:
         child.commit()
         notices += tx.notices
         return outcome
+
+    def _begin_deferred(self) -> Reader | None:
+        """What a transaction is stacked on if its commit may wait for others."""
+        if self._overlay is None:
+            return None
+        self._refuse_unusable()
+        return self._overlay.begin()
+
+    def _defer(self, tx: Buffer, publish: Callable[[], None]) -> None:
+        self._refuse_unusable()  # the work may have forked
+        assert self._overlay is not None
+        if self._overlay.commit(tx, publish):
+            self._interrupted = True
+        self._groups += 1
+        if tx.notices:
+            self._notices.wake()
+
+    def _end_deferred(self) -> None:
+        if self._overlay is not None:
+            self._overlay.end()
+
+    def _flush(self) -> None:
+        if self._overlay is not None:
+            self._overlay.flush()
+
+    def _look_if_alone(self) -> None:
+        """Whether the others have gone: then commits may wait for each other again."""
+        if self._redo is None or not self._redo.shared or not self._folder.try_lock_opening():
+            return
+        try:
+            if self._folder.is_ours_alone():
+                self._env.reader_check()
+                self._redo.shared = False
+        finally:
+            self._folder.stay()
+            self._folder.unlock_opening()
 
     def _begin(self) -> Any:
         self._refuse_unusable()
@@ -311,7 +494,7 @@ class LmdbEngine:
             publish()
         except KeyboardInterrupt:
             # It may come right after the commit has returned; then the work is done, and durable.
-            if _is_open(txn):
+            if is_open(txn):
                 txn.abort()
                 raise
             publish()
@@ -335,7 +518,11 @@ class LmdbEngine:
             return notice.topic.startswith(topic_prefix) and space in (None, notice.space)
 
         self._refuse_unusable()
-        return self._notices.subscribe(wanted)
+        subscription = self._notices.subscribe(wanted)
+        if self._overlay is not None:
+            # A commit that found nobody listening is seen by all who read from now on.
+            self._overlay.settle()
+        return subscription
 
     def _log_notices(self, txn: Any, notices: list[Notice]) -> None:
         """Writes the notices of a group under the number of its commit, and forgets old ones."""
@@ -358,7 +545,7 @@ class LmdbEngine:
 
     def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
         notices: list[Notice] = []
-        with self.begin_view() as txn:
+        with self._begin_snapshot() as txn:  # notices that are heard wait for nothing
             last = txn.id()
             cursor = txn.cursor(db=self._log)
             if cursor.set_range(_number(commit + 1)):
@@ -409,6 +596,11 @@ class LmdbEngine:
             raise self.explained(error) from error
 
     def begin_view(self) -> Any:
+        if self._overlay is not None and self._overlay.is_pending():
+            self._overlay.flush()
+        return self._begin_snapshot()
+
+    def _begin_snapshot(self) -> Any:
         if self._unusable is not None:
             self._refuse_unusable()
         try:
@@ -419,6 +611,16 @@ class LmdbEngine:
             raise self.explained(error) from error
         try:
             return self._env.begin(db=self._data)
+        except lmdb.Error as error:
+            raise self.explained(error) from error
+
+    def begin_view_of_waiting(self) -> tuple[Any, dict[bytes, bytes | None]]:
+        """A snapshot and what it lacks: reading goes on where the disk is full."""
+        if self._unusable is not None:
+            self._refuse_unusable()
+        assert self._overlay is not None
+        try:
+            return self._overlay.begin_view()
         except lmdb.Error as error:
             raise self.explained(error) from error
 
@@ -437,7 +639,12 @@ class _View:
 
     def __enter__(self) -> Reader:
         engine = self._engine
-        txn = self._txn = engine.begin_view()
+        try:
+            txn = self._txn = engine.begin_view()
+        except StoreFull:
+            txn, waiting = engine.begin_view_of_waiting()
+            self._txn = txn
+            return _ViewOfWaiting(LmdbReader(txn, self._space, engine._clock()), waiting)
         return LmdbView(txn, self._space, engine._clock())
 
     def __exit__(
@@ -452,6 +659,21 @@ class _View:
             self._txn.abort()
         if error is not None and isinstance(error, lmdb.Error):
             raise self._engine.explained(error) from error
+
+
+class _ViewOfWaiting(Buffer):
+    """A view of commits that LMDB can't take at the moment."""
+
+    __slots__ = ()
+
+    def __init__(self, reader: LmdbReader, waiting: dict[bytes, bytes | None]) -> None:
+        super().__init__(reader, reader.space, reader.now)
+        self.written = waiting
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("put", "delete", "clear", "add", "after_commit"):
+            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
+        return super().__getattribute__(name)
 
 
 def _close_in_forked_children(engine: LmdbEngine) -> None:
@@ -479,14 +701,6 @@ def _publish(group: list[Request], outcomes: list[Outcome[Any]]) -> None:
         end = begin + len(request.works)
         request.outcomes = outcomes[begin:end]
         begin = end
-
-
-def _is_open(txn: Any) -> bool:
-    try:
-        txn.id()
-    except lmdb.Error:
-        return False
-    return True
 
 
 def _number(commit: int) -> bytes:

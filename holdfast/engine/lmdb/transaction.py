@@ -46,6 +46,9 @@ class LmdbReader:
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
+        if limit == 1:
+            pair = self.first(begin, end, reverse)
+            return iter(() if pair is None else (pair,))
         if (
             limit is None
             or not 0 < limit <= _PAIRS_AT_ONCE
@@ -73,6 +76,19 @@ class LmdbReader:
         # A long key, or large values: the rest is read as it is asked for.
         begin = found[-1][0] + b"\0" if found else begin
         return chain(found, self._one_by_one(begin, end, limit - len(found), False))
+
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> tuple[bytes, bytes] | None:
+        """What a scan would give first."""
+        if not reverse and len(begin) < _WHOLE and len(end) < _WHOLE:
+            cursor = self._txn.cursor()
+            if not cursor.set_range(begin):
+                return None
+            pair: tuple[bytes, bytes] = cursor.item()
+            if pair[0] >= end:
+                return None
+            if len(pair[0]) < _WHOLE:
+                return pair
+        return next(self._one_by_one(begin, end, 1, reverse), None)
 
     def _one_by_one(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool
