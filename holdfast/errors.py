@@ -60,6 +60,7 @@ HoldfastError
 │   ├── StoreFull
 │   ├── StoreDamaged
 │   ├── StoreBusy
+│   ├── CopyUnfinished
 │   ├── UnsupportedFormat
 │   └── UnsupportedFileSystem
 ├── MethodNotAllowed
@@ -283,6 +284,13 @@ class StoreBusy(StoreUnusable):
     """Another process uses the store in a way that excludes this one."""
 
     code, status = "store_busy", 409
+
+
+class CopyUnfinished(StoreUnusable):
+    """The store is half a copy of another one."""
+
+    code, status = "copy_unfinished", 409
+    hint = "Run the same `holdfast copy` again: it goes on where it stopped."
 
 
 class UnsupportedFormat(StoreUnusable):

@@ -31,6 +31,16 @@ MAX_TUPLE_DEPTH: Final = 32  # tuples within tuples in a key; a reader's stack m
 MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and stands in URLs
 CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction removes
 
+# --- care -------------------------------------------------------------------------------------
+
+CHECKED_PER_STEP: Final = 1_000  # keys that one call of `admin.check` looks at
+MAX_REPORTED_PROBLEMS: Final = 1_000  # of one such call: one damaged table has as many as rows
+DEFAULT_INSPECTED_KEYS: Final = 100  # what people read at once
+MAX_INSPECTED_KEYS: Final = 10_000  # of one page; it is held in memory
+MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, shown to people
+COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
+COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch is held in memory
+
 # --- expiry -----------------------------------------------------------------------------------
 
 EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
@@ -91,6 +101,7 @@ INDEX_STEP_ENTITIES: Final = (
     500  # indexed, checked or cleared in one transaction, so that others wait little
 )
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
+DUMPED_PER_PAGE: Final = 500  # entities of a page of a dump over the network
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
 SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table

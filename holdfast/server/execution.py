@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, HoldfastError, ServerBusy, ServerFailed
+from holdfast.errors import BadInput, Forbidden, HoldfastError, ServerBusy, ServerFailed
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -34,12 +34,13 @@ from holdfast.limits import (
 )
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
-from holdfast.server.auth import USERS_CHANGED, Gate
+from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
-from holdfast.store import DIRECTORY, Space, Step, Store, Tx, View
+from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
+from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Execution:
         allows_flush: bool = False,
         allows_pixel: bool = False,
         bounds: Bounds | None = None,
+        backups: Path | None = None,
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -75,6 +77,7 @@ class Execution:
         self.connections = 0  # of Redis clients
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.backups = backups  # the folder that backups go to; None: none are made
         self.stopping = False
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py
@@ -87,6 +90,11 @@ class Execution:
         self.lines = Lines(self.bulletin)
         self.bulletin.listen(
             lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
+        )
+        self.bulletin.listen(
+            lambda notice: self.forget_space(notice.payload.decode()),
+            space=DIRECTORY,
+            topic_prefix=SPACE_DROPPED,
         )
         self._groups: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
@@ -157,7 +165,23 @@ class Execution:
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
         face = getattr(space, operation.layer)
+        if operation.full_name == "admin.backup":
+            arguments = self._placed_backup(arguments)
         return self.in_thread(lambda: operation.call(face, arguments))
+
+    def _placed_backup(self, arguments: Any) -> Any:
+        """Whoever may ask for a backup may not thereby write wherever the server may."""
+        name = Path(arguments.target)
+        if self.backups is None:
+            raise Forbidden(
+                "this server makes no backups", hint="Start it with `--backups FOLDER`."
+            )
+        if name.name != arguments.target or arguments.target in (".", ".."):
+            raise BadInput(
+                f"{arguments.target!r} is no name for a backup",
+                hint=f"Give a name alone; it is written below {self.backups}.",
+            )
+        return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
     def read(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
         """Runs a read at once; it waits for no commit."""

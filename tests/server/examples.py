@@ -118,6 +118,9 @@ ENTITIES = _calls(
         {"table": "shop.Users", "filters": [{"property": "id", "op": "=", "values": ["ben"]}]},
     ),
     ("check", {"table": "shop.Users"}),
+    ("dump_some", {"table": "shop.Users", "format": "jsonl"}),
+    ("dump_some", {"table": "shop.Users", "format": "cake"}),
+    ("load_some", {"table": "shop.Users"}),
     ("repair", {"table": "shop.Users"}),
     ("build", {}),
     ("stats", {}, "keys_size"),
@@ -399,7 +402,31 @@ TABLES = _calls(
     ("drop", {"table": "pages"}),
 )
 
+ADMIN = _calls(
+    "admin",
+    ("status", {}, "store", "spaces", "space"),
+    ("spaces", {}, "spaces"),
+    ("spaces", {"name": 1}),
+    ("inspect", {}),
+    ("inspect", {"prefix": "jobs, 29, 'receipt'", "limit": 3}),
+    ("inspect", {"prefix": "jbos"}),
+    ("inspect", {"prefix": "jobs, (("}),
+    ("inspect", {"limit": 0}),
+    ("inspect", {"after": "nowhere"}),
+    ("check", {}),
+    ("check", {"after": "nowhere"}),
+    ("check_engine", {}),
+    ("backup", {}),
+    ("drop_space", {"name": "there is none"}),
+    ("drop_space", {"name": "default"}),
+    ("users", {}),
+    ("add_user", {"name": "ann", "grants": ["cook"]}),
+    ("add_user", {"name": ""}),
+    ("remove_user", {"name": "nobody"}),
+)
+
 EXAMPLES = {
+    "admin": ADMIN,
     "entities": ENTITIES,
     "events": EVENTS,
     "jobs": JOBS,
