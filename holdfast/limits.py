@@ -222,7 +222,4 @@ CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; others wait fo
 CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first try
 RETRY_SECONDS: Final = 0.05  # before the first retry; each further one waits twice as long
 MAX_RETRY_SECONDS: Final = 1.0  # before any retry
-UNWATCHED_SECONDS: Final = (
-    0.005  # after use, in which a connection is not looked at before the next
-)
 WAIT_STEP_SECONDS: Final = 60.0  # that a client waits in one call, so that it notices a dead server

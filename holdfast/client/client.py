@@ -12,7 +12,6 @@ from holdfast.client.listening import ClientSubscription
 from holdfast.client.pool import Pool
 from holdfast.client.recording import BatchRecording, PipelineRecording
 from holdfast.client.urls import Target
-from holdfast.errors import HoldfastError, Unanswered
 from holdfast.limits import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
@@ -80,20 +79,12 @@ class ClientSpace:
     def call(self, call: Call[T], given: Given, *, timeout: float | None = None) -> T:
         """Calls one operation and returns its result."""
         if timeout is None:
-            timeout = (
-                self._timeout if call.kind in ("read", "write") else self._patience(call, given)
-            )
+            is_quick = call.kind in ("read", "write")
+            timeout = self._timeout if is_quick else patience(self._pool.target, call, given)
         reply = self._exchange(
             call.command(given), self.name, timeout=timeout, only_reads=call.only_reads
         )
         return call.result(reply)
-
-    def _patience(self, call: Call[Any], given: Given) -> float:
-        """How long to wait for what takes its time."""
-        if call.kind == "wait":
-            waits = given.get("timeout", MAX_WAIT_SECONDS)
-            return self._timeout + (waits if isinstance(waits, int | float) else 0)
-        return self._timeout if call.only_reads else self._pool.target.long_timeout
 
     @contextmanager
     def batch(self) -> Iterator[BatchRecording]:
@@ -181,15 +172,6 @@ class Client(ClientSpace):
         if reply != b"PONG":
             raise calls.failure(reply)
 
-    @property
-    def is_up(self) -> bool:
-        """Whether the server answers."""
-        try:
-            self.ping()
-        except (Unanswered, HoldfastError):
-            return False
-        return True
-
     def close(self) -> None:
         """Closes all connections. A second call does nothing."""
         self._pool.close()
@@ -199,3 +181,11 @@ class Client(ClientSpace):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def patience(target: Target, call: Call[Any], given: Given) -> float:
+    """How long to wait for an operation that takes its time."""
+    if call.kind == "wait":
+        waits = given.get("timeout", MAX_WAIT_SECONDS)
+        return target.timeout + (waits if isinstance(waits, int | float) else 0)
+    return target.timeout if call.only_reads else target.long_timeout
