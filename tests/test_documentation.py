@@ -214,7 +214,7 @@ def command_exists(command: str) -> bool:
             return all(
                 word in TASKS for word in words if "=" not in word and re.match("[a-z]", word)
             )
-        case ["python", file] if re.fullmatch(r"\w+\.py", file):
+        case ["python", file, *_] if re.fullmatch(r"\w+\.py", file):
             return True  # a file of the reader's
         case ["python", "-m", module, *_]:
             return importlib.util.find_spec(module) is not None
