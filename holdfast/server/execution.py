@@ -176,7 +176,7 @@ class Execution:
             raise Forbidden(
                 "this server makes no backups", hint="Start it with `--backups FOLDER`."
             )
-        if name.name != arguments.target or arguments.target in (".", ".."):
+        if not name.name or name.name != arguments.target or arguments.target == "..":
             raise BadInput(
                 f"{arguments.target!r} is no name for a backup",
                 hint=f"Give a name alone; it is written below {self.backups}.",
