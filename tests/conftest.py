@@ -80,8 +80,10 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(autouse=True)
 def _take_back_stores(servers: Servers) -> Iterator[None]:
+    """What a test has borrowed is emptied after it; what several tests share was lent before."""
+    shared = servers.lent()
     yield
-    servers.take_back()
+    servers.take_back(keep=shared)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from holdfast.limits import EXPIRED_PER_WRITE
 from holdfast.store import REMOVERS, Space, Store, Tx
 from holdfast.testing import Clock
 from tests.plain_keys import get, get_from, put, put_in
+from tests.stores import Stores
 
 
 class Broken(Exception):
@@ -42,8 +43,8 @@ def test_an_unknown_url_scheme_is_named(tmp_path: Path) -> None:
         holdfast.open("redis://localhost")
 
 
-def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
-    store = holdfast.open(tmp_path)
+def test_a_closed_store_says_so_and_closes_twice(stores: Stores) -> None:
+    store = holdfast.open(stores.url())
     space = store.space("other")
     store.close()
     store.close()
@@ -56,8 +57,8 @@ def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
         store.space("new")
 
 
-def test_a_with_block_closes_its_store_whatever_happens(tmp_path: Path) -> None:
-    with pytest.raises(Broken), holdfast.open(tmp_path) as store:
+def test_a_with_block_closes_its_store_whatever_happens(stores: Stores) -> None:
+    with pytest.raises(Broken), holdfast.open(stores.url()) as store:
         raise Broken
 
     with pytest.raises(StoreClosed):
