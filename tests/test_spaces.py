@@ -17,6 +17,8 @@ from tests.plain_keys import get_from, keys_below, put_in, put_many
 from tests.processes import start
 from tests.stores import Stores
 
+pytestmark = pytest.mark.every_engine
+
 # --- spaces ---------------------------------------------------------------------------------------
 
 

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.events.conftest import Send, values
 from tests.plain_keys import keys_below
+
+pytestmark = pytest.mark.every_engine
 
 
 def deploy(store: Store, expire_after: Any = "1h") -> None:

@@ -10,6 +10,8 @@ from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
 from tests.plain_keys import keys_below
 
+pytestmark = pytest.mark.every_engine
+
 
 def run(store: Store, result: object) -> None:
     store.jobs.put("queue", id="jid")

@@ -13,6 +13,8 @@ from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.stores import Stores
 
+pytestmark = pytest.mark.every_engine
+
 
 def pop_while(store: Store, queues: list[str], action: Callable[[], object]) -> list[Job]:
     """What a waiting pop gets when `action` happens after it has begun to listen."""

@@ -19,6 +19,8 @@ from tests.server.examples import EXAMPLES, Call
 from tests.server.running import DEADLINE, RawClient, Server
 from tests.stores import Stores
 
+pytestmark = pytest.mark.every_engine
+
 
 class Refused(msgspec.Struct, frozen=True):
     """An error: its code, and all that is said about it."""
