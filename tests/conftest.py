@@ -30,25 +30,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "engine_name" not in metafunc.fixturenames:
-        return
-    possible = _about(metafunc.definition) or ENGINES
-    chosen = _chosen(metafunc.config)
-    if chosen is None:
-        quick = metafunc.definition.get_closest_marker("every_engine") is not None
-        chosen = QUICK if quick else ENGINES[:1] if possible is ENGINES else ENGINES
-    names = [engine for engine in chosen if engine in possible]
-    metafunc.parametrize("engine_name", names, scope="session")
+    if "engine_name" in metafunc.fixturenames:
+        names = _engines_of(metafunc.definition, metafunc.config)
+        metafunc.parametrize("engine_name", names, scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drops what has nothing to do with the chosen engines; what needs none goes with LMDB."""
-    chosen = _chosen(config)
-    if chosen is None:
-        return
-    dropped = [item for item in items if not _belongs_to(item, chosen)]
+    """Drops what has nothing to do with the chosen engines."""
+    dropped = [item for item in items if not _engines_of(item, config)]
     config.hook.pytest_deselected(items=dropped)
-    items[:] = [item for item in items if _belongs_to(item, chosen)]
+    items[:] = [item for item in items if _engines_of(item, config)]
+
+
+def _engines_of(test: pytest.Item, config: pytest.Config) -> list[str]:
+    """On which engines to run a test; one that needs none goes with LMDB."""
+    chosen = _chosen(config)
+    can_run_on_all = "engine_name" in getattr(test, "fixturenames", ())
+    is_asked_for = chosen is not None or test.get_closest_marker("every_engine") is not None
+    possible = ENGINES if can_run_on_all and is_asked_for else ENGINES[:1]
+    if (only_on := test.get_closest_marker("only_on")) is not None:
+        possible = only_on.args
+    return [engine for engine in chosen or QUICK if engine in possible]
 
 
 def _chosen(config: pytest.Config) -> tuple[str, ...] | None:
@@ -59,18 +61,6 @@ def _chosen(config: pytest.Config) -> tuple[str, ...] | None:
     if unknown := set(names) - set(ENGINES):
         raise pytest.UsageError(f"unknown engines {unknown}: name some of {', '.join(ENGINES)}")
     return names
-
-
-def _belongs_to(item: pytest.Item, chosen: tuple[str, ...]) -> bool:
-    can_run_on_all = "engine_name" in getattr(item, "fixturenames", ())
-    possible = _about(item) or (ENGINES if can_run_on_all else ENGINES[:1])
-    return any(engine in chosen for engine in possible)
-
-
-def _about(item: pytest.Item) -> tuple[str, ...] | None:
-    """The engines that a test is about, if it is not about any."""
-    marker = item.get_closest_marker("only_on")
-    return None if marker is None else marker.args
 
 
 @pytest.fixture(scope="session")
