@@ -7,6 +7,7 @@ consistency check of its store. An engine that was asked for and can't be starte
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
@@ -15,6 +16,8 @@ from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.servers import ENGINES, Servers
 from tests.stores import Stores
+
+QUICK: Final = ("lmdb",)  # where the quick selection runs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,25 +30,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "engine_name" not in metafunc.fixturenames:
-        return
-    possible = _about(metafunc.definition) or ENGINES
-    chosen = _chosen(metafunc.config)
-    if chosen is None:
-        quick = metafunc.definition.get_closest_marker("every_engine") is not None
-        chosen = ENGINES if quick or possible is not ENGINES else ENGINES[:1]
-    names = [engine for engine in chosen if engine in possible]
-    metafunc.parametrize("engine_name", names, scope="session")
+    if "engine_name" in metafunc.fixturenames:
+        names = _engines_of(metafunc.definition, metafunc.config)
+        metafunc.parametrize("engine_name", names, scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drops what has nothing to do with the chosen engines; what needs none goes with LMDB."""
-    chosen = _chosen(config)
-    if chosen is None:
-        return
-    dropped = [item for item in items if not _belongs_to(item, chosen)]
+    """Drops what has nothing to do with the chosen engines."""
+    dropped = [item for item in items if not _engines_of(item, config)]
     config.hook.pytest_deselected(items=dropped)
-    items[:] = [item for item in items if _belongs_to(item, chosen)]
+    items[:] = [item for item in items if _engines_of(item, config)]
+
+
+def _engines_of(test: pytest.Item, config: pytest.Config) -> list[str]:
+    """On which engines to run a test; one that needs none goes with LMDB."""
+    chosen = _chosen(config)
+    can_run_on_all = "engine_name" in getattr(test, "fixturenames", ())
+    is_asked_for = chosen is not None or test.get_closest_marker("every_engine") is not None
+    possible = ENGINES if can_run_on_all and is_asked_for else ENGINES[:1]
+    if (only_on := test.get_closest_marker("only_on")) is not None:
+        possible = only_on.args
+    return [engine for engine in chosen or QUICK if engine in possible]
 
 
 def _chosen(config: pytest.Config) -> tuple[str, ...] | None:
@@ -58,18 +63,6 @@ def _chosen(config: pytest.Config) -> tuple[str, ...] | None:
     return names
 
 
-def _belongs_to(item: pytest.Item, chosen: tuple[str, ...]) -> bool:
-    can_run_on_all = "engine_name" in getattr(item, "fixturenames", ())
-    possible = _about(item) or (ENGINES if can_run_on_all else ENGINES[:1])
-    return any(engine in chosen for engine in possible)
-
-
-def _about(item: pytest.Item) -> tuple[str, ...] | None:
-    """The engines that a test is about, if it is not about any."""
-    marker = item.get_closest_marker("only_on")
-    return None if marker is None else marker.args
-
-
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
     """The servers of this process of tests; none is started before a test asks for it."""
@@ -80,8 +73,10 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(autouse=True)
 def _take_back_stores(servers: Servers) -> Iterator[None]:
+    """What a test has borrowed is emptied after it; what several tests share was lent before."""
+    shared = servers.lent()
     yield
-    servers.take_back()
+    servers.take_back(keep=shared)
 
 
 @pytest.fixture(scope="session")

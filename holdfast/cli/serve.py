@@ -7,7 +7,7 @@ import click
 import uvloop
 
 import holdfast
-from holdfast.errors import CannotServe, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.server.addresses import Address
 from holdfast.server.bounds import Bounds
 from holdfast.server.logs import start_logging
@@ -72,6 +72,7 @@ def serve_command(
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """
     start_logging()
+    place = data if engine is None else _place(engine)
     try:
         settings = Settings(
             resp=Address.parse(resp),
@@ -79,26 +80,19 @@ def serve_command(
             bounds=Bounds.parse(limits),
             **options,
         )
-        with holdfast.open(_folder(engine, data), durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
+        with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
             uvloop.run(serve(store, settings, ready=_announce(settings)))
     except HoldfastError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"{data}: {(error.strerror or str(error)).lower()}") from None
+        # A URL may hold a password, so it is not repeated here.
+        what = data if engine is None else "the engine"
+        raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _folder(engine: str | None, data: Path) -> Path:
-    """The folder that a URL names: servers of other engines are not there yet."""
-    if engine is None:
-        return data
-    scheme, separator, path = engine.partition("://")
-    if not separator:
-        return Path(engine)
-    if scheme != "lmdb":
-        raise CannotServe(
-            f"only folders are served, not {scheme}://", hint="Use --data FOLDER or lmdb://FOLDER."
-        )
-    return Path(path)
+def _place(engine: str) -> Path | str:
+    """What a URL names; `lmdb://data` is a folder as `--data data` is."""
+    return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
 def _announce(settings: Settings) -> Any:

@@ -63,6 +63,7 @@ class Buffer:
     def _forward(self, begin: bytes, end: bytes, wanted: int | None) -> Iterator[Pair]:
         keys = self._keys
         while begin < end:
+            self._settle_range(begin, end)
             changes = self._changes
             first, last = bisect_left(keys, begin), bisect_left(keys, end)
             mine = keys[first:last]
@@ -79,6 +80,7 @@ class Buffer:
     def _backward(self, begin: bytes, end: bytes, wanted: int | None) -> Iterator[Pair]:
         keys = self._keys
         while begin < end:
+            self._settle_range(begin, end)
             changes = self._changes
             first, last = bisect_left(keys, begin), bisect_left(keys, end)
             mine = keys[first:last][::-1]
@@ -91,6 +93,9 @@ class Buffer:
                         break
             else:
                 return
+
+    def _settle_range(self, begin: bytes, end: bytes) -> None:
+        """Called before a scan looks at what is written in a range."""
 
     def _pairs(self, keys: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         written = self.written

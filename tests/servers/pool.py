@@ -55,9 +55,13 @@ class Servers:
         place.empty()  # one that can't be emptied is lent no more
         self._free[engine].append(place)
 
-    def take_back(self) -> None:
-        """The same for all that are still lent: the test that had them is over."""
-        for url in list(self._lent):
+    def lent(self) -> frozenset[str]:
+        """The URLs of all stores that were not given back yet."""
+        return frozenset(self._lent)
+
+    def take_back(self, *, keep: frozenset[str] = frozenset()) -> None:
+        """Empties all that are still lent, apart from those to keep."""
+        for url in self.lent() - keep:
             self.give_back(url)
 
     @property
