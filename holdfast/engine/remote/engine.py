@@ -74,6 +74,7 @@ class RemoteEngine:
         self._unusable: StoreUnusable | None = None
         self._counted = threading.Lock()
         self._counts = dict.fromkeys(("groups", "transactions", "conflicts", "round_trips"), 0)
+        self._unread: dict[bytes, set[_ViewSession]] = {}  # open views that have read nothing yet
         self._notices = NoticeHub(self, poll_seconds=REMOTE_POLL_SECONDS)
         self._listener: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -124,6 +125,7 @@ class RemoteEngine:
             yield writes
             commit = writes.commit_of(run.seen, self.backend.long_keys)
             if commit.writes:
+                self._pin_views(space)
                 run.session.commit(commit)
         except Conflicted:
             self._count("conflicts")
@@ -193,6 +195,7 @@ class RemoteEngine:
                 outcomes, commit = self._run(run, works, times, careful)
                 if commit.writes:
                     self._count("round_trips")
+                    self._pin_views(space)
                     run.session.commit(commit)
                 publish(outcomes)
             except Conflicted:
@@ -311,6 +314,33 @@ class RemoteEngine:
             memory[key] = commit.puts[key]
         if commit.notices:
             self._notices.wake()
+
+    # --- views that wait -------------------------------------------------------------------------
+    #
+    # A view takes its snapshot with its first read, which saves a round trip. That it was opened
+    # before a commit of this process must show all the same.
+
+    def await_read(self, view: "_ViewSession") -> None:
+        with self._counted:
+            self._unread.setdefault(view.space, set()).add(view)
+
+    def await_no_read(self, view: "_ViewSession") -> None:
+        with self._counted:
+            views = self._unread.get(view.space)
+            if views is not None:
+                views.discard(view)
+                if not views:
+                    del self._unread[view.space]
+
+    def _pin_views(self, space: bytes) -> None:
+        """Has those take their snapshot that were opened before a commit to `space`."""
+        if self._unread:
+            with self._counted:
+                views = [*self._unread.get(space, ())]
+                if space:
+                    views += self._unread.get(b"", ())
+            for view in views:
+                view.pin()
 
     # --- what goes wrong -------------------------------------------------------------------------
 
@@ -483,8 +513,10 @@ class _ViewSession:
 
     def __init__(self, engine: RemoteEngine, space: bytes) -> None:
         self._engine = engine
-        self._space = space
+        self.space = space
         self._session: Session | None = None
+        self._lock = threading.Lock()  # another thread may take the snapshot first
+        engine.await_read(self)
 
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -493,28 +525,41 @@ class _ViewSession:
         engine._refuse_unusable()
         engine._count("round_trips")
         if self._session is None:
-            return engine._patiently(lambda: self._fetch_first(keys, pages))
+            with self._lock:
+                if self._session is None:
+                    return engine._patiently(lambda: self._fetch_first(keys, pages))
         try:
             return self._session.fetch(keys, pages)
         except Unreachable as error:
             raise engine._unreachable(error) from error
 
+    def pin(self) -> None:
+        """Takes the snapshot, if it was not taken yet."""
+        with self._lock:
+            if self._session is None:
+                self._engine._count("round_trips")
+                with suppress(Unreachable):  # then the view begins later
+                    self._fetch_first((), ())
+
     def _fetch_first(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        session = self._engine.backend.session(self._space)
+        session = self._engine.backend.session(self.space)
         try:
             found = session.fetch(keys, pages)
         except BaseException:
             session.close()
             raise
         self._session = session
+        self._engine.await_no_read(self)
         return found
 
     def commit(self, commit: Commit) -> None:
         raise NotImplementedError  # a view only reads
 
     def close(self) -> None:
+        if self._session is None:
+            self._engine.await_no_read(self)
         if self._session is not None and not isinstance(self._engine._unusable, StoreForked):
             with suppress(Unreachable):
                 self._session.close()

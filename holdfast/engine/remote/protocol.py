@@ -91,7 +91,8 @@ class Session(Protocol):
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        """Reads all in one round trip. A page may be shorter than its limit only at its end.
+        """Reads all in one round trip. A page may be shorter than its limit only at its end. To
+        read nothing takes the snapshot too.
 
         May raise `Unreachable`; also when the snapshot can no longer be read.
         """
