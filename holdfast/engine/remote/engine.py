@@ -22,6 +22,7 @@ from holdfast.engine.remote.protocol import (
     Page,
     Row,
     Session,
+    SnapshotLost,
     Unreachable,
     Unsettled,
 )
@@ -365,6 +366,11 @@ class RemoteEngine:
     def _unreachable(self, error: Unreachable) -> HoldfastError:
         if self._unusable is not None:
             return type(self._unusable)(self._unusable.message)
+        if isinstance(error, SnapshotLost):
+            return Conflict(
+                f"{self.backend.name} can't give back what this has begun to read: {error}",
+                hint="Read it again, in less time.",
+            )
         return StoreUnreachable(f"{self.backend.name} could not be reached: {error}")
 
     def _settle(self, lost: Unsettled) -> bool:

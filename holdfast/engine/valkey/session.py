@@ -22,6 +22,7 @@ from holdfast.engine.remote import (
     Conflicted,
     Page,
     Row,
+    SnapshotLost,
     Unreachable,
     Unsettled,
 )
@@ -113,7 +114,7 @@ class SpaceSession:
             raise Unreachable(str(problem)) from problem
         version, id, changes, *rest = reply
         if changes is None:
-            raise Unreachable("the snapshot is older than what the server remembers")
+            raise SnapshotLost("it is older than what the server remembers")
         for changed, _, old in changes:
             self._put_back(changed, old)
         self._seen = (version, id)
@@ -136,7 +137,7 @@ class SpaceSession:
     def _put_back(self, changed: bytes, old: bytes | None) -> None:
         """Notes what a commit has changed, as it was before."""
         if old is None:
-            raise Unreachable("so much was changed at once that the server did not keep it")
+            raise SnapshotLost("so much was changed at once that the server did not keep it")
         for key, value in zip(unpack_list(changed), unpack_list(old), strict=True):
             if key not in self._old:
                 self._old[key] = value[1:] if value else None
