@@ -60,6 +60,8 @@ HoldfastError
 │   ├── StoreFull
 │   ├── StoreDamaged
 │   ├── StoreBusy
+│   ├── StoreUnreachable
+│   ├── OutcomeUnknown
 │   ├── UnsupportedFormat
 │   └── UnsupportedFileSystem
 ├── MethodNotAllowed
@@ -275,6 +277,21 @@ class StoreBusy(StoreUnusable):
     """Another process uses the store in a way that excludes this one."""
 
     code, status = "store_busy", 409
+
+
+class StoreUnreachable(StoreUnusable):
+    """The server of the engine could not be reached; nothing was written."""
+
+    code = "store_unreachable"
+    hint = "Look whether it runs, and whether the URL is right; then try again."
+
+
+class OutcomeUnknown(StoreUnusable):
+    """The server was lost in the middle of a commit and did not come back in time: the commit was
+    made, or it was not."""
+
+    code = "outcome_unknown"
+    hint = "Read what was to be written before you write it again."
 
 
 class UnsupportedFormat(StoreUnusable):

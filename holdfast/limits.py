@@ -15,6 +15,13 @@ MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their numb
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
 MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
 CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
+MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
+MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
+MAX_CONFLICT_RUNS: Final = 30  # of a transaction that others are in the way of; then `Conflict`
+MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25  # between two of them; chosen at random below it
+RECONNECT_SECONDS: Final = 30.0  # that a server may be away before its callers hear of it
+MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are kept to guess with
+REMOTE_POLL_SECONDS: Final = 1.0  # between two looks for notices that no one announced
 
 # --- keys -------------------------------------------------------------------------------------
 

@@ -30,6 +30,10 @@ def open_engine(
             durability=durability,
             checkpoint_seconds=checkpoint_seconds,
         )
+    if scheme in ("valkey", "valkeys", "redis", "rediss"):
+        from holdfast.engine.valkey import open_valkey
+
+        return open_valkey(str(url), durability=durability, clock=clock)
     raise BadInput(
         f"no engine serves the URL scheme {scheme!r}",
         hint="Name a folder, as in holdfast.open('data').",

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import ServerBusy
+from holdfast.errors import BadInput, HoldfastError, ServerBusy
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -212,11 +212,23 @@ class Execution:
             "open_spaces": len(self._spaces),
         }
 
-    def report(self, error: BaseException) -> None:
-        """Writes an error that no one expected into the log: where it happened, and no payload."""
+    def known(self, error: BaseException) -> HoldfastError:
+        """The error as one that can be told; what no one expected goes into the log."""
+        if isinstance(error, HoldfastError):
+            return error
+        if isinstance(error, msgspec.DecodeError):
+            return BadInput(str(error))
+        if isinstance(error, OverflowError | RecursionError):
+            self.report(error, logging.WARNING)  # of the input's making, as far as we know
+            return BadInput("a number is out of range, or a value is nested too deeply")
+        self.report(error)
+        return HoldfastError("something went wrong in the server", hint="Its log says more.")
+
+    def report(self, error: BaseException, level: int = logging.ERROR) -> None:
+        """Writes into the log where an error happened, and no payload."""
         places = traceback.extract_tb(error.__traceback__)
-        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[::-1])
-        _log.error("%s in %s", type(error).__name__, where)
+        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[:-9:-1])
+        _log.log(level, "%s in %s", type(error).__name__, where)
 
     async def close(self) -> None:
         """Finishes what has begun."""

@@ -10,11 +10,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
 from holdfast import wire
 from holdfast.engine.contract import Outcome
-from holdfast.errors import BadInput, HoldfastError, NotAuthenticated
+from holdfast.errors import HoldfastError, NotAuthenticated
 from holdfast.limits import MAX_BATCH_COMMANDS
 from holdfast.server.audience import Kind
 from holdfast.server.auth import Identity
@@ -170,12 +168,8 @@ class Session:
     def error(self, error: BaseException) -> bytes:
         """An error as all doors say it: its code, what happened, what to do."""
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        if isinstance(error, HoldfastError):
-            return wire.error(f"{error.code.upper()} {error}{where}")
-        if isinstance(error, msgspec.ValidationError | msgspec.DecodeError):
-            return wire.error(f"{BadInput.code.upper()} {error}{where}")
-        self.execution.report(error)
-        return wire.error("INTERNAL something went wrong in the server; its log says more")
+        known = self.execution.known(error)
+        return wire.error(f"{known.code.upper()} {known}{where}")
 
     # --- batches ---------------------------------------------------------------------------------
 

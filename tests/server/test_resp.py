@@ -395,3 +395,11 @@ def test_commands_before_a_broken_frame_are_answered_first(client: RawClient) ->
     client.socket.sendall(command("PING") + put + b"*1\r\n:5\r\n")
 
     assert client.rest().startswith(b'+PONG\r\n$3\r\n"a"\r\n-ERR Protocol error: ')
+
+
+def test_a_value_that_is_nested_too_deeply_is_bad_input(client: RawClient) -> None:
+    deep = "[" * 100_000
+    for words in [("EVENTS.SEND", "e", deep), ("JOBS.PUT", '{"data":' + deep)]:
+        refused = str(client.ask(*words))
+        assert refused.startswith("BAD_INPUT ")
+        assert "nested too deeply" in refused

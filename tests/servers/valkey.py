@@ -33,6 +33,7 @@ class ValkeyServer:
 
     def __init__(self, *, durable: bool = False, **settings: str) -> None:
         self._settings = {**(_DURABLE if durable else _FAST), **_dashed(settings)}
+        self.options = "" if durable else "?persistence=none"  # of its URL
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-valkey-"))
         self._process: ServerProcess | None = None
 
@@ -64,7 +65,7 @@ class ValkeyServer:
 
     @property
     def url(self) -> str:
-        return f"valkey://{self.address}"
+        return f"valkey://{self.address}{self.options}"
 
     def start(self) -> None:
         """Starts it, on its port and with its data, and returns when it takes connections."""
@@ -169,7 +170,8 @@ class ValkeyCluster:
 
     @property
     def url(self) -> str:
-        return "valkey://" + ",".join(node.address for node in self.nodes)
+        addresses = ",".join(node.address for node in self.nodes)
+        return f"valkey://{addresses}{self.nodes[0].options}"
 
     @property
     def primaries(self) -> list[ValkeyServer]:

@@ -353,11 +353,13 @@ class LmdbEngine:
             if txn.stat(self._log)["entries"]:
                 txn.drop(self._log, delete=False)
 
-    def last_commit(self) -> int:
+    def newest_notice(self) -> int:
         return int(self._env.info()["last_txnid"])
 
     def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
         notices: list[Notice] = []
+        if self.newest_notice() == commit:
+            return commit, 0, notices
         with self.begin_view() as txn:
             last = txn.id()
             cursor = txn.cursor(db=self._log)
@@ -401,7 +403,7 @@ class LmdbEngine:
                     "keys": txn.stat(self._data)["entries"],
                     "file_bytes": (self.path / DATA_FILE).stat().st_size,
                     "readers": len(self._env.readers().splitlines()) - 1,
-                    "commits": self.last_commit(),
+                    "commits": self.newest_notice(),
                     "groups": self._groups,
                     "transactions": self._transactions,
                 }
