@@ -70,6 +70,7 @@ class RemoteEngine:
         self._clock = clock
         self._reconnect_seconds = reconnect_seconds
         self._lines = Lines()
+        self._unread: dict[int, _ViewSession] = {}  # views that have not read anything yet
         self._memories: dict[bytes, dict[bytes, bytes]] = {}
         self._unusable: StoreUnusable | None = None
         self._counted = threading.Lock()
@@ -124,6 +125,7 @@ class RemoteEngine:
             yield writes
             commit = writes.commit_of(run.seen, self.backend.long_keys)
             if commit.writes:
+                self._fix_views()
                 run.session.commit(commit)
         except Conflicted:
             self._count("conflicts")
@@ -192,6 +194,7 @@ class RemoteEngine:
             try:
                 outcomes, commit = self._run(run, works, times, careful)
                 if commit.writes:
+                    self._fix_views()
                     self._count("round_trips")
                     run.session.commit(commit)
                 publish(outcomes)
@@ -211,6 +214,8 @@ class RemoteEngine:
                 if not self._settle(lost):
                     if interrupted:
                         raise KeyboardInterrupt from lost
+                    reason = Unreachable(str(lost.__cause__ or "the connection was lost"))
+                    gone_until = self._wait_for_server(gone_until, reason)
                     continue
                 publish(outcomes)
             except KeyboardInterrupt:
@@ -283,6 +288,13 @@ class RemoteEngine:
             return Writes(below, space, now, long_keys=rule, careful=careful)
 
         return _Run(session, seen, base, writes)
+
+    def _fix_views(self) -> None:
+        """A view takes its snapshot with its first read, which saves a round trip. One that was
+        opened before a commit of this process must not see it, so it takes it now."""
+        if self._unread:
+            for view in list(self._unread.values()):
+                view.fix()
 
     def _memory(self, space: bytes) -> dict[bytes, bytes]:
         memories = self._memories
@@ -441,6 +453,7 @@ class RemoteEngine:
             self._unusable = StoreForked(f"{self.backend.name} was opened by the parent process")
             self._lines = Lines()  # the parent's may have been locked in the moment of the fork
             self._counted = threading.Lock()
+            self._unread = {}
             self._notices.forked()
             self.backend.forked()
 
@@ -485,6 +498,9 @@ class _ViewSession:
         self._engine = engine
         self._space = space
         self._session: Session | None = None
+        self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
+        self._closed = False
+        engine._unread[id(self)] = self
 
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -493,11 +509,20 @@ class _ViewSession:
         engine._refuse_unusable()
         engine._count("round_trips")
         if self._session is None:
-            return engine._patiently(lambda: self._fetch_first(keys, pages))
+            with self._lock:
+                if self._session is None:
+                    return engine._patiently(lambda: self._fetch_first(keys, pages))
         try:
             return self._session.fetch(keys, pages)
         except Unreachable as error:
             raise engine._unreachable(error) from error
+
+    def fix(self) -> None:
+        """Takes the snapshot, if there was none yet."""
+        with self._lock:
+            if self._session is None and not self._closed:
+                self._engine._count("round_trips")
+                self._fetch_first([self._space + b"\0"], [])
 
     def _fetch_first(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -509,15 +534,21 @@ class _ViewSession:
             session.close()
             raise
         self._session = session
+        self._engine._unread.pop(id(self), None)
         return found
 
     def commit(self, commit: Commit) -> None:
         raise NotImplementedError  # a view only reads
 
     def close(self) -> None:
-        if self._session is not None and not isinstance(self._engine._unusable, StoreForked):
-            with suppress(Unreachable):
-                self._session.close()
+        self._engine._unread.pop(id(self), None)
+        if isinstance(self._engine._unusable, StoreForked):
+            return
+        with self._lock:
+            self._closed = True
+            if self._session is not None:
+                with suppress(Unreachable):
+                    self._session.close()
 
 
 def _parts(spaces: Sequence[bytes]) -> list[tuple[bytes, list[int]]]:
