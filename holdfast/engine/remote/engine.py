@@ -215,6 +215,8 @@ class RemoteEngine:
                 if not self._settle(lost):
                     if interrupted:
                         raise KeyboardInterrupt from lost
+                    reason = Unreachable(str(lost.__cause__ or "the connection was lost"))
+                    gone_until = self._wait_for_server(gone_until, reason)
                     continue
                 publish(outcomes)
             except KeyboardInterrupt:
@@ -477,6 +479,7 @@ class RemoteEngine:
             self._unusable = StoreForked(f"{self.backend.name} was opened by the parent process")
             self._lines = Lines()  # the parent's may have been locked in the moment of the fork
             self._counted = threading.Lock()
+            self._unread = {}
             self._notices.forked()
             self.backend.forked()
 
@@ -522,6 +525,7 @@ class _ViewSession:
         self.space = space
         self._session: Session | None = None
         self._lock = threading.Lock()  # another thread may take the snapshot first
+        self._closed = False
         engine.await_read(self)
 
     def fetch(
@@ -542,10 +546,10 @@ class _ViewSession:
     def pin(self) -> None:
         """Takes the snapshot, if it was not taken yet."""
         with self._lock:
-            if self._session is None:
+            if self._session is None and not self._closed:
                 self._engine._count("round_trips")
                 with suppress(Unreachable):  # then the view begins later
-                    self._fetch_first((), ())
+                    self._fetch_first([self.space + b"\0"], [])
 
     def _fetch_first(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -564,11 +568,15 @@ class _ViewSession:
         raise NotImplementedError  # a view only reads
 
     def close(self) -> None:
-        if self._session is None:
-            self._engine.await_no_read(self)
-        if self._session is not None and not isinstance(self._engine._unusable, StoreForked):
-            with suppress(Unreachable):
-                self._session.close()
+        if isinstance(self._engine._unusable, StoreForked):
+            return
+        with self._lock:
+            self._closed = True
+            if self._session is None:
+                self._engine.await_no_read(self)
+            else:
+                with suppress(Unreachable):
+                    self._session.close()
 
 
 def _parts(spaces: Sequence[bytes]) -> list[tuple[bytes, list[int]]]:
