@@ -58,9 +58,20 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     """
     stored = reader.get(keys_of(reader.space).schemas_digest)
     settings = settings_in(stored)
-    if stored is None:
+    if stored is None or stored.startswith(NO_SCHEMAS):
         return _nothing(), settings
-    return _compile(_Deployed(stored[:DIGEST_BYTES], reader)), settings
+    try:
+        return _compile(_Deployed(stored[:DIGEST_BYTES], reader)), settings
+    except _NotOfThisDigest as found:
+        return _compiled(found.schemas), settings
+
+
+class _NotOfThisDigest(Exception):
+    """The digest and the schemas do not belong together."""
+
+    def __init__(self, schemas: list[tuple[str, bytes]]) -> None:
+        super().__init__()
+        self.schemas = schemas
 
 
 class _Deployed:
@@ -74,7 +85,12 @@ class _Deployed:
         """The schemas. Once: the cache keeps this object, and must not keep its reader."""
         reader, self._reader = self._reader, None
         assert reader is not None
-        return _stored(reader)
+        found = _stored(reader)
+        # A run that an engine will throw away may see the one and not the other. The cache, which
+        # outlives it, must not.
+        if _digest_of(found) != self._digest:
+            raise _NotOfThisDigest(found)
+        return found
 
     def __hash__(self) -> int:
         return hash(self._digest)
@@ -85,8 +101,12 @@ class _Deployed:
 
 @lru_cache(maxsize=256)
 def _compile(deployed: _Deployed) -> CompiledSchemas:
+    return _compiled(deployed.take())
+
+
+def _compiled(schemas: list[tuple[str, bytes]]) -> CompiledSchemas:
     return CompiledSchemas(
-        (name, read_schema(msgspec.msgpack.decode(stored))[1]) for name, stored in deployed.take()
+        (name, read_schema(msgspec.msgpack.decode(stored))[1]) for name, stored in schemas
     )
 
 
@@ -102,11 +122,15 @@ def _stored(reader: Reader) -> list[tuple[str, bytes]]:
 
 def _sign(tx: Transaction) -> None:
     """Renews the digest by which every process notices that the schemas have changed."""
+    key = keys_of(tx.space).schemas_digest
+    settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]
+    tx.put(key, _digest_of(_stored(tx)) + settings)
+
+
+def _digest_of(schemas: list[tuple[str, bytes]]) -> bytes:
     digest = blake2b(digest_size=DIGEST_BYTES)
-    for name, stored in _stored(tx):
+    for name, stored in schemas:
         digest.update(b"%d %d " % (len(name.encode()), len(stored)))
         digest.update(name.encode())
         digest.update(stored)
-    key = keys_of(tx.space).schemas_digest
-    settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]
-    tx.put(key, digest.digest() + settings)
+    return digest.digest()
