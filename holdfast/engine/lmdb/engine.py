@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.engine import checkpoints
 from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
+from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, sync_folder
 from holdfast.engine.lmdb import care
 from holdfast.engine.lmdb.checkpointer import Checkpointer
@@ -27,7 +28,6 @@ from holdfast.limits import CHECKPOINT_SECONDS, KEPT_NOTICE_COMMITS
 
 T = TypeVar("T")
 
-DURABILITIES: Final = ("commit", "interval")
 _NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
 _GROUPS_PER_READER_CHECK: Final = 256
 
@@ -47,11 +47,7 @@ class LmdbEngine:
         durability: str = "commit",
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
-        if durability not in DURABILITIES:
-            raise BadInput(
-                f"unknown durability {durability!r}",
-                hint="Use 'commit' (wait for the disk) or 'interval' (a checkpoint every second).",
-            )
+        check_durability(durability)
         if not checkpoint_seconds > 0:
             raise BadInput(
                 f"checkpoint_seconds is {checkpoint_seconds}", hint="Use a number above 0."
