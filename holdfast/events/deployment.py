@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.errors import InvalidSchema, UnknownSchema
+from holdfast.errors import Conflict, InvalidSchema, UnknownSchema
 from holdfast.events.configuration import DIGEST_BYTES, NO_SCHEMAS, settings_in
 from holdfast.events.handlers import CompiledSchemas
 from holdfast.events.layout import keys_of
@@ -58,20 +58,9 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     """
     stored = reader.get(keys_of(reader.space).schemas_digest)
     settings = settings_in(stored)
-    if stored is None or stored.startswith(NO_SCHEMAS):
+    if stored is None:
         return _nothing(), settings
-    try:
-        return _compile(_Deployed(stored[:DIGEST_BYTES], reader)), settings
-    except _NotOfThisDigest as found:
-        return _compiled(found.schemas), settings
-
-
-class _NotOfThisDigest(Exception):
-    """The digest and the schemas do not belong together."""
-
-    def __init__(self, schemas: list[tuple[str, bytes]]) -> None:
-        super().__init__()
-        self.schemas = schemas
+    return _compile(_Deployed(stored[:DIGEST_BYTES], reader)), settings
 
 
 class _Deployed:
@@ -85,12 +74,11 @@ class _Deployed:
         """The schemas. Once: the cache keeps this object, and must not keep its reader."""
         reader, self._reader = self._reader, None
         assert reader is not None
-        found = _stored(reader)
-        # A run that an engine will throw away may see the one and not the other. The cache, which
-        # outlives it, must not.
-        if _digest_of(found) != self._digest:
-            raise _NotOfThisDigest(found)
-        return found
+        stored = _stored(reader)
+        # An engine may run work on guesses, to learn what it reads: they must not stay in a cache.
+        if self._digest not in (NO_SCHEMAS, _digest(stored)):
+            raise Conflict("the schemas of the space are not those of its digest")
+        return stored
 
     def __hash__(self) -> int:
         return hash(self._digest)
@@ -101,12 +89,8 @@ class _Deployed:
 
 @lru_cache(maxsize=256)
 def _compile(deployed: _Deployed) -> CompiledSchemas:
-    return _compiled(deployed.take())
-
-
-def _compiled(schemas: list[tuple[str, bytes]]) -> CompiledSchemas:
     return CompiledSchemas(
-        (name, read_schema(msgspec.msgpack.decode(stored))[1]) for name, stored in schemas
+        (name, read_schema(msgspec.msgpack.decode(stored))[1]) for name, stored in deployed.take()
     )
 
 
@@ -124,10 +108,10 @@ def _sign(tx: Transaction) -> None:
     """Renews the digest by which every process notices that the schemas have changed."""
     key = keys_of(tx.space).schemas_digest
     settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]
-    tx.put(key, _digest_of(_stored(tx)) + settings)
+    tx.put(key, _digest(_stored(tx)) + settings)
 
 
-def _digest_of(schemas: list[tuple[str, bytes]]) -> bytes:
+def _digest(schemas: list[tuple[str, bytes]]) -> bytes:
     digest = blake2b(digest_size=DIGEST_BYTES)
     for name, stored in schemas:
         digest.update(b"%d %d " % (len(name.encode()), len(stored)))

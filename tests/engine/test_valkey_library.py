@@ -31,7 +31,7 @@ class Space:
     """A space that no other test uses, and the functions on it."""
 
     def __init__(self, client: "valkey.Valkey", name: bytes, library: bytes) -> None:
-        self.client = client
+        self.client: Any = client  # its types say that every reply may have to be awaited
         self.names = Names("test", name)
         self._library = library
         self._number = 0
@@ -211,7 +211,7 @@ def test_the_log_reaches_back_to_a_view_that_lasts(small: Space) -> None:
         small.commit(puts=[(b"a", b"%d" % number)])
 
     changes = small.read(at=moment)[2]
-    assert [unpack_list(old) for _, _, old in changes][0] == [b"+old"]
+    assert unpack_list(changes[0][2]) == [b"+old"]
     assert len(changes) == 20
 
 

@@ -71,11 +71,11 @@ class RemoteEngine:
         self._clock = clock
         self._reconnect_seconds = reconnect_seconds
         self._lines = Lines()
+        self._unread: dict[int, _ViewSession] = {}  # views that have not read anything yet
         self._memories: dict[bytes, dict[bytes, bytes]] = {}
         self._unusable: StoreUnusable | None = None
         self._counted = threading.Lock()
         self._counts = dict.fromkeys(("groups", "transactions", "conflicts", "round_trips"), 0)
-        self._unread: dict[bytes, set[_ViewSession]] = {}  # open views that have read nothing yet
         self._notices = NoticeHub(self, poll_seconds=REMOTE_POLL_SECONDS)
         self._listener: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -126,7 +126,7 @@ class RemoteEngine:
             yield writes
             commit = writes.commit_of(run.seen, self.backend.long_keys)
             if commit.writes:
-                self._pin_views(space)
+                self._fix_views(space)
                 run.session.commit(commit)
         except Conflicted:
             self._count("conflicts")
@@ -195,8 +195,8 @@ class RemoteEngine:
             try:
                 outcomes, commit = self._run(run, works, times, careful)
                 if commit.writes:
+                    self._fix_views(space)
                     self._count("round_trips")
-                    self._pin_views(space)
                     run.session.commit(commit)
                 publish(outcomes)
             except Conflicted:
@@ -290,6 +290,14 @@ class RemoteEngine:
 
         return _Run(session, seen, base, writes)
 
+    def _fix_views(self, space: bytes) -> None:
+        """A view takes its snapshot with its first read, which saves a round trip. One that was
+        opened before a commit of this process must not see it, so it takes it now."""
+        if self._unread:
+            for view in list(self._unread.values()):
+                if view.space.startswith(space) or space.startswith(view.space):
+                    view.fix()
+
     def _memory(self, space: bytes) -> dict[bytes, bytes]:
         memories = self._memories
         memory = memories.get(space)
@@ -317,33 +325,6 @@ class RemoteEngine:
             memory[key] = commit.puts[key]
         if commit.notices:
             self._notices.wake()
-
-    # --- views that wait -------------------------------------------------------------------------
-    #
-    # A view takes its snapshot with its first read, which saves a round trip. That it was opened
-    # before a commit of this process must show all the same.
-
-    def await_read(self, view: "_ViewSession") -> None:
-        with self._counted:
-            self._unread.setdefault(view.space, set()).add(view)
-
-    def await_no_read(self, view: "_ViewSession") -> None:
-        with self._counted:
-            views = self._unread.get(view.space)
-            if views is not None:
-                views.discard(view)
-                if not views:
-                    del self._unread[view.space]
-
-    def _pin_views(self, space: bytes) -> None:
-        """Has those take their snapshot that were opened before a commit to `space`."""
-        if self._unread:
-            with self._counted:
-                views = [*self._unread.get(space, ())]
-                if space:
-                    views += self._unread.get(b"", ())
-            for view in views:
-                view.pin()
 
     # --- what goes wrong -------------------------------------------------------------------------
 
@@ -524,9 +505,9 @@ class _ViewSession:
         self._engine = engine
         self.space = space
         self._session: Session | None = None
-        self._lock = threading.Lock()  # another thread may take the snapshot first
+        self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
         self._closed = False
-        engine.await_read(self)
+        engine._unread[id(self)] = self
 
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -543,13 +524,12 @@ class _ViewSession:
         except Unreachable as error:
             raise engine._unreachable(error) from error
 
-    def pin(self) -> None:
-        """Takes the snapshot, if it was not taken yet."""
+    def fix(self) -> None:
+        """Takes the snapshot, if there was none yet."""
         with self._lock:
             if self._session is None and not self._closed:
                 self._engine._count("round_trips")
-                with suppress(Unreachable):  # then the view begins later
-                    self._fetch_first([self.space + b"\0"], [])
+                self._fetch_first([self.space + b"\0"], [])
 
     def _fetch_first(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -561,20 +541,19 @@ class _ViewSession:
             session.close()
             raise
         self._session = session
-        self._engine.await_no_read(self)
+        self._engine._unread.pop(id(self), None)
         return found
 
     def commit(self, commit: Commit) -> None:
         raise NotImplementedError  # a view only reads
 
     def close(self) -> None:
+        self._engine._unread.pop(id(self), None)
         if isinstance(self._engine._unusable, StoreForked):
             return
         with self._lock:
             self._closed = True
-            if self._session is None:
-                self._engine.await_no_read(self)
-            else:
+            if self._session is not None:
                 with suppress(Unreachable):
                     self._session.close()
 

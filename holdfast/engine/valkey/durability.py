@@ -14,9 +14,8 @@ import msgspec
 from holdfast.engine.valkey.address import Address
 from holdfast.engine.valkey.links import Command, ResponseError
 from holdfast.engine.valkey.servers import Servers
-from holdfast.errors import BadInput, StoreUnusable
+from holdfast.errors import StoreUnusable
 
-DURABILITIES: Final = ("commit", "interval")
 _WAIT_MS: Final = 5_000  # for replicas or a disk, before the commit is sent and waited for again
 
 
@@ -66,11 +65,6 @@ class Waits(msgspec.Struct, frozen=True):
 
 def settle(servers: Servers, address: Address, durability: str) -> Waits:
     """Looks at every primary, and refuses what can't keep the promises of `durability`."""
-    if durability not in DURABILITIES:
-        raise BadInput(
-            f"unknown durability {durability!r}",
-            hint="Use 'commit' (wait for the disk) or 'interval' (as often as the server syncs).",
-        )
     found = [_settings(servers, slot) for slot in servers.first_slots()]
     if any(settings.evicts for settings in found):
         raise StoreUnusable(

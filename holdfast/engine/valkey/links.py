@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from valkey.connection import Connection, SSLConnection
+from valkey.exceptions import AuthenticationError, ResponseError, ValkeyError
 from valkey.exceptions import ConnectionError as Lost
-from valkey.exceptions import ResponseError, ValkeyError
 from valkey.exceptions import TimeoutError as TimedOut
 
 from holdfast.engine.valkey.address import Address, Host
+from holdfast.errors import NotAuthenticated
 
 Command = Sequence[bytes | str | int]
 
@@ -48,6 +49,11 @@ class Link:
         self._connection = connect(**options)
         try:
             self._connection.connect()
+        except AuthenticationError as error:
+            raise NotAuthenticated(
+                f"{host[0]}:{host[1]} refuses the name or password: {error}",
+                hint="Write them into the URL: valkey://user:password@host:port.",
+            ) from error
         except (*FAILURES, ssl.SSLError) as error:
             raise NotSent(str(error)) from error
 

@@ -19,13 +19,13 @@ from holdfast.engine.remote import Unreachable
 from holdfast.engine.valkey.address import Address, Host
 from holdfast.engine.valkey.library import function
 from holdfast.engine.valkey.links import FAILURES, Link, NotSent, ResponseError
-from holdfast.engine.valkey.servers import Unanswered
 from holdfast.limits import KEPT_NOTICE_COMMITS
 
 if TYPE_CHECKING:
     from holdfast.engine.valkey.backend import ValkeyBackend
 
 _NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
+_ATTEMPTS: Final = 3
 _LOOK_SECONDS: Final = 0.5  # how soon a listener sees that it was stopped
 
 
@@ -93,22 +93,28 @@ class Listener:
     # --- hearing ---------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Takes all that was published before this call: a server answers a PING behind it."""
-        if self._closed:
-            raise Unreachable("the listener was closed")
-        try:
-            if self._changes != self._backend.servers.changes or not self._links:
-                self._connect()
-            for host, link in self._links.items():
-                link.send(("PING",))
-                while not self._take(host, link.receive()):
-                    pass
-        except (NotSent, ResponseError, *FAILURES) as failure:
-            self._drop_links()
-            raise Unreachable(str(failure)) from failure
-        except Unanswered as failure:
-            self._drop_links()
-            raise Unreachable(str(failure)) from failure
+        """Takes all that was published before this call. Connects anew where that is needed, and
+        again if it is lost at once: a server may have closed what was idle for long."""
+        for attempt in range(_ATTEMPTS):
+            if self._closed:
+                raise Unreachable("the listener was closed")
+            try:
+                if self._changes != self._backend.servers.changes or not self._links:
+                    self._connect()
+                self._take_all()
+                return
+            except (NotSent, ResponseError, Unreachable, *FAILURES) as failure:
+                self._drop_links()
+                if attempt == _ATTEMPTS - 1:
+                    raise Unreachable(str(failure)) from failure
+
+    def _take_all(self) -> None:
+        """A server answers a PING behind all that it has published before."""
+        for link in self._links.values():
+            link.send(("PING",))
+        for host, link in list(self._links.items()):
+            while not self._take(host, link.receive()):
+                pass
 
     def _take_waiting(self, link: Link) -> None:
         """Takes what has come so far."""

@@ -246,9 +246,9 @@ def explain(error: Exception, name: str) -> HoldfastError:
     kind = type(error).__name__
     if kind == "OutOfMemoryError" or text.startswith("OOM"):
         return StoreFull(f"{name} has no memory left: {text}")
-    if kind.startswith("Auth") or text.startswith(("NOAUTH", "WRONGPASS", "invalid user")):
+    if text.startswith(("NOAUTH", "Authentication required")):
         return NotAuthenticated(
-            f"{name} refuses the name or password: {text}",
+            f"{name} wants a name or password: {text}",
             hint="Write them into the URL: valkey://user:password@host:port.",
         )
     return StoreUnusable(f"{name} answers: {text}")
