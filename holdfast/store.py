@@ -190,6 +190,8 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
+        if self._engine.is_remote:
+            return _RemoteSpaceView(self._engine.view(space=self.prefix), self._dropped_key)
         return _SpaceView(self._engine.view(space=self.prefix), self._dropped_key)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
@@ -223,6 +225,17 @@ class _SpaceView:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
         return self._view.__exit__(kind, error, traceback)
+
+
+class _RemoteSpaceView(_SpaceView):
+    """The same where a read is a round trip: the engine looks together with the first read."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Reader:
+        reader: Any = self._view.__enter__()
+        reader.guard(self._dropped_key, expiry.refuse_dropped)
+        return reader  # type: ignore[no-any-return]  # a reader with one method more
 
 
 class _LayersView:

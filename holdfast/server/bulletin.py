@@ -9,8 +9,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from holdfast.engine.contract import Engine, Notice
+from holdfast.errors import StoreUnreachable
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +55,8 @@ class Bulletin:
 
     def _follow(self) -> None:
         while self._subscription.wait():
-            self.catch_up()
+            with suppress(StoreUnreachable):  # the subscription goes on when the engine is back
+                self.catch_up()
 
     def _publish(self, notices: list[Notice]) -> None:
         for notice in notices:

@@ -13,13 +13,14 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, HoldfastError, ServerBusy
+from holdfast.errors import BadInput, HoldfastError, ServerBusy, StoreUnreachable
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -28,6 +29,7 @@ from holdfast.limits import (
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
     MAX_QUEUED_WRITES,
+    READING_THREADS,
 )
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
@@ -74,6 +76,11 @@ class Execution:
         )
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="holdfast-writer")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
+        self._readers = (
+            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="holdfast-reader")
+            if store.engine.is_remote
+            else None
+        )
         self._waiting: deque[tuple[Sequence[Step], Answer]] = deque()
         self._queued = 0
         self._threads = 0  # long operations that run or wait for a thread
@@ -122,6 +129,8 @@ class Execution:
         if self.is_everywhere(space, operation):
             return await self.start(space, operation, arguments)
         if operation.kind == "read":
+            if self.reads_in_threads:
+                return await self.read_in_thread(lambda: self.read(space, operation, arguments))
             return self.read(space, operation, arguments)
         if operation.kind in ("long", "wait"):
             return await self.start(space, operation, arguments)
@@ -144,6 +153,15 @@ class Execution:
         """Runs a read at once; it waits for no commit."""
         with space.view() as view:
             return operation.call(getattr(view, operation.layer), arguments)
+
+    @property
+    def reads_in_threads(self) -> bool:
+        """Whether a read waits for a network, and would hold up all others on the loop."""
+        return self._readers is not None
+
+    def read_in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        assert self._readers is not None
+        return self._loop.run_in_executor(self._readers, call)
 
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
@@ -173,7 +191,8 @@ class Execution:
                 return call()
             finally:
                 # Here too, those who listen hear of it before those who asked.
-                self.bulletin.catch_up()
+                with suppress(StoreUnreachable):
+                    self.bulletin.catch_up()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -237,6 +256,8 @@ class Execution:
             await asyncio.sleep(0)
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._writer.shutdown()
+        if self._readers is not None:
+            self._readers.shutdown()
         self.bulletin.close()
 
     # --- groups ----------------------------------------------------------------------------------
@@ -260,7 +281,8 @@ class Execution:
         except BaseException as error:
             outcomes = [Outcome(error=error)] * len(steps)
         # Those who listen hear of it before those who asked.
-        self.bulletin.catch_up()
+        with suppress(StoreUnreachable):  # they hear of it when the engine is back
+            self.bulletin.catch_up()
         self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
     def _answer(

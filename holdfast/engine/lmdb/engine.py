@@ -39,6 +39,8 @@ class LmdbEngine:
     """`durability="commit"` waits for the disk at every commit; "interval" does not, and makes a
     checkpoint every `checkpoint_seconds`."""
 
+    is_remote = False
+
     def __init__(
         self,
         path: Path,

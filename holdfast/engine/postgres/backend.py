@@ -142,6 +142,9 @@ class PostgresBackend:
     def session(self, space: bytes) -> "PostgresSession":
         return PostgresSession(self, space)
 
+    def exclusive_session(self, space: bytes) -> "PostgresSession":
+        return PostgresSession(self, space, exclusive=True)
+
     def take(self) -> Connection:
         return self._pool.take()
 
@@ -248,7 +251,7 @@ class PostgresBackend:
                     plain.execute("LISTEN holdfast")
                     wake()  # what came while no one listened
                     while not stopped.is_set():
-                        for _ in plain.notifies(timeout=0.5, stop_after=1):
+                        for _ in plain.notifies(timeout=0.1, stop_after=1):
                             wake()
             except (Unreachable, psycopg.Error):
                 stopped.wait(_RETRY_PAUSE_SECONDS)
@@ -337,9 +340,10 @@ class PostgresBackend:
 class PostgresSession:
     """Takes a connection when it is first needed, and gives it back at its end."""
 
-    def __init__(self, backend: PostgresBackend, space: bytes) -> None:
+    def __init__(self, backend: PostgresBackend, space: bytes, *, exclusive: bool = False) -> None:
         self._backend = backend
         self._space = space
+        self._exclusive = exclusive  # reads with the lock of the space in its hands
         self._connection: Connection | None = None
         self._reading = False
         self.committed = False
@@ -347,10 +351,15 @@ class PostgresSession:
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        if self._exclusive and not self._reading:
+            self._backend.register(self._space)
         connection = self._taken()
-        begun = self._reading
+        begun = 0 if self._reading else 1
         try:
-            if not begun:
+            if not self._reading and self._exclusive:
+                connection.enrol()
+                begun = self._send_locks(connection)
+            elif not self._reading:
                 connection.send(sql.BEGIN_SNAPSHOT)
             if keys:
                 connection.send(sql.GET, bytea_array(keys))
@@ -363,15 +372,16 @@ class PostgresSession:
                 )
             connection.sync()
             self._reading = True
-            [replies] = connection.exchange()
+            replies = connection.exchange()[-1]
         except Refused as error:
             connection.broken = True  # and with it the snapshot
+            if error.state in _IN_THE_WAY:
+                raise Conflicted from error
             raise self._backend.explain(error) from error
         except BaseException:
             connection.broken = True
             raise
-        if not begun:
-            del replies[0]
+        del replies[:begun]
         found = dict(_rows(replies.pop(0))) if keys else {}
         return [found.get(key) for key in keys], [_rows(reply) for reply in replies]
 
@@ -380,11 +390,12 @@ class PostgresSession:
         connection = self._taken()
         connection.attempts += 1
         try:
-            if self._reading:
+            if self._reading and not self._exclusive:
                 connection.send(sql.END_SNAPSHOT)
                 connection.sync()
                 self._reading = False
-            connection.enrol()
+            if not self._reading:
+                connection.enrol()
             self._send_commit(connection, commit)
             connection.exchange()
             self.committed = True
@@ -403,11 +414,11 @@ class PostgresSession:
     def _send_commit(self, connection: Connection, commit: Commit) -> None:
         send = connection.send
         version = INT8.pack(_new_version())
-        alone = not commit.space  # the whole store
-        if alone:
-            send(sql.BEGIN)
-            send(sql.LOCK_ALL)
-        send(sql.LOCK_SPACE, commit.space)
+        begun = self._reading or not commit.space  # the whole store has a BEGIN of its own
+        if not self._reading and not commit.space:
+            self._send_locks(connection)
+        elif not self._reading:
+            send(sql.LOCK_SPACE, commit.space)
         send(sql.MARK, INT8.pack(connection.id), INT8.pack(connection.attempts))
         if commit.keys:
             versions = [INT8.pack(version) for version in commit.keys.values()]
@@ -426,10 +437,11 @@ class PostgresSession:
             send(sql.ADD, bytea_array(list(commit.adds)), int8_array(deltas), version)
         if commit.notices:
             send(sql.NOTICE, msgspec.msgpack.encode(commit.notices))
-        if alone:
+        if begun:
             send(sql.COMMIT)
         connection.sync()
-        if alone:
+        self._reading = False
+        if begun:
             send(sql.ROLLBACK)  # where an error has left it open
             connection.sync()
         if commit.notices:
@@ -438,6 +450,15 @@ class PostgresSession:
             if self._backend.is_time_to_clean():
                 send(sql.FORGET_NOTICES, INT8.pack(KEPT_NOTICE_COMMITS))
                 connection.sync()
+
+    def _send_locks(self, connection: Connection) -> int:
+        """Begins a transaction that others wait for; returns how many statements that takes."""
+        connection.send(sql.BEGIN)
+        connection.send(sql.HURRY)
+        if not self._space:
+            connection.send(sql.LOCK_ALL)
+        connection.send(sql.LOCK_SPACE, self._space)
+        return 3 if self._space else 4
 
     def _refusal(self, connection: Connection, error: Refused) -> Exception:
         """What the refusal of a statement of the commit means: nothing was applied."""
@@ -466,7 +487,7 @@ class PostgresSession:
         try:
             if self._reading and not connection.broken:
                 # The reply is read when the connection is used next.
-                connection.send(sql.END_SNAPSHOT)
+                connection.send(sql.ROLLBACK if self._exclusive else sql.END_SNAPSHOT)
                 connection.sync()
                 connection.leave_behind()
         finally:

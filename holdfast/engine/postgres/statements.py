@@ -91,6 +91,8 @@ PAGE_BACK: Final = _prepared(
 
 # A commit in the whole store waits for those in any space, and they for it.
 BEGIN: Final = _prepared("begin_commit", "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED")
+# Whoever makes others wait and then falls silent is cut off.
+HURRY: Final = _prepared("hurry", "SET LOCAL idle_in_transaction_session_timeout = '10s'")
 LOCK_ALL: Final = _prepared("lock_all", "LOCK TABLE holdfast_space IN EXCLUSIVE MODE")
 LOCK_SPACE: Final = _prepared(
     "lock",

@@ -19,6 +19,7 @@ from holdfast.engine.remote.protocol import (
     Backend,
     Commit,
     Conflicted,
+    Locking,
     Page,
     Row,
     Session,
@@ -40,6 +41,7 @@ from holdfast.errors import (
     StoreUnusable,
 )
 from holdfast.limits import (
+    CONTENDED_SECONDS,
     MAX_CONFLICT_PAUSE_SECONDS,
     MAX_CONFLICT_RUNS,
     MAX_GUESSING_RUNS,
@@ -60,6 +62,8 @@ Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group w
 class RemoteEngine:
     """Any backend as an engine."""
 
+    is_remote = True
+
     def __init__(
         self,
         backend: Backend,
@@ -72,6 +76,8 @@ class RemoteEngine:
         self._reconnect_seconds = reconnect_seconds
         self._lines = Lines()
         self._unread: dict[int, _ViewSession] = {}  # views that have not read anything yet
+        self._exclusive = backend.exclusive_session if isinstance(backend, Locking) else None
+        self._contended: dict[bytes, float] = {}  # until when others are expected in a space
         self._memories: dict[bytes, dict[bytes, bytes]] = {}
         self._unusable: StoreUnusable | None = None
         self._counted = threading.Lock()
@@ -190,7 +196,7 @@ class RemoteEngine:
         gone_until: float | None = None
         while True:
             self._refuse_unusable()
-            run = self._begin(space, 0.0)
+            run = self._begin(space, 0.0, exclusive=space in self._contended)
             interrupted = False
             try:
                 outcomes, commit = self._run(run, works, times, careful)
@@ -202,6 +208,7 @@ class RemoteEngine:
             except Conflicted:
                 conflicts += 1
                 self._count("conflicts")
+                self._expect_others(space)
                 self._pause(conflicts)
                 continue
             except AddRefused:
@@ -269,19 +276,25 @@ class RemoteEngine:
             writes = run.writes(together, space, now, careful=careful)
             try:
                 outcome = Outcome(result=work(writes))
-            except (KeyboardInterrupt, Unreachable):
+            except KeyboardInterrupt:
                 raise
             except BaseException as error:
                 outcomes.append(Outcome(error=error))
                 continue
+            finally:
+                if run.seen.lost is not None:  # whatever the work has made of it
+                    raise run.seen.lost
             together.take(writes)
             outcomes.append(outcome)
         return outcomes, together
 
-    def _begin(self, space: bytes, now: float) -> "_Run":
+    def _begin(self, space: bytes, now: float, *, exclusive: bool = False) -> "_Run":
         self._refuse_unusable()
         rule = self.backend.long_keys
-        session = self.backend.session(space)
+        if exclusive and self._exclusive is not None and not self._is_alone_again(space):
+            session = self._exclusive(space)
+        else:
+            session = self.backend.session(space)
         seen = Seen(session, space, now, self._memory(space))
         base: Below = seen if rule is None else Unfolded(seen, rule)
 
@@ -336,6 +349,18 @@ class RemoteEngine:
             )
         longest = _FIRST_CONFLICT_PAUSE_SECONDS * 2 ** min(conflicts, 16)
         time.sleep(random.uniform(0, min(MAX_CONFLICT_PAUSE_SECONDS, longest)))
+
+    def _expect_others(self, space: bytes) -> None:
+        """For a while, transactions of a space make others wait where that can be done: to run
+        them twice would take longer."""
+        if self._exclusive is not None:
+            self._contended[space] = time.monotonic() + CONTENDED_SECONDS
+
+    def _is_alone_again(self, space: bytes) -> bool:
+        if time.monotonic() < self._contended.get(space, 0.0):
+            return False
+        self._contended.pop(space, None)
+        return True
 
     def _wait_for_server(self, gone_until: float | None, error: Unreachable) -> float:
         """Pauses before the next try, and says until when tries make sense."""

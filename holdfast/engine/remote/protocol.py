@@ -7,7 +7,7 @@ ones are folded, and the shared part does that.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -112,6 +112,16 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Gives the snapshot free. After a commit, or a second time, it does nothing."""
+        ...
+
+
+@runtime_checkable
+class Locking(Protocol):
+    """What a backend also gives if it can make others wait."""
+
+    def exclusive_session(self, space: bytes) -> Session:
+        """A session that lets no one else commit in its space from its first `fetch` to its end,
+        so that its own commit is in no conflict."""
         ...
 
 

@@ -16,7 +16,14 @@ from typing import Any, Final
 
 from holdfast.engine.contract import Reader
 from holdfast.engine.longkeys import LongKeys
-from holdfast.engine.remote.protocol import Page, Row, Session, Walked
+from holdfast.engine.remote.protocol import (
+    Conflicted,
+    Page,
+    Row,
+    Session,
+    Unreachable,
+    Walked,
+)
 from holdfast.errors import ViewOnlyReads
 from holdfast.limits import MAX_GUESSED_READS
 
@@ -42,6 +49,7 @@ class Seen:
         self.space = space
         self.now = now
         self.fetches = 0
+        self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
         self._begins: list[bytes] = []  # the known spans, apart from each other, in order
@@ -197,7 +205,11 @@ class Seen:
         guard = self._guard
         if guard is not None:
             keys = [*keys, guard[0]]
-        rows, contents = self.session.fetch(keys, pages)
+        try:
+            rows, contents = self.session.fetch(keys, pages)
+        except (Conflicted, Unreachable) as error:
+            self.lost = error
+            raise
         self.fetches += 1
         for key, row in zip(keys, rows, strict=True):
             self._rows[key] = row
