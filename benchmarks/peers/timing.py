@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 THREADS = 8
 
@@ -42,4 +42,8 @@ def in_threads(call: Callable[[], object], count: int) -> Callable[[], None]:
 
 
 def say(package: str, **figures: float) -> None:
-    print(json.dumps({"version": f"{package} {version(package)}", **figures}))
+    try:
+        known = version(package)
+    except PackageNotFoundError:  # Holdfast itself, run from its source
+        known = ""
+    print(json.dumps({"version": f"{package} {known}", **figures}))
