@@ -126,7 +126,7 @@ def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path
     for _ in range(MEETINGS):
         reports = [writer.receive() for _ in range(chance.randrange(1, 60))]
         deferred += len(reports) - len({commit for _, commit in reports})
-        last = reports[-1]
+        before = last = reports[-1]
         visitor.send("come")
         victim = chance.choice([None, writer, visitor])
         if victim is writer:
@@ -138,7 +138,7 @@ def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path
             visits += (messages + visitor.receive_all()).count("added")
             visitor = start(come_and_look, str(tmp_path))
         else:
-            assert visitor.receive() > last[0]
+            assert visitor.receive() > before[0]
             assert [visitor.receive() for _ in range(5)] == ["added"] * 5
             visits += 5
     last = end_of(writer, last, after=0)

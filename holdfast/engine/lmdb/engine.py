@@ -5,27 +5,28 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import lmdb
-import msgspec
 
 from holdfast.engine import checkpoints
 from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
+from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
 from holdfast.engine.lmdb import care, redo
 from holdfast.engine.lmdb.checkpointer import Checkpointer
+from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
-from holdfast.engine.lmdb.overlay import Draft, Overlay, is_open, replay
+from holdfast.engine.lmdb.noticelog import NoticeLog
+from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo import RedoLog
 from holdfast.engine.lmdb.room import Room, give_back
-from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction, LmdbView
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView
 from holdfast.engine.notices import NoticeHub
-from holdfast.engine.turns import Request, Turns, Work
+from holdfast.engine.turns import Request, Turns
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -35,27 +36,16 @@ from holdfast.errors import (
     StoreUnusable,
     ViewOnlyReads,
 )
-from holdfast.limits import CHECKPOINT_SECONDS, KEPT_NOTICE_COMMITS
+from holdfast.limits import CHECKPOINT_SECONDS
 
 T = TypeVar("T")
-
-DURABILITIES: Final = ("commit", "interval")
-_NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
-_GROUPS_PER_READER_CHECK: Final = 256
-
-Step = tuple[Work, bytes]  # one transaction of a group, and its space
-Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group what became of it
-
-
-def _publish_nothing(outcomes: list[Outcome[Any]]) -> None: ...
-
-
-def _tell_no_one() -> None: ...
 
 
 class LmdbEngine:
     """`durability="commit"` waits for the disk at every commit; "interval" does not, and makes a
     checkpoint every `checkpoint_seconds`."""
+
+    is_remote = False
 
     def __init__(
         self,
@@ -65,11 +55,7 @@ class LmdbEngine:
         durability: str = "commit",
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
-        if durability not in DURABILITIES:
-            raise BadInput(
-                f"unknown durability {durability!r}",
-                hint="Use 'commit' (wait for the disk) or 'interval' (a checkpoint every second).",
-            )
+        check_durability(durability)
         if not checkpoint_seconds > 0:
             raise BadInput(
                 f"checkpoint_seconds is {checkpoint_seconds}", hint="Use a number above 0."
@@ -78,9 +64,6 @@ class LmdbEngine:
         self._clock = clock
         self._syncs = durability == "commit"
         self._turns = Turns()
-        self._groups = 0
-        self._transactions = 0
-        self._interrupted = False
         self._unusable: StoreUnusable | None = None
         self._folder = Folder(path, durability)
         try:
@@ -90,7 +73,16 @@ class LmdbEngine:
             self._folder.close()
             raise
         self._folder.unlock_opening()
-        self._notices = NoticeHub(self)
+        self._notices = NoticeHub(self._notice_log)
+        self._commits = Commits(
+            self._opened,
+            self._overlay,
+            clock=clock,
+            notice_log=self._notice_log,
+            wake=self._notices.wake,
+            refuse_unusable=self._refuse_unusable,
+            explained=self.explained,
+        )
         if self._checkpointer is not None:
             self._checkpointer.start(checkpoint_seconds)
         _close_in_forked_children(self)
@@ -107,7 +99,8 @@ class LmdbEngine:
             open_environment(self.path, sync=True).env.close()
         self._folder.join(alone=alone)
         self._opened = open_environment(self.path, sync=self._syncs)
-        self._env, self._data, self._log = self._opened
+        self._env, self._data, notices = self._opened
+        self._notice_log = NoticeLog(self._env, notices, self._begin_snapshot)
         self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
         self._redo: RedoLog | None = None
@@ -147,7 +140,7 @@ class LmdbEngine:
                 self._env.sync(True)
                 checkpoints.remove(self.path)
         if alone:
-            self._forget_notices()
+            self._notice_log.forget_all()
 
     def _open_overlay(self, alone: bool) -> None:
         if not keeps_written_pages(self.path):
@@ -159,7 +152,7 @@ class LmdbEngine:
             folder=self._folder,
             log=self._redo,
             room=Room(self._env, self._data, self._data_file),
-            store_notices=self._log_notices,
+            store_notices=self._notice_log.store,
             is_heard=lambda: self._notices.is_heard(),
         )
 
@@ -285,9 +278,9 @@ class LmdbEngine:
         request = Request()
         try:
             self._turns.take(request)
-            with self._block(space) as tx:
+            with self._commits.block(space) as tx:
                 yield tx
-            self._raise_interrupt()
+            self._commits.raise_interrupt()
             self._turns.leave(request)
         except lmdb.Error as error:
             self._turns.leave(request)
@@ -296,169 +289,18 @@ class LmdbEngine:
             self._turns.leave(request)
             raise
 
-    @contextmanager
-    def _block(self, space: bytes) -> Iterator[Transaction]:
-        """A transaction that is committed at the end of the block, for whoever has the turn."""
-        try:
-            base = self._begin_deferred()
-            if base is not None:
-                draft = Draft(base, space, self._clock())
-                yield draft
-                self._defer(draft, _tell_no_one)
-                return
-        except BaseException:
-            self._end_deferred()
-            raise
-        txn = self._begin()
-        try:
-            tx = LmdbTransaction(txn, space, self._clock())
-            yield tx
-        except BaseException:
-            txn.abort()
-            raise
-        self._commit(txn, tx.notices)
-
     def _serve(self, request: Request) -> list[Outcome[Any]]:
         """Has a request run, by this thread or by the one that leads its group."""
         try:
             if self._turns.take(request):
-                self._run_group(self._turns.gather(request))
-                self._raise_interrupt()
+                self._commits.run(self._turns.gather(request))
+                self._commits.raise_interrupt()
                 self._turns.leave(request)
         except BaseException:
             # Ctrl-C in the leader's thread: the others' work is for the next leader.
             self._turns.leave(request)
             raise
         return request.outcomes  # type: ignore[return-value]  # set by whoever ran it
-
-    def _run_group(self, group: list[Request]) -> None:
-        """Commits a group together. If that can't be done, each transaction alone: one that is too
-        large for the disk must not take the others with it."""
-        steps = [
-            step for request in group for step in zip(request.works, request.spaces, strict=True)
-        ]
-        if len(steps) > 1:
-            try:
-                self._run_together(steps, partial(_publish, group))
-            except (lmdb.Error, StoreUnusable):
-                _publish(group, [self._run_alone(*step) for step in steps])
-        else:
-            _publish(group, [self._run_alone(*step, partial(_publish, group)) for step in steps])
-        self._transactions += len(steps)
-
-    def _run_alone(
-        self, work: Work, space: bytes, publish: Publish = _publish_nothing
-    ) -> Outcome[Any]:
-        try:
-            outcome = self._run_deferred(work, space, publish)
-            if outcome is None:
-                outcome = self._run_directly(work, space, publish)
-        except KeyboardInterrupt:
-            raise
-        except lmdb.Error as error:
-            return Outcome(error=self.explained(error))
-        except BaseException as error:
-            return Outcome(error=error)
-        return outcome
-
-    def _run_deferred(self, work: Work, space: bytes, publish: Publish) -> Outcome[Any] | None:
-        """Runs a transaction in memory; None, and it was not run, if it has to commit directly."""
-        try:
-            base = self._begin_deferred()
-            if base is None:
-                return None
-            tx = Draft(base, space, self._clock())
-            outcome = Outcome(result=work(tx))
-            self._defer(tx, partial(publish, [outcome]))
-        except BaseException:
-            self._end_deferred()
-            raise
-        return outcome
-
-    def _run_directly(self, work: Work, space: bytes, publish: Publish) -> Outcome[Any]:
-        txn = self._begin()
-        try:
-            tx = LmdbTransaction(txn, space, self._clock())
-            outcome = Outcome(result=work(tx))
-        except BaseException:
-            txn.abort()
-            raise
-        self._commit(txn, tx.notices, partial(publish, [outcome]))
-        return outcome
-
-    def _run_together(self, steps: list[Step], publish: Publish) -> None:
-        if self._run_together_deferred(steps, publish):
-            return
-        txn = self._begin()
-        notices: list[Notice] = []
-        try:
-            outcomes = [self._run_nested(txn, work, space, notices) for work, space in steps]
-        except BaseException:
-            txn.abort()
-            raise
-        self._commit(txn, notices, partial(publish, outcomes))
-
-    def _run_together_deferred(self, steps: list[Step], publish: Publish) -> bool:
-        """Runs a group in memory; False, and it was not run, if it has to commit directly."""
-        try:
-            base = self._begin_deferred()
-            if base is None:
-                return False
-            group = Draft(base, b"", 0.0)
-            outcomes = [self._run_stacked(group, work, space) for work, space in steps]
-            self._defer(group, partial(publish, outcomes))
-        except BaseException:
-            self._end_deferred()
-            raise
-        return True
-
-    def _run_stacked(self, group: Draft, work: Work, space: bytes) -> Outcome[Any]:
-        try:
-            tx = Draft(group, space, self._clock())
-            outcome = Outcome(result=work(tx))
-        except (KeyboardInterrupt, lmdb.Error):
-            raise
-        except BaseException as error:
-            return Outcome(error=error)
-        group.take(tx)
-        group.notices += tx.notices
-        return outcome
-
-    def _run_nested(
-        self, txn: Any, work: Work, space: bytes, notices: list[Notice]
-    ) -> Outcome[Any]:
-        child = self._env.begin(db=self._data, parent=txn, write=True)
-        try:
-            tx = LmdbTransaction(child, space, self._clock())
-            outcome = Outcome(result=work(tx))
-        except (KeyboardInterrupt, lmdb.Error):
-            raise
-        except BaseException as error:
-            child.abort()
-            return Outcome(error=error)
-        child.commit()
-        notices += tx.notices
-        return outcome
-
-    def _begin_deferred(self) -> Reader | None:
-        """What a transaction is stacked on if its commit may wait for others."""
-        if self._overlay is None:
-            return None
-        self._refuse_unusable()
-        return self._overlay.begin()
-
-    def _defer(self, tx: Buffer, publish: Callable[[], None]) -> None:
-        self._refuse_unusable()  # the work may have forked
-        assert self._overlay is not None
-        if self._overlay.commit(tx, publish):
-            self._interrupted = True
-        self._groups += 1
-        if tx.notices:
-            self._notices.wake()
-
-    def _end_deferred(self) -> None:
-        if self._overlay is not None:
-            self._overlay.end()
 
     def _flush(self) -> None:
         if self._overlay is not None:
@@ -476,41 +318,6 @@ class LmdbEngine:
             self._folder.stay()
             self._folder.unlock_opening()
 
-    def _begin(self) -> Any:
-        self._refuse_unusable()
-        return self._env.begin(db=self._data, write=True)
-
-    def _commit(
-        self, txn: Any, notices: list[Notice], publish: Callable[[], None] = lambda: None
-    ) -> None:
-        """Commits, and calls `publish` if, and as soon as, that is done. After the commit nothing
-        may raise: the work would be run again."""
-        try:
-            if self._groups % _GROUPS_PER_READER_CHECK == 0:
-                self._env.reader_check()
-            if notices:
-                self._log_notices(txn, notices)
-            txn.commit()
-            publish()
-        except KeyboardInterrupt:
-            # It may come right after the commit has returned; then the work is done, and durable.
-            if is_open(txn):
-                txn.abort()
-                raise
-            publish()
-            self._interrupted = True
-        except BaseException:
-            txn.abort()
-            raise
-        self._groups += 1
-        if notices:
-            self._notices.wake()
-
-    def _raise_interrupt(self) -> None:
-        if self._interrupted:
-            self._interrupted = False
-            raise KeyboardInterrupt
-
     # --- notices ---------------------------------------------------------------------------------
 
     def subscribe(self, *, topic_prefix: str = "", space: bytes | None = None) -> Subscription:
@@ -523,35 +330,6 @@ class LmdbEngine:
             # A commit that found nobody listening is seen by all who read from now on.
             self._overlay.settle()
         return subscription
-
-    def _log_notices(self, txn: Any, notices: list[Notice]) -> None:
-        """Writes the notices of a group under the number of its commit, and forgets old ones."""
-        commit = txn.id()
-        txn.put(_number(commit), msgspec.msgpack.encode(notices), db=self._log, append=True)
-        bound = _number(max(0, commit - KEPT_NOTICE_COMMITS))
-        with txn.cursor(db=self._log) as cursor:
-            for _ in range(2):  # two for each one that is added: it shrinks after a long pause
-                if cursor.first() and cursor.key() < bound:
-                    cursor.delete()
-
-    def _forget_notices(self) -> None:
-        """Whoever opens a store alone finds no one who could still want the old ones."""
-        with self._env.begin(write=True) as txn:
-            if txn.stat(self._log)["entries"]:
-                txn.drop(self._log, delete=False)
-
-    def last_commit(self) -> int:
-        return int(self._env.info()["last_txnid"])
-
-    def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
-        notices: list[Notice] = []
-        with self._begin_snapshot() as txn:  # notices that are heard wait for nothing
-            last = txn.id()
-            cursor = txn.cursor(db=self._log)
-            if cursor.set_range(_number(commit + 1)):
-                for _, value in cursor.iternext():
-                    notices += _NOTICES.decode(value)
-        return last, max(0, last - KEPT_NOTICE_COMMITS - commit), notices
 
     # --- care ------------------------------------------------------------------------------------
 
@@ -588,9 +366,9 @@ class LmdbEngine:
                     "keys": txn.stat(self._data)["entries"],
                     "file_bytes": (self.path / DATA_FILE).stat().st_size,
                     "readers": len(self._env.readers().splitlines()) - 1,
-                    "commits": self.last_commit(),
-                    "groups": self._groups,
-                    "transactions": self._transactions,
+                    "commits": self._notice_log.newest_notice(),
+                    "groups": self._commits.groups,
+                    "transactions": self._commits.transactions,
                 }
         except lmdb.Error as error:
             raise self.explained(error) from error
@@ -693,15 +471,3 @@ def _keep_for_ever(thing: object) -> None:
     take away their places in it, and with them the pages that the parent still reads.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-
-
-def _publish(group: list[Request], outcomes: list[Outcome[Any]]) -> None:
-    begin = 0
-    for request in group:
-        end = begin + len(request.works)
-        request.outcomes = outcomes[begin:end]
-        begin = end
-
-
-def _number(commit: int) -> bytes:
-    return commit.to_bytes(8, "big")

@@ -20,7 +20,7 @@ after the next flush, and as long as the mark stands all commit directly to LMDB
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -85,6 +85,15 @@ class _Base(Buffer):
             self._bare = begin, max(start, end if pair is None else pair[0])
         return pair
 
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        keys = self._in_order()
+        place = bisect_left(keys, begin)
+        if place == len(keys) or keys[place] >= end:
+            return self._below.scan(begin, end, limit=limit, reverse=reverse)
+        return super().scan(begin, end, limit=limit, reverse=reverse)
+
     def take(self, other: Buffer) -> None:
         super().take(other)
         if self._bare is not None:
@@ -93,6 +102,8 @@ class _Base(Buffer):
                 if begin <= key < end:
                     self._bare = None
                     break
+        if None not in other.written.values():
+            return
         below = self._below.get
         for key, value in other.written.items():
             if value is None:
@@ -235,9 +246,6 @@ class Overlay:
         self._running = False
         while self._replaced:
             self._replaced.pop().txn.abort()
-        if self._leased and self._log.shared:
-            with suppress(lmdb.Error, HoldfastError):
-                self._hand_over()
 
     # --- flushing --------------------------------------------------------------------------------
 
@@ -265,10 +273,7 @@ class Overlay:
         generation = self._log.generation + 1
         txn = self._env.begin(db=self._data, write=True)
         try:
-            writer = LmdbTransaction(txn, b"", 0.0)
-            for begin, end in writes.cleared:
-                writer.clear(begin, end)
-            apply(writer, writes.written)
+            write_out(txn, writes)
             if writes.notices:
                 self._store_notices(txn, writes.notices)
             txn.commit()
@@ -403,12 +408,19 @@ def replay(env: Any, data: Any, log: RedoLog) -> None:
         writes.update(each)
     if writes:
         with env.begin(db=data, write=True) as txn:
-            apply(LmdbTransaction(txn, b"", 0.0), writes)
+            _apply(LmdbTransaction(txn, b"", 0.0), writes)
 
 
-def apply(tx: LmdbTransaction, writes: Writes) -> None:
-    """Makes the writes in the order of LMDB's pages."""
-    for key in sorted(writes):
+def write_out(txn: Any, buffer: Buffer) -> None:
+    """Makes all writes of a buffer in an LMDB transaction."""
+    tx = LmdbTransaction(txn, b"", 0.0)
+    for begin, end in buffer.cleared:
+        tx.clear(begin, end)
+    _apply(tx, buffer.written)
+
+
+def _apply(tx: LmdbTransaction, writes: Writes) -> None:
+    for key in sorted(writes):  # in the order of LMDB's pages
         value = writes[key]
         if value is None:
             tx.delete(key)
