@@ -19,6 +19,7 @@ FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB ge
 REDO_LOG_BYTES: Final = 4 * 1024 * 1024  # commits that LMDB has not yet got; read when opening
 MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting
 CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
+FEW_DELETED: Final = 8  # deleted keys that are passed again rather than remembered
 MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
 RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
 MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched

@@ -4,8 +4,10 @@ import os
 import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,12 @@ from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
 from holdfast.engine.lmdb import overlay
 from holdfast.engine.lmdb.redo import RedoLog
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
-from holdfast.limits import CLEARED_INTO_OVERLAY, MAX_DEFERRED_BYTES, REDO_LOG_BYTES
+from holdfast.limits import (
+    CLEARED_INTO_OVERLAY,
+    FEW_DELETED,
+    MAX_DEFERRED_BYTES,
+    REDO_LOG_BYTES,
+)
 from tests.processes import start
 
 
@@ -91,6 +98,51 @@ def test_a_key_that_was_put_and_deleted_never_reaches_lmdb(engine: Engine) -> No
 
     assert engine.transact(lambda tx: list(tx.scan(b"", b"\xff"))) == []
     assert engine.stats()["keys"] == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 99) | st.sampled_from(["take"] * 3 + ["look"]), max_size=60),
+)
+def test_who_takes_the_first_of_a_range_finds_what_others_put_before_it(
+    steps: list[int | str],
+) -> None:
+    with (
+        TemporaryDirectory() as folder,
+        closing(open_engine(folder, durability="interval")) as engine,
+    ):
+        waiting = {b"q%02d" % number for number in range(30, 60)}
+        for key in waiting:
+            put(engine, key, b"")
+        engine.checkpoint()
+        assert take_some(engine, FEW_DELETED + 2) == sorted(waiting)[: FEW_DELETED + 2]
+        waiting -= set(sorted(waiting)[: FEW_DELETED + 2])
+        for step in steps:
+            if step == "take":
+                assert take_some(engine, 1) == sorted(waiting)[:1]
+                waiting -= set(sorted(waiting)[:1])
+            elif step == "look":
+                assert engine.transact(first_of_all) == min(waiting, default=None)
+            else:
+                waiting.add(key := f"q{step:02}".encode())
+                put(engine, key, b"")
+
+
+def take_some(engine: Engine, count: int) -> list[bytes]:
+    """Takes the first key, `count` times, in a transaction each."""
+
+    def take(tx: Transaction) -> bytes | None:
+        for key, _ in tx.scan(b"q", b"r", limit=1):
+            tx.delete(key)
+            return key
+        return None
+
+    found = [engine.transact(take) for _ in range(count)]
+    return [key for key in found if key is not None]
+
+
+def first_of_all(tx: Transaction) -> bytes | None:
+    return next((key for key, _ in tx.scan(b"p", b"z", limit=1)), None)
 
 
 @pytest.mark.parametrize("keys", [CLEARED_INTO_OVERLAY, CLEARED_INTO_OVERLAY + 1, 1_000])

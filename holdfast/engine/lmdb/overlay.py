@@ -26,7 +26,7 @@ from typing import Any
 
 import lmdb
 
-from holdfast.engine.buffer import Buffer, Pair, check_range
+from holdfast.engine.buffer import Buffer, Pair, Range, check_range
 from holdfast.engine.contract import Notice, Reader
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
@@ -36,6 +36,7 @@ from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.errors import HoldfastError
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
+    FEW_DELETED,
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
@@ -66,12 +67,23 @@ class Draft(Buffer):
 class _Base(Buffer):
     """A snapshot of LMDB, and what was committed since."""
 
-    __slots__ = ("deleted", "txn")
+    __slots__ = ("_bare", "deleted", "txn")
 
     def __init__(self, txn: Any) -> None:
         super().__init__(LmdbReader(txn, b"", 0.0), b"", 0.0)
         self.txn = txn
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
+        self._bare: Range | None = None  # a range in which there is nothing
+
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        """Who takes the first of a range again and again leaves deleted keys behind, and they are
+        passed once."""
+        bare = self._bare
+        start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
+        pair = super()._first(start, end, reverse) if start < end else None
+        if self.deleted > FEW_DELETED and not reverse:
+            self._bare = begin, max(start, end if pair is None else pair[0])
+        return pair
 
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
@@ -84,6 +96,12 @@ class _Base(Buffer):
 
     def take(self, other: Buffer) -> None:
         super().take(other)
+        if self._bare is not None:
+            begin, end = self._bare
+            for key in other.written:
+                if begin <= key < end:
+                    self._bare = None
+                    break
         if None not in other.written.values():
             return
         below = self._below.get
