@@ -10,10 +10,13 @@ import holdfast
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadInput, StoreClosed, ViewOnlyReads
-from holdfast.limits import EXPIRED_PER_WRITE
+from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
 from holdfast.store import REMOVERS, Space, Store, Tx
 from holdfast.testing import Clock
 from tests.plain_keys import get, get_from, put, put_in
+from tests.stores import Stores
+
+pytestmark = pytest.mark.every_engine
 
 
 class Broken(Exception):
@@ -37,13 +40,13 @@ def test_a_store_opens_in_a_new_folder_by_path_or_url(
         assert get_from(store, b"k") == b"v"
 
 
-def test_an_unknown_url_scheme_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"scheme 'redis'.*holdfast\.open\('data'\)"):
-        holdfast.open("redis://localhost")
+def test_an_unknown_url_scheme_is_named() -> None:
+    with pytest.raises(BadInput, match=r"scheme 'gopher'.*holdfast\.open\('data'\)"):
+        holdfast.open("gopher://localhost")
 
 
-def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
-    store = holdfast.open(tmp_path)
+def test_a_closed_store_says_so_and_closes_twice(stores: Stores) -> None:
+    store = holdfast.open(stores.url())
     space = store.space("other")
     store.close()
     store.close()
@@ -56,8 +59,8 @@ def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
         store.space("new")
 
 
-def test_a_with_block_closes_its_store_whatever_happens(tmp_path: Path) -> None:
-    with pytest.raises(Broken), holdfast.open(tmp_path) as store:
+def test_a_with_block_closes_its_store_whatever_happens(stores: Stores) -> None:
+    with pytest.raises(Broken), holdfast.open(stores.url()) as store:
         raise Broken
 
     with pytest.raises(StoreClosed):
@@ -195,6 +198,36 @@ def test_what_has_expired_is_removed_by_later_writes_a_few_each(
     assert (after_one, things.left()) == (2, [])
 
 
+def test_a_writer_that_found_nothing_to_be_due_looks_again_in_a_moment(
+    store: Store, clock: Clock, things: Things
+) -> None:
+    things.put([b"a"])
+    clock.advance(seconds=59.999)
+    put_in(store, b"k")
+
+    clock.advance(seconds=0.001)
+    put_in(store, b"k")
+    at_once = things.left()
+    clock.advance(seconds=EXPIRY_LOOK_SECONDS)
+    put_in(store, b"k")
+
+    assert (at_once, things.left()) == ([b"a"], [])
+
+
+def test_a_clock_that_is_set_back_keeps_no_writer_from_looking(
+    store: Store, clock: Clock, things: Things
+) -> None:
+    clock.advance(seconds=1_000)
+    put_in(store, b"k")
+    clock.advance(seconds=-1_000)
+    things.put([b"a"])
+
+    clock.advance(seconds=60)
+    put_in(store, b"k")
+
+    assert things.left() == []
+
+
 def test_a_write_to_one_space_removes_nothing_in_another(
     store: Store, clock: Clock, things: Things
 ) -> None:
@@ -301,6 +334,7 @@ def test_the_work_that_met_a_failing_removal_is_acknowledged_once(
 # --- care -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("lmdb")
 def test_a_backup_holds_every_space(store: Store, tmp_path: Path) -> None:
     put_in(store.space("other"), b"k", b"v")
 

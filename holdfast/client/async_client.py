@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.client.async_metrics import AsyncMetrics
     from holdfast.client.entities import AsyncEntities
     from holdfast.client.events import AsyncEvents
+    from holdfast.client.generated.admin import AwaitedAdmin
     from holdfast.client.jobs import AsyncJobs
     from holdfast.client.tables import AsyncTables
 
@@ -33,6 +34,12 @@ class AsyncSpace:
         self._timeout = pool.target.timeout
 
     # --- layers: one attribute each, loaded when it is first used ---------------------------------
+
+    @cached_property
+    def admin(self) -> "AwaitedAdmin":
+        from holdfast.client.generated.admin import AwaitedAdmin
+
+        return AwaitedAdmin(self)
 
     @cached_property
     def entities(self) -> "AsyncEntities":

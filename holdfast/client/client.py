@@ -17,6 +17,7 @@ from holdfast.limits import MAX_WAIT_SECONDS
 if TYPE_CHECKING:
     from holdfast.client.entities import ClientEntities
     from holdfast.client.events import ClientEvents
+    from holdfast.client.generated.admin import CalledAdmin
     from holdfast.client.jobs import ClientJobs
     from holdfast.client.metrics import ClientMetrics
     from holdfast.client.tables import ClientTables
@@ -36,6 +37,12 @@ class ClientSpace:
         self._timeout = pool.target.timeout
 
     # --- layers: one attribute each, loaded when it is first used ---------------------------------
+
+    @cached_property
+    def admin(self) -> "CalledAdmin":
+        from holdfast.client.generated.admin import CalledAdmin
+
+        return CalledAdmin(self)
 
     @cached_property
     def entities(self) -> "ClientEntities":

@@ -163,7 +163,7 @@ def test_a_closed_client_says_so(url: str, colour: str) -> None:
 
 def test_a_wrong_password_is_refused_when_connecting(tmp_path: Path, colour: str) -> None:
     with holdfast.open(tmp_path / "data") as store:
-        from holdfast.server.auth import Grant, add_user
+        from holdfast.users import Grant, add_user
 
         add_user(store.engine, "ann", "right", (Grant(role="write", space="default"),))
     with serving(tmp_path / "data") as server:

@@ -9,7 +9,7 @@ import redis
 
 from holdfast.engine.contract import Engine
 from holdfast.limits import MAX_STRANGER_BYTES
-from holdfast.server.auth import Grant, add_user, remove_user
+from holdfast.users import Grant, add_user, remove_user
 from tests.server.running import RawClient
 from tests.server.small_door import Door, small_door
 

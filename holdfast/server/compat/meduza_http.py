@@ -17,10 +17,10 @@ from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
 from holdfast.errors import BadInput, HoldfastError, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
-from holdfast.server.auth import Role
 from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import HttpDoor, add_headers, route
 from holdfast.store import Space
+from holdfast.users import Role
 
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
 
@@ -38,7 +38,7 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
                 (await door.who(request)).require(role, space=_space(door).name, layer="entities")
                 return await handler(door, request, found)
             except Exception as error:
-                known = door.known(error)
+                known = door.execution.known(error)
                 response = _line(known.message, known.status)
                 add_headers(response, known)
                 return response
