@@ -101,8 +101,8 @@ def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
 def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None:
     with (
         _logged_in(door, "ann", "secret") as ann,
-        _logged_in(door, "ann", "secret") as other,
         _logged_in(door, "eve", "spy") as eve,
+        _logged_in(door, "ann", "secret") as other,
     ):
         other.ask("NOTICES", "jobs.ready")
         eve.ask("NOTICES")
