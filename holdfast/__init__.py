@@ -12,15 +12,16 @@ __all__ = ["HoldfastError", "Space", "Store", "Tx", "View", "aio", "connect", "o
 
 if not TYPE_CHECKING:  # where types are checked, a name that is not above is a mistake
     _HOMES = {"HoldfastError": "errors", "connect": "client"}
+    _HOMES |= dict.fromkeys(("Space", "Store", "Tx", "View", "open"), "store")
 
     def __getattr__(name: str) -> Any:
         """Public names come from their homes when they are first asked for: the command line,
         whose `--help` needs none of them, starts in a tenth of the time."""
         import importlib
 
-        if name in __all__ and name != "aio":
-            home = _HOMES.get(name, "store")
-            value = globals()[name] = getattr(importlib.import_module(f"holdfast.{home}"), name)
+        if name in _HOMES:
+            home = importlib.import_module(f"holdfast.{_HOMES[name]}")
+            value = globals()[name] = getattr(home, name)
             return value
         try:
             return importlib.import_module(f"holdfast.{name}")

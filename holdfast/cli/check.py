@@ -22,17 +22,7 @@ def command(place: Place, out: Output) -> None:
     """
     with place.open() as opened:
         names = [place.space] if place.names_space else opened.space.admin.spaces().spaces
-        with out.progress("engine"):
-            problems = {} if place.names_space else {"": opened.space.admin.check_engine()}
-        checked = 0
-        for name in names:
-            count, problems[name] = _check(opened, name, out)
-            checked += count
-    found = [
-        {"space": space or None, "problem": problem}
-        for space, listed in problems.items()
-        for problem in listed
-    ]
+        checked, found = problems_of(opened, names, out, engine=not place.names_space)
 
     def show() -> None:
         for each in found:
@@ -45,6 +35,23 @@ def command(place: Place, out: Output) -> None:
     out.result({"keys": checked, "spaces": names, "problems": found}, show)
     if found:
         sys.exit(FOUND)
+
+
+def problems_of(
+    opened: Opened, spaces: list[str], out: Output, *, engine: bool = True
+) -> tuple[int, list[dict[str, str | None]]]:
+    """How many keys were looked at, and what is wrong with which space (None: the engine)."""
+    found: list[dict[str, str | None]] = []
+    if engine:
+        with out.progress("engine"):
+            listed = opened.space.admin.check_engine()
+        found += [{"space": None, "problem": problem} for problem in listed]
+    checked = 0
+    for name in spaces:
+        count, listed = _check(opened, name, out)
+        checked += count
+        found += [{"space": name, "problem": problem} for problem in listed]
+    return checked, found
 
 
 def _check(opened: Opened, name: str, out: Output) -> tuple[int, list[str]]:

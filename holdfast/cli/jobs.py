@@ -133,8 +133,9 @@ def _jobs(space: "Space", queue: str | None, state: str, count: int, offset: int
     if state == "waiting":
         return jobs.peek(queue or "", offset + count)[offset:]
     if state == "failed":
-        failed = list(jobs.dead_letters(count=offset + count).jobs)
-        return [job for job in failed if queue in (None, job.queue)][offset:]
+        from holdfast.jobs import Match
+
+        return list(jobs.dead_letters(Match(queue=queue), count=offset + count).jobs)[offset:]
     ids = jobs.jobs(state, queue or "", offset=offset, count=count)
     if state == "recurring":
         found = [jobs.recur_get(id) for id in ids]

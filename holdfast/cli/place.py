@@ -61,11 +61,13 @@ class Place:
         if self.url is not None:
             with _connect(self.url, self.token) as client:
                 name = self.space if self.names_space else client.name
+                if not creates:
+                    _refuse_unknown_there(client, name)
                 yield Opened(client, client.space(name), is_server=True)
             return
         with open_store(self.data, creates=creates) as store:
             if not creates:
-                _refuse_unknown(store, self.space)
+                _refuse_unknown(store.spaces(), self.space)
             space = store if self.space == store.name else store.space(self.space)
             yield Opened(store, space, is_server=False)
 
@@ -131,18 +133,28 @@ def refuse_missing(data: str) -> None:
         )
 
 
-def _refuse_unknown(store: "Store", name: str) -> None:
+def _refuse_unknown(names: list[str], name: str) -> None:
     from holdfast.cli.settings import suggestion
 
-    names = set(store.spaces())
     if name not in names:
-        words = suggestion(name, names).removeprefix(", ").removeprefix("; ")
+        words = suggestion(name, set(names)).removeprefix(", ").removeprefix("; ")
         raise Failure(
             "unknown_space",
             f"there is no space {name!r}",
             f"{words[0].upper()}{words[1:]}",
             is_json=_is_json(),
         )
+
+
+def _refuse_unknown_there(client: "Client", name: str) -> None:
+    """The same on a server, for those who may see its spaces."""
+    from holdfast.errors import Forbidden
+
+    try:
+        names = client.admin.spaces().spaces
+    except Forbidden:
+        return
+    _refuse_unknown(names, name)
 
 
 def _connect(url: str, token: str | None) -> "Client":

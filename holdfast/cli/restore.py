@@ -1,8 +1,11 @@
 """`holdfast restore`: a store out of a backup."""
 
+import sys
+
 import click
 
-from holdfast.cli.output import Output, size
+from holdfast.cli.check import problems_of
+from holdfast.cli.output import FOUND, Output, size
 from holdfast.cli.place import Place, place_options, refuse_missing
 
 
@@ -24,26 +27,26 @@ def command(place: Place, out: Output, backup: str) -> None:
     from pathlib import Path
 
     from holdfast.engine import open_engine
-    from holdfast.errors import StoreDamaged
 
     refuse_missing(backup)
-    target = Path(place.data)
     with out.progress("restore"):
         source = open_engine(backup)
         try:
-            source.backup(target)
+            source.backup(Path(place.data))
         finally:
             source.close()
-        engine = open_engine(target)
-        try:
-            problems = engine.check()
-            keys = engine.stats()["keys"]
-        finally:
-            engine.close()
+    place.space = "default"
+    with place.open() as opened:
+        keys = opened.space.admin.status().store["keys"]
+        problems = problems_of(opened, opened.space.admin.spaces().spaces, out)[1]
+    written = sum(each.stat().st_size for each in Path(place.data).iterdir())
+
+    def show() -> None:
+        for each in problems:
+            out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
+        sound = "verified" if not problems else f"{len(problems)} problems came with the backup"
+        out.say(f"{place.data}: {keys:,} keys, {size(written)}, {sound}")
+
+    out.result({"target": place.data, "keys": keys, "bytes": written, "problems": problems}, show)
     if problems:
-        raise StoreDamaged(f"{backup} is damaged: {problems[0]}", hint="Restore an older backup.")
-    written = sum(each.stat().st_size for each in target.iterdir())
-    out.result(
-        {"target": str(target), "keys": keys, "bytes": written},
-        lambda: out.say(f"{target}: {keys:,} keys, {size(written)}, verified"),
-    )
+        sys.exit(FOUND)

@@ -70,14 +70,31 @@ class Buffer:
         return iter(() if pair is None else (pair,))
 
     def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
-        keys = self._in_order() if self.written else self._keys
-        if not self.cleared and bisect_left(keys, begin) == bisect_left(keys, end):
+        written = self.written
+        keys = self._in_order() if written else self._keys
+        at = bisect_left(keys, begin)
+        if not self.cleared and (at == len(keys) or keys[at] >= end):
             return next(self._below.scan(begin, end, limit=1, reverse=reverse), None)
-        return next(self._walk(begin, end, 1, reverse), None)
+        if self.cleared or reverse:
+            return next(self._walk(begin, end, 1, reverse), None)
+        # The first that was written and not deleted, and before it the first below that was not
+        # deleted: each key that was may hide a pair.
+        own: Pair | None = None
+        first = at
+        while at < len(keys) and (key := keys[at]) < end:
+            if (value := written[key]) is not None:
+                own, end = (key, value), key
+                break
+            at += 1
+        for pair in self._below.scan(begin, end, limit=at - first + 1):
+            if pair[0] not in written:
+                return pair
+        return own
 
     def _walk(self, begin: bytes, end: bytes, wanted: int | None, reverse: bool) -> Iterator[Pair]:
         written = self.written
         while begin < end:
+            self._settle_range(begin, end)
             keys = self._in_order()
             mine = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
             # Each of the buffer's own may hide a pair from below.
@@ -98,6 +115,9 @@ class Buffer:
                 end = pair[0]
             else:
                 begin = pair[0] + b"\0"
+
+    def _settle_range(self, begin: bytes, end: bytes) -> None:
+        """Called before a walk looks at what is written in a range."""
 
     def _scan_below(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.jobs import layout as jobs
+from holdfast.keys import prefix_range
 from tests.cli.conftest import Command
 from tests.cli.running import holdfast as run
 
@@ -33,7 +35,7 @@ def test_a_backup_into_a_folder_with_something_in_it_is_refused(folder: Path) ->
 @pytest.mark.parametrize("command", ["server"], indirect=True)
 @pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "..", ""])
 def test_a_server_writes_backups_below_its_own_folder_only(command: Command, name: str) -> None:
-    result = command("backup", "--json", "--", name)
+    result = command("backup", name, "--json")
 
     assert (result.code, result.error["code"]) == (1, "bad_input")
 
@@ -93,3 +95,16 @@ def test_what_is_no_backup_and_a_server_are_refused(tmp_path: Path) -> None:
 
     assert (nothing.code, nothing.error["code"]) == (1, "no_store")
     assert (server.code, server.error["code"]) == (1, "not_on_a_server")
+
+
+def test_problems_that_come_with_a_backup_are_named(folder: Path, tmp_path: Path) -> None:
+    with holdfast.open(folder) as store:
+        store.jobs.put("emails", id="first")
+        place = jobs.keys_of(store.prefix).queue("emails").work
+        store.engine.transact(lambda tx: tx.clear(*prefix_range(place)), space=store.prefix)
+    run("backup", "--data", folder, tmp_path / "backup")
+
+    result = run("restore", tmp_path / "backup", "--data", tmp_path / "again")
+
+    assert result.code == 3
+    assert "job first: it is waiting, and not in that list" in result.out

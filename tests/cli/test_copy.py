@@ -10,6 +10,8 @@ import pytest
 import holdfast
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine
+from holdfast.jobs import NewJob
+from holdfast.keys import pack
 from tests.cli.running import environment
 from tests.cli.running import holdfast as run
 
@@ -19,7 +21,7 @@ def full(folder: Path) -> Path:
     """A store with some thousand keys in three spaces."""
     with holdfast.open(folder, durability="interval") as store:
         for name in ("default", "shop", "wiki"):
-            list(store.space(name).jobs.put_all([{"queue": "q", "data": n} for n in range(1_500)]))
+            list(store.space(name).jobs.put_all([NewJob(queue="q", data=n) for n in range(1_500)]))
     return folder
 
 
@@ -76,7 +78,7 @@ def test_a_source_that_has_changed_since_is_followed(full: Path, tmp_path: Path)
     target = tmp_path / "copy"
     run("copy", full, target)
     engine = open_engine(target)  # as if the copy had been interrupted at its very end
-    mark = holdfast.store.pack(0, "copying")  # type: ignore[attr-defined]
+    mark = pack(0, "copying")
     engine.transact(lambda tx: tx.put(mark, str(full).encode()))
     engine.close()
     with holdfast.open(full) as store:
@@ -104,7 +106,7 @@ def test_half_a_copy_is_neither_gone_on_with_from_elsewhere_nor_copied(
     full: Path, tmp_path: Path
 ) -> None:
     engine = open_engine(tmp_path / "half")
-    mark = holdfast.store.pack(0, "copying")  # type: ignore[attr-defined]
+    mark = pack(0, "copying")
     engine.transact(lambda tx: tx.put(mark, b"elsewhere"))
     engine.close()
 

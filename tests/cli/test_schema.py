@@ -58,7 +58,7 @@ def test_files_are_checked_without_a_store(tmp_path: Path) -> None:
 def test_a_bad_file_is_not_applied(command: Command, store: holdfast.Store) -> None:
     result = command("schema", "apply", "-", "--json", input=BAD)
 
-    assert (result.code, result.error["code"]) == (1, "schema_invalid")
+    assert (result.code, result.error["code"]) == (1, "bad_schema")
     assert len(result.error["problems"]) == 1
     assert store.entities.schemas() == []
 

@@ -66,7 +66,7 @@ def test_the_status_tells_what_is_in_a_space(command: Command, store: holdfast.S
     assert (status["events"], status["metrics"]) == (["default"], ["orders"])
     assert (status["spaces"], status["queues"][0]["waiting"]) == (2, 1)
     assert status["store"]["keys"] == store.stats()["keys"]
-    assert "emails  1 waiting" in command("status", "--space", "shop").out
+    assert "1 waiting, 0 running" in command("status", "--space", "shop").out
     assert "is empty" in command("status").out
 
 

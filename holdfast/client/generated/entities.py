@@ -158,7 +158,7 @@ def _get_raw(table: str, ids: Iterable[str], *, properties: Sequence[str] = ()) 
 
 
 def _load_some(table: str, dump: bytes) -> dict[str, Any]:
-    return {"table": table, "dump": as_text(dump)}
+    return {"table": table, "dump": dump}
 
 
 def _plan(schema: Schema, *, prune: bool = False) -> dict[str, Any]:
