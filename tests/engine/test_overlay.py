@@ -35,6 +35,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.close()
 
 
+@pytest.fixture(scope="module")
+def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One for all examples of a property, which begin by emptying it."""
+    engine = open_engine(tmp_path_factory.mktemp("store"), durability="interval")
+    yield engine
+    engine.close()
+
+
 def lmdb_commits(engine: Engine) -> int:
     """What LMDB knows, without the look into the store that would make it know more."""
     return int(engine._env.info()["last_txnid"])  # type: ignore[attr-defined]
@@ -62,6 +70,60 @@ def test_commits_wait_for_each_other_and_a_view_sees_them_all(engine: Engine) ->
     assert len(found) == 50
 
 
+steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from(["put", "delete", "block", "group", "large"]), st.sampled_from("abc")
+        ),
+        st.tuples(st.sampled_from(["read", "look", "look", "clear", "checkpoint"]), st.just("")),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_commits_and_looks_in_any_order_agree(
+    shared_engine: Engine, steps: list[tuple[str, str]]
+) -> None:
+    engine = shared_engine
+    engine.transact(lambda tx: tx.clear(b"", b"\xff"))
+    model: dict[bytes, bytes] = {}
+    for number, (name, letter) in enumerate(steps):
+        key, value = letter.encode(), b"%d" % number
+        match name:
+            case "put" | "large":
+                value *= MAX_DEFERRED_BYTES if name == "large" else 1
+                put(engine, key, value)
+                model[key] = value
+            case "delete":
+                engine.transact(lambda tx, key=key: tx.delete(key))  # type: ignore[misc]
+                model.pop(key, None)
+            case "block":
+                with engine.transaction() as tx:
+                    assert tx.get(key) == model.get(key)
+                    tx.put(key, value)
+                model[key] = value
+            case "group":
+                engine.transact_many(
+                    [
+                        lambda tx, key=key: tx.delete(key),  # type: ignore[misc]
+                        lambda tx, key=key, value=value: tx.put(key, value),  # type: ignore[misc]
+                    ]
+                )
+                model[key] = value
+            case "read":
+                assert engine.transact(lambda tx: dict(tx.scan(b"", b"\xff"))) == model
+            case "look":
+                with engine.view() as view:
+                    assert dict(view.scan(b"", b"\xff")) == model
+            case "clear":
+                engine.transact(lambda tx: tx.clear(b"b", b"d"))
+                model = {key: value for key, value in model.items() if not b"b" <= key < b"d"}
+            case "checkpoint":
+                engine.checkpoint()
+
+
 def test_what_waits_is_flushed_by_itself(engine: Engine) -> None:
     before = lmdb_commits(engine)
 
@@ -69,6 +131,27 @@ def test_what_waits_is_flushed_by_itself(engine: Engine) -> None:
 
     while lmdb_commits(engine) == before:  # ends when LMDB has got it
         pass
+
+
+def test_where_every_commit_is_looked_at_none_waits_until_one_is_not(engine: Engine) -> None:
+    def commit_and_look(number: int) -> int:
+        before = lmdb_commits(engine)
+        put(engine, b"n", b"%d" % number)
+        made = lmdb_commits(engine) - before
+        with engine.view() as view:
+            assert view.get(b"n") == b"%d" % number
+        return made
+
+    made = [commit_and_look(number) for number in range(20)]
+    put(engine, b"n", b"direct")
+    assert engine.transact(lambda tx: tx.get(b"n")) == b"direct"
+    while True:  # ends when a commit has waited again
+        before = lmdb_commits(engine)
+        put(engine, b"n", b"")
+        if lmdb_commits(engine) == before:
+            break
+
+    assert made[-10:] == [1] * 10
 
 
 def test_a_transaction_that_runs_while_others_look_is_neither_seen_nor_disturbed(
@@ -98,6 +181,8 @@ def test_a_key_that_was_put_and_deleted_never_reaches_lmdb(engine: Engine) -> No
 
     assert engine.transact(lambda tx: list(tx.scan(b"", b"\xff"))) == []
     assert engine.stats()["keys"] == 0
+    while not engine._redo.is_empty():  # type: ignore[attr-defined]  # ends when the log has begun anew
+        pass
 
 
 @settings(deadline=None, max_examples=60)
