@@ -23,7 +23,7 @@ def open_engine(
     """Opens the engine that `url` names.
 
     A path or `lmdb:PATH` is a folder of the embedded one, `postgresql://user@host/database` a store
-    on PostgreSQL. `checkpoint_seconds` is for the embedded one.
+    on PostgreSQL, `valkey://host:port` one on Valkey. `checkpoint_seconds` is for the embedded one.
     """
     scheme = "" if isinstance(url, Path) else urlsplit(url).scheme
     if scheme in ("", "lmdb"):
@@ -41,9 +41,14 @@ def open_engine(
 
         check_durability(durability)
         return RemoteEngine(PostgresBackend(str(url), durability=durability), clock=clock)
+    if scheme in ("valkey", "valkeys", "redis", "rediss"):
+        from holdfast.engine.valkey import open_valkey
+
+        check_durability(durability)
+        return open_valkey(str(url), durability=durability, clock=clock)
     raise BadInput(
         f"no engine serves the URL scheme {scheme!r}",
-        hint="Name a folder, as in holdfast.open('data'), or a postgresql:// URL.",
+        hint="Name a folder, as in holdfast.open('data'), or a postgresql:// or valkey:// URL.",
     )
 
 

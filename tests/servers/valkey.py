@@ -8,13 +8,14 @@ import shutil
 import signal
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import valkey
 from valkey.crc import key_slot
-from valkey.exceptions import ValkeyError
+from valkey.exceptions import ReadOnlyError, ValkeyError
 
 from tests.servers.process import NotStarted, ServerProcess, await_true, free_ports, is_listening
 
@@ -33,8 +34,10 @@ class ValkeyServer:
 
     def __init__(self, *, durable: bool = False, **settings: str) -> None:
         self._settings = {**(_DURABLE if durable else _FAST), **_dashed(settings)}
+        self.options = "" if durable else "?persistence=none"  # of its URL
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-valkey-"))
         self._process: ServerProcess | None = None
+        self._client: valkey.Valkey | None = None
 
     @classmethod
     def started(cls, *, durable: bool = False, **settings: str) -> Self:
@@ -64,7 +67,7 @@ class ValkeyServer:
 
     @property
     def url(self) -> str:
-        return f"valkey://{self.address}"
+        return f"valkey://{self.address}{self.options}"
 
     def start(self) -> None:
         """Starts it, on its port and with its data, and returns when it takes connections."""
@@ -73,6 +76,7 @@ class ValkeyServer:
 
     def launch(self) -> None:
         """The same without the wait."""
+        self._forget_client()
         if self._process is not None:
             self._process.close()
         settings = {
@@ -103,8 +107,9 @@ class ValkeyServer:
 
     def command(self, *parts: str | int) -> Any:
         """The server's answer to one command."""
-        with valkey.Valkey(port=self.port, decode_responses=True, socket_timeout=30) as client:
-            return client.execute_command(*parts)
+        if self._client is None:
+            self._client = valkey.Valkey(port=self.port, decode_responses=True, socket_timeout=30)
+        return self._client.execute_command(*parts)  # type: ignore[no-untyped-call]
 
     def empty(self) -> None:
         """Removes all keys, and keeps the functions that a client has loaded."""
@@ -112,6 +117,7 @@ class ValkeyServer:
 
     def close(self) -> None:
         """Ends it and removes its folder. A second call does nothing."""
+        self._forget_client()
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -127,6 +133,11 @@ class ValkeyServer:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _forget_client(self) -> None:
+        if self._client is not None:
+            self._client.close()  # type: ignore[no-untyped-call]
+            self._client = None
 
     def _answers(self) -> bool:
         try:
@@ -169,7 +180,8 @@ class ValkeyCluster:
 
     @property
     def url(self) -> str:
-        return "valkey://" + ",".join(node.address for node in self.nodes)
+        addresses = ",".join(node.address for node in self.nodes)
+        return f"valkey://{addresses}{self.nodes[0].options}"
 
     @property
     def primaries(self) -> list[ValkeyServer]:
@@ -214,8 +226,9 @@ class ValkeyCluster:
 
     def empty(self) -> None:
         """Removes all keys, and keeps the functions that a client has loaded."""
-        for node in self.primaries:
-            node.empty()
+        for node in self.nodes:
+            with suppress(ReadOnlyError):  # a replica does as its primary
+                node.empty()
 
     def close(self) -> None:
         """Ends all nodes and removes their folders. A second call does nothing."""

@@ -23,6 +23,7 @@ from holdfast.engine.remote.protocol import (
     Page,
     Row,
     Session,
+    SnapshotLost,
     Unreachable,
     Unsettled,
 )
@@ -131,7 +132,7 @@ class RemoteEngine:
             yield writes
             commit = writes.commit_of(run.seen, self.backend.long_keys)
             if commit.writes:
-                self._fix_views()
+                self._fix_views(space)
                 run.session.commit(commit)
         except Conflicted:
             self._count("conflicts")
@@ -201,7 +202,7 @@ class RemoteEngine:
             try:
                 outcomes, commit = self._run(run, works, times, draws, careful)
                 if commit.writes:
-                    self._fix_views()
+                    self._fix_views(space)
                     self._count("round_trips")
                     run.session.commit(commit)
                 publish(outcomes)
@@ -306,12 +307,13 @@ class RemoteEngine:
 
         return _Run(session, seen, base, writes)
 
-    def _fix_views(self) -> None:
+    def _fix_views(self, space: bytes) -> None:
         """A view takes its snapshot with its first read, which saves a round trip. One that was
         opened before a commit of this process must not see it, so it takes it now."""
         if self._unread:
             for view in list(self._unread.values()):
-                view.fix()
+                if view.space.startswith(space) or space.startswith(view.space):
+                    view.fix()
 
     def _memory(self, space: bytes) -> dict[bytes, bytes]:
         memories = self._memories
@@ -376,6 +378,11 @@ class RemoteEngine:
     def _unreachable(self, error: Unreachable) -> HoldfastError:
         if self._unusable is not None:
             return type(self._unusable)(self._unusable.message)
+        if isinstance(error, SnapshotLost):
+            return Conflict(
+                f"{self.backend.name} can't give back what this has begun to read: {error}",
+                hint="Read it again, in less time.",
+            )
         return StoreUnreachable(f"{self.backend.name} could not be reached: {error}")
 
     def _settle(self, lost: Unsettled) -> bool:
@@ -525,7 +532,7 @@ class _ViewSession:
 
     def __init__(self, engine: RemoteEngine, space: bytes) -> None:
         self._engine = engine
-        self._space = space
+        self.space = space
         self._session: Session | None = None
         self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
         self._closed = False
@@ -551,12 +558,12 @@ class _ViewSession:
         with self._lock:
             if self._session is None and not self._closed:
                 self._engine._count("round_trips")
-                self._fetch_first([self._space + b"\0"], [])
+                self._fetch_first([self.space + b"\0"], [])
 
     def _fetch_first(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        session = self._engine.backend.session(self._space)
+        session = self._engine.backend.session(self.space)
         try:
             found = session.fetch(keys, pages)
         except BaseException:

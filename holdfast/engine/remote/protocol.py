@@ -71,6 +71,10 @@ class Unreachable(Exception):
     """The connection was lost. Nothing was applied, and nothing ever will be."""
 
 
+class SnapshotLost(Unreachable):
+    """The server answers, and remembers too little to go on reading this snapshot."""
+
+
 class Unsettled(Exception):
     """The connection was lost after a commit was sent.
 
@@ -91,9 +95,10 @@ class Session(Protocol):
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        """Reads all in one round trip. A page may be shorter than its limit only at its end.
+        """Reads all in one round trip. A page may be shorter than its limit only at its end. To
+        read nothing takes the snapshot too.
 
-        May raise `Unreachable`; also when the snapshot can no longer be read.
+        May raise `Unreachable`, or `SnapshotLost` when the snapshot can no longer be read.
         """
         ...
 
