@@ -882,11 +882,16 @@ def facts_of(error: HoldfastError) -> dict[str, Any]:
     facts = {name: getattr(error, name) for name in error.facts}
     return {
         "error": type(error).__name__,
-        "message": error.message,
-        "hint": error.hint,
+        "message": _text(error.message),
+        "hint": _text(error.hint),
         "position": error.position,
         "facts": {name: fact for name, fact in facts.items() if fact is not None},
     }
+
+
+def _text(said: str) -> str:
+    """Without what no encoding can hold."""
+    return said.encode(errors="replace").decode()
 
 
 def made_of(code: str, given: Mapping[str, Any]) -> HoldfastError:

@@ -15,6 +15,12 @@ MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their numb
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
 MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
 CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
+FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB gets it
+REDO_LOG_BYTES: Final = 4 * 1024 * 1024  # commits that LMDB has not yet got; read when opening
+MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting
+CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
+MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
+RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
 
 # --- keys -------------------------------------------------------------------------------------
 
@@ -38,6 +44,7 @@ COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch i
 # --- expiry -----------------------------------------------------------------------------------
 
 EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
+EXPIRY_LOOK_SECONDS: Final = 0.01  # between two looks of one space's writers for what is due
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
 UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # a kind that the next process to sweep may know
@@ -148,6 +155,7 @@ MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may t
 MAX_JOB_TIME: Final = 10.0**11  # seconds: the year 5138; a clock beyond it counts something else
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unlimited
 JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
+MAX_QUEUES_KEPT_PACKED: Final = 4_096  # queues of a space whose keys a process keeps packed
 JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: some 10 ms
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of dependencies looks at
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away
@@ -161,7 +169,8 @@ MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
 MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
 MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
-MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check reads them all
+MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
+MAX_TALLIED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
 MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
 MAX_TOP_ENTITIES: Final = 10_000  # of one answer
@@ -180,6 +189,7 @@ MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
 MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; then writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: others wait while it is run
+BULLETIN_LOOK_SECONDS: Final = 0.005  # between two looks for notices of other processes
 COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
 PAUSE_UNSENT_BYTES: Final = 1024 * 1024  # to a client that does not read; then it is not served
 STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading

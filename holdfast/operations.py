@@ -51,7 +51,9 @@ LOCAL: Final[dict[str, frozenset[str]]] = {
         | {"read_notice", "select", "subscribe", "update"}
     ),
     "events": frozenset({"send_stream", "subscribe"}),
-    "jobs": frozenset({"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some"}),
+    "jobs": frozenset(
+        {"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some", "waiting"}
+    ),
     "metrics": frozenset({"foreign_windows", "limiter", "reader", "writer"}),
     "tables": frozenset({"delete_by_url", "export", "get_by_url", "put_by_url", "scan"}),
 }
@@ -93,10 +95,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     positional: tuple[str, ...]  # the arguments in front of *values, in the method's order
     star: str | None  # the argument that the method takes as *values
+    full_name: str = ""  # `layer.name`
 
-    @property
-    def full_name(self) -> str:
-        return f"{self.layer}.{self.name}"
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "full_name", f"{self.layer}.{self.name}")
 
     @property
     def only_reads(self) -> bool:
@@ -113,11 +115,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def call(self, face: Any, arguments: msgspec.Struct) -> Any:
         """Calls the method on a layer (`read`, `write`) or on a store's face of it (`long`)."""
-        given = {}
-        for name in arguments.__struct_fields__:
-            value = getattr(arguments, name)
-            if value is not msgspec.UNSET:
-                given[name] = value
+        unset = msgspec.UNSET
+        fields = msgspec.structs.asdict(arguments)
+        given = {name: value for name, value in fields.items() if value is not unset}
         if self.method == "put_raw":
             given["entities"] = [_entity(each) for each in given["entities"]]
         method = getattr(face, self.method)

@@ -47,11 +47,21 @@ class Faces(Protocol):
     """The layers of a space."""
 
     name: str
-    entities: StoreEntities
-    events: StoreEvents
-    jobs: StoreJobs
-    metrics: StoreMetrics
-    tables: StoreTables
+
+    @property
+    def entities(self) -> StoreEntities: ...
+
+    @property
+    def events(self) -> StoreEvents: ...
+
+    @property
+    def jobs(self) -> StoreJobs: ...
+
+    @property
+    def metrics(self) -> StoreMetrics: ...
+
+    @property
+    def tables(self) -> StoreTables: ...
 
 
 class StoreAdmin:

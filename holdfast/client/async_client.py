@@ -10,7 +10,7 @@ from holdfast.client.async_listening import AsyncSubscription
 from holdfast.client.async_pool import AsyncPool
 from holdfast.client.calls import Call, Given
 from holdfast.client.client import patience
-from holdfast.client.recording import BatchRecording
+from holdfast.client.recording import Batch
 from holdfast.client.urls import Target
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ class AsyncSpace:
         return call.result(reply)
 
     @asynccontextmanager
-    async def batch(self) -> AsyncIterator[BatchRecording]:
+    async def batch(self) -> AsyncIterator[Batch]:
         """Records operations, and sends them as one transaction when the block ends.
 
         All of them are done, or none: the error that undid them says at which `position`. If the
         block itself raises, nothing is sent. Each operation returns a handle, without `await`,
         whose `result()` is there behind the block.
         """
-        recording = BatchRecording()
+        recording = Batch()
         yield recording
         if not recording:
             return

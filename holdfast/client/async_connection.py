@@ -2,6 +2,7 @@
 
 import asyncio
 import select
+import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -40,6 +41,7 @@ class AsyncConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._hear: Callable[[Any], None] | None = None
         self._is_late = False
+        self._is_greeted = False  # before, TLS has things to say that nobody asked for
         self.is_open = False
         self.space = DEFAULT_SPACE
 
@@ -69,6 +71,7 @@ class AsyncConnection(asyncio.Protocol):
         for reply in replies:
             if isinstance(reply, Broken):
                 raise Unreachable(reply.reason)
+        self._is_greeted = True
 
     async def enter(self, space: str) -> None:
         """Makes all further commands work on `space`."""
@@ -106,7 +109,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def _flush(self) -> None:
         kept, self._kept = self._kept, []
-        if not self._asked and self._watch.poll(0):
+        if self._is_greeted and not self._asked and self._watch.poll(0):
             # Something has come unasked: the server has closed, and can't have seen these.
             _fail([asked for _, asked in kept], lost(self._target, None), was_sent=False)
             self._transport.abort()
@@ -142,8 +145,10 @@ class AsyncConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        opened = transport.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._watch = select.poll()
-        self._watch.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._watch.register(opened.fileno(), select.POLLIN)
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:

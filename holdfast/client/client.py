@@ -10,7 +10,7 @@ from holdfast.client import calls
 from holdfast.client.calls import Broken, Call, Given
 from holdfast.client.listening import ClientSubscription
 from holdfast.client.pool import Pool
-from holdfast.client.recording import BatchRecording, PipelineRecording
+from holdfast.client.recording import Batch, Pipeline
 from holdfast.client.urls import Target
 from holdfast.limits import MAX_WAIT_SECONDS
 
@@ -87,14 +87,14 @@ class ClientSpace:
         return call.result(reply)
 
     @contextmanager
-    def batch(self) -> Iterator[BatchRecording]:
+    def batch(self) -> Iterator[Batch]:
         """Records operations, and sends them as one transaction when the block ends.
 
         All of them are done, or none: the error that undid them says at which `position`. If the
         block itself raises, nothing is sent. Each operation returns a handle, whose `result()` is
         there behind the block.
         """
-        recording = BatchRecording()
+        recording = Batch()
         yield recording
         if not recording:
             return
@@ -108,18 +108,18 @@ class ClientSpace:
         recording._settle(replies)
 
     @contextmanager
-    def pipeline(self) -> Iterator[PipelineRecording]:
+    def pipeline(self) -> Iterator[Pipeline]:
         """Records operations, and sends them together when the block ends, each for itself.
 
         One wait for the network serves them all. An operation that failed raises when its result
         is asked for; nothing is sent twice.
         """
-        recording = PipelineRecording()
+        recording = Pipeline()
         yield recording
         if recording:
             self._send_pipeline(recording)
 
-    def _send_pipeline(self, recording: PipelineRecording) -> None:
+    def _send_pipeline(self, recording: Pipeline) -> None:
         commands = recording._taken()
         end = time.monotonic() + self._timeout
         connection = self._pool.take(self.name, end)

@@ -96,7 +96,8 @@ class Pool:
         no such care: it is sent again.
         """
         if os.getpid() != self._process:
-            self._begin()  # what was opened before a fork belongs to the parent
+            self._close_idle()  # what was opened before a fork belongs to the parent
+            self._begin()
         while True:
             idle = self._idle.get(space)
             try:
@@ -122,7 +123,7 @@ class Pool:
                     if self._open < self.target.connections:
                         self._open += 1
                         return None
-                    for idle in self._idle.values():
+                    for idle in list(self._idle.values()):
                         if idle:
                             return idle.pop(0)
                     if not self._free.wait(end - time.monotonic()):

@@ -7,7 +7,7 @@ prefix is the whole store.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
@@ -23,6 +23,7 @@ __all__ = [
     "Transaction",
     "pack_counter",
     "read_counter",
+    "read_counters",
 ]
 
 T = TypeVar("T")
@@ -192,6 +193,16 @@ def read_counter(value: bytes | None) -> int:
     (0, -3)
     """
     return 0 if value is None else int(_COUNTER.unpack(value)[0])
+
+
+def read_counters(values: Iterable[bytes | None]) -> list[int]:
+    """The same for many, faster than one by one.
+
+    >>> read_counters([pack_counter(2), None, pack_counter(-3)])
+    [2, 0, -3]
+    """
+    unpack = _COUNTER.unpack
+    return [0 if value is None else unpack(value)[0] for value in values]
 
 
 def pack_counter(number: int) -> bytes:

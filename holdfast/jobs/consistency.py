@@ -13,10 +13,9 @@ from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs.arguments import tag_text
 from holdfast.jobs.layout import (
     LAYER,
-    Pair,
+    Count,
     below,
     last_part,
-    read_pair,
     time_and_jid,
     unpack_complete,
 )
@@ -29,7 +28,7 @@ from holdfast.jobs.records import (
     RecurringRecord,
     ThrottleRecord,
 )
-from holdfast.keys import pack_int, unpack, unpack_first
+from holdfast.keys import pack_int, pack_str, unpack, unpack_first
 
 __all__ = ["problems_at"]
 
@@ -58,11 +57,11 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     job = _job_of(value)
     get, keys = ledger.tx.get, ledger.keys
     placed = get(job.place)
-    if placed is None or (job.state in (WAITING, STALLED) and placed != job.jid.encode()):
+    if placed is None or (job.state in (WAITING, STALLED) and placed != pack_str(job.jid)):
         yield f"job {job.jid}: it is {job.state}, and not in that list"
     # A worker that is not seen for a day is forgotten with all that it held.
     is_held = job.state == RUNNING and job.expires > ledger.tx.now
-    if is_held and get(keys.held(job.worker, job.jid)) is None:
+    if is_held and get(keys.held_job(job.worker, job.jid)) is None:
         yield f"job {job.jid}: its worker {job.worker} does not know that it holds it"
     if not job.data and get(keys.data(job.jid)) is None:
         yield f"job {job.jid}: its data is missing"
@@ -83,7 +82,7 @@ def _placed(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[st
 
 
 def _work(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
-    yield from _at_place(ledger, key, value.decode())
+    yield from _at_place(ledger, key, str(unpack(value)[0]))
 
 
 def _at_place(ledger: Ledger, key: bytes, jid: str) -> Iterator[str]:
@@ -160,34 +159,43 @@ def _queue(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str
     """Counters that are there are looked at themselves; here, those that should be."""
     [name] = unpack(key, begin)
     keys = ledger.keys.queue(name)
-    for pair, counter in enumerate((keys.work_counts, keys.blocked, keys.other)):
+    counters = {
+        Count.WORK: keys.work_counts,
+        Count.BLOCKED: keys.blocked,
+        Count.OTHER: keys.other,
+    }
+    for count, counter in counters.items():
         if ledger.tx.get(counter) is None:
-            yield from _pair_differs(ledger, name, Pair(pair), 0)
+            yield from _counts_differ(ledger, name, count)
 
 
 def _queue_counts(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
-    name, pair = unpack(key, begin)
-    yield from _pair_differs(ledger, name, Pair(pair), read_counter(value))
+    name, count = unpack(key, begin)
+    if count <= Count.OTHER:  # the flows are looked at with the work
+        yield from _counts_differ(ledger, name, Count(count))
 
 
-def _pair_differs(ledger: Ledger, name: str, pair: Pair, number: int) -> Iterator[str]:
+def _counts_differ(ledger: Ledger, name: str, count: Count) -> Iterator[str]:
     keys = ledger.keys.queue(name)
     lists: dict[str, int] = {}
-    if pair is Pair.WORK:
+    if count is Count.WORK:
+        counted = ledger.work_counts(keys)
         lists = {"waiting": _count(ledger, keys.work), "running": _count(ledger, keys.locks)}
-    elif pair is Pair.BLOCKED:
+    elif count is Count.BLOCKED:
+        counted = ledger.pair(keys.blocked)
         lists = {
             "scheduled": _count(ledger, keys.scheduled),
             "depends": _count(ledger, keys.depends),
         }
     else:
+        counted = ledger.pair(keys.other)
         lists = {
             "throttled": _throttled(ledger, name),
             "recurring": _count(ledger, keys.recurring),
         }
-    for (words, has), counted in zip(lists.items(), read_pair(number), strict=True):
-        if counted != has:
-            yield f"queue {name}: counts {counted} {words} jobs, has {has}"
+    for (words, has), number in zip(lists.items(), counted, strict=True):
+        if number != has:
+            yield f"queue {name}: counts {number} {words} jobs, has {has}"
 
 
 def _throttled(ledger: Ledger, queue: str) -> int:

@@ -21,6 +21,7 @@ from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult,
 P = ParamSpec("P")
 R = TypeVar("R")
 Sleep = Callable[[float], None]
+TryOne = Callable[[str, EntityLike, int], LimitResult]
 
 
 class LimitDoor(Protocol):
@@ -51,15 +52,20 @@ class Limiter:
         namespace: str,
         clock: Callable[[], float],
         sleep: Sleep | None = time.sleep,
+        try_one: TryOne | None = None,
     ) -> None:
+        """`try_one`, if there is one, is a shorter way for a single operation."""
         self.plan = plan
         self._door = door
+        self._try_one = try_one
         self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
         self._clock = clock
         self._sleep = sleep
 
     def try_incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
         """Counts `amount` if it is allowed. A denied attempt is not counted."""
+        if self._try_one is not None:
+            return self._try_one(condition, entity, amount)
         return self.try_all([_operation(condition, entity, amount)]).results[0]
 
     def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:

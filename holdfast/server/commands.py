@@ -105,11 +105,12 @@ def plan_operation(
 ) -> Plan:
     """The plan of an operation with decoded arguments."""
     space = session.space
-    session.who().require_operation(operation, space.name)
-    if operation.kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
+    session.require(operation)
+    kind = operation.kind
+    if kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
         return Later(lambda: session.execution.start(space, operation, arguments), encode)
-    plan = Read if operation.kind == "read" else Write
-    return plan(space, work_of(operation, arguments), encode)
+    work = work_of(operation, arguments)
+    return Read(space, work, encode) if kind == "read" else Write(space, work, encode)
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

@@ -8,18 +8,21 @@ the disk, then all replies. A write that fails, fails alone. What takes several 
 import asyncio
 import itertools
 import logging
+import queue
+import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, Forbidden, ServerBusy
+from holdfast.errors import BadInput, Forbidden, HoldfastError, ServerBusy, ServerFailed
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -34,6 +37,7 @@ from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds
 from holdfast.server.bulletin import Bulletin
+from holdfast.server.lines import Lines
 from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
@@ -41,7 +45,18 @@ from holdfast.users import USERS_CHANGED
 _log = logging.getLogger(__name__)
 
 Work: TypeAlias = Callable[[Tx], Any]
-Answer: TypeAlias = asyncio.Future[list[Outcome[Any]]]
+Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
+
+
+class Request(NamedTuple):
+    """Transactions of one caller for the next group."""
+
+    steps: Sequence[Step]
+    answer: Answer  # called on the loop
+    is_wanted: Callable[[], bool]  # asked just before: its client may be gone
+
+
+Group: TypeAlias = list[Request]
 
 
 class Execution:
@@ -72,6 +87,7 @@ class Execution:
         self._loop = asyncio.get_running_loop()
         self.bulletin = Bulletin(store.engine, self._loop)
         self.audience = Audience(self.bulletin)
+        self.lines = Lines(self.bulletin)
         self.bulletin.listen(
             lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
         )
@@ -80,9 +96,12 @@ class Execution:
             space=DIRECTORY,
             topic_prefix=SPACE_DROPPED,
         )
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="holdfast-writer")
+        self._groups: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
+        self._writer.start()
+        self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
-        self._waiting: deque[tuple[Sequence[Step], Answer]] = deque()
+        self._waiting: deque[Request] = deque()
         self._queued = 0
         self._threads = 0  # long operations that run or wait for a thread
         self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
@@ -97,7 +116,7 @@ class Execution:
         """The space of that name, created if there is none."""
         found = self._spaces.get(name)
         if found is None:
-            found = await self._loop.run_in_executor(self._writer, self.store.space, name)
+            found = await self._loop.run_in_executor(self._directory, self.store.space, name)
             if len(self._spaces) >= MAX_OPEN_SPACES:
                 self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
             self._spaces[name] = found
@@ -120,7 +139,7 @@ class Execution:
         """Runs a transaction on what belongs to no space: users, scripts."""
         engine = self.store.engine
         return self._loop.run_in_executor(
-            self._writer, lambda: engine.transact(work, space=DIRECTORY)
+            self._directory, lambda: engine.transact(work, space=DIRECTORY)
         )
 
     # --- operations ------------------------------------------------------------------------------
@@ -171,21 +190,28 @@ class Execution:
 
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
-        [outcome] = await self.write_many([Step(space, work)])
+        future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
+
+        def answer(outcomes: list[Outcome[Any]]) -> None:
+            if not future.done():
+                future.set_result(outcomes[0])
+
+        self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
+        outcome = await future
         return outcome.unwrap()
 
-    def write_many(self, steps: Sequence[Step]) -> Answer:
+    def write_many(
+        self, steps: Sequence[Step], answer: Answer, is_wanted: Callable[[], bool]
+    ) -> None:
         """Runs transactions in the next group, in this order, each for itself."""
         if self._queued + len(steps) > MAX_QUEUED_WRITES:
             raise ServerBusy(f"{self._queued} writes are waiting already")
-        future: Answer = self._loop.create_future()
-        self._waiting.append((steps, future))
+        self._waiting.append(Request(steps, answer, is_wanted))
         self._queued += len(steps)
         if not self._committing:
             self._committing = True
             # Later in this round of the loop, so that all that has arrived with it comes along.
             self._loop.call_soon(self._commit_next)
-        return future
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
@@ -215,6 +241,15 @@ class Execution:
         self._ends[token] = end
         return lambda: self._ends.pop(token, None) and None
 
+    @contextmanager
+    def ended_with_server(self, end: Callable[[], None]) -> Iterator[None]:
+        """The same for a `with` block."""
+        take_back = self.add_wait(end)
+        try:
+            yield
+        finally:
+            take_back()
+
     def end_waits(self) -> None:
         """Those who wait for something to happen are answered as if their time had come."""
         self.stopping = True
@@ -236,60 +271,79 @@ class Execution:
             "open_spaces": len(self._spaces),
         }
 
-    def report(self, error: BaseException) -> None:
-        """Writes an error that no one expected into the log: where it happened, and no payload."""
+    def known(self, error: BaseException) -> HoldfastError:
+        """The error as one that can be told; what no one expected goes into the log."""
+        if isinstance(error, HoldfastError):
+            return error
+        if isinstance(error, msgspec.DecodeError):
+            return BadInput(str(error))
+        if isinstance(error, OverflowError | RecursionError):
+            self.report(error, logging.WARNING)  # of the input's making, as far as we know
+            return BadInput("a number is out of range, or a value is nested too deeply")
+        self.report(error)
+        return ServerFailed("something went wrong in the server")
+
+    def report(self, error: BaseException, level: int = logging.ERROR) -> None:
+        """Writes into the log where an error happened, and no payload."""
         places = traceback.extract_tb(error.__traceback__)
-        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[::-1])
-        _log.error("%s in %s", type(error).__name__, where)
+        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[:-9:-1])
+        _log.log(level, "%s in %s", type(error).__name__, where)
 
     async def close(self) -> None:
         """Finishes what has begun."""
         while self._waiting or self._committing:
-            await self._loop.run_in_executor(self._writer, lambda: None)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
+        self._groups.put(None)
+        await self._loop.run_in_executor(None, self._writer.join)
         await self._loop.run_in_executor(None, self._long.shutdown)
-        self._writer.shutdown()
+        self._directory.shutdown()
         self.bulletin.close()
 
     # --- groups ----------------------------------------------------------------------------------
 
     def _commit_next(self) -> None:
-        group: list[tuple[Sequence[Step], Answer]] = []
+        group: Group = []
         size = 0
         while self._waiting and size < MAX_GROUP_TRANSACTIONS:
-            steps, future = self._waiting.popleft()
-            self._queued -= len(steps)
-            if not future.cancelled():  # a wait whose client went away before its turn
-                group.append((steps, future))
-                size += len(steps)
-        self._loop.run_in_executor(self._writer, self._commit, group)
+            request = self._waiting.popleft()
+            self._queued -= len(request.steps)
+            if request.is_wanted():
+                group.append(request)
+                size += len(request.steps)
+        if group:
+            self._groups.put(group)
+        else:
+            self._committing = False
 
-    def _commit(self, group: list[tuple[Sequence[Step], Answer]]) -> None:
-        """In the writer's thread."""
-        steps = [step for request, _ in group for step in request]
-        try:
-            outcomes = self.store.transact_many(steps)
-        except BaseException as error:
-            outcomes = [Outcome(error=error)] * len(steps)
-        # Those who listen hear of it before those who asked.
-        self.bulletin.catch_up()
-        self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+    def _write_groups(self) -> None:
+        """In the writer's thread: one group after the other, and one word to the loop for each."""
+        while (group := self._groups.get()) is not None:
+            steps = [step for request in group for step in request.steps]
+            try:
+                outcomes = self.store.transact_many(steps)
+            except BaseException as error:
+                outcomes = [Outcome(error=error)] * len(steps)
+            try:
+                # Those who listen hear of it before those who asked.
+                self.bulletin.catch_up()
+            except Exception as error:
+                self.report(error)
+            self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
-    def _answer(
-        self,
-        group: list[tuple[Sequence[Step], Answer]],
-        outcomes: list[Outcome[Any]],
-    ) -> None:
-        begin = 0
-        for request, future in group:
-            end = begin + len(request)
-            if not future.done():  # its connection may be gone
-                future.set_result(outcomes[begin:end])
-            begin = end
+    def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
+        # The next group is on its way to the disk while these get their replies.
         if self._waiting:
             self._commit_next()
         else:
             self._committing = False
+        begin = 0
+        for request in group:
+            end = begin + len(request.steps)
+            try:
+                request.answer(outcomes[begin:end])
+            except Exception as error:
+                self.report(error)  # one that can't be answered keeps no one else from it
+            begin = end
 
 
 def work_of(operation: Operation, arguments: msgspec.Struct) -> Callable[[View], Any]:

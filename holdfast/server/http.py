@@ -19,10 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-import msgspec
-
 from holdfast.errors import (
-    BadInput,
     ClientGone,
     Forbidden,
     HoldfastError,
@@ -215,23 +212,12 @@ class HttpDoor:
 
     def failure(self, error: Exception, request: Request) -> Response:
         """An error as all doors say it."""
-        known = self.known(error)
+        known = self.execution.known(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body = {"code": known.code, "message": known.message + where, "hint": known.hint}
         response = answer(request, {"error": body}, status=known.status)
         add_headers(response, known)
         return response
-
-    def known(self, error: Exception) -> HoldfastError:
-        """The error as one that can be told; what no one expected goes into the log."""
-        if isinstance(error, HoldfastError):
-            return error
-        if isinstance(error, msgspec.DecodeError):
-            return BadInput(str(error))
-        if isinstance(error, OverflowError | RecursionError):
-            return BadInput("a number is out of range, or a value is nested too deeply")
-        self.execution.report(error)
-        return HoldfastError("something went wrong in the server", hint="Its log says more.")
 
     def _refuse_foreign_pages(self, request: Request) -> None:
         """A page of another site must not write through the browser of someone who may.

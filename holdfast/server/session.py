@@ -14,8 +14,9 @@ import msgspec
 
 from holdfast import errors, wire
 from holdfast.engine.contract import Notice, Outcome
-from holdfast.errors import BadInput, HoldfastError, NotAuthenticated, ServerFailed
+from holdfast.errors import HoldfastError, NotAuthenticated, UnknownSpace
 from holdfast.limits import MAX_BATCH_COMMANDS
+from holdfast.operations import Operation
 from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
 from holdfast.server.execution import Execution
@@ -59,6 +60,17 @@ class Change(NamedTuple):
 Plan: TypeAlias = bytes | Read | Write | Later | Change
 
 
+class _Permits:
+    """The operations that were permitted once, and are until who or where changes."""
+
+    __slots__ = ("identity", "operations", "space")
+
+    def __init__(self, identity: Identity | None, space: Space) -> None:
+        self.identity = identity
+        self.space = space
+        self.operations: set[int] = set()  # by `id`: the list of operations is for ever
+
+
 class Session:
     """One client's state."""
 
@@ -78,6 +90,7 @@ class Session:
         self.batch: list[Plan] | None = None
         self.batch_failed = False
         self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
+        self._permits = _Permits(self.identity, self.space)
 
     @property
     def subscribed(self) -> bool:
@@ -91,6 +104,15 @@ class Session:
         if self.identity is None:
             raise NotAuthenticated("Authentication required")
         return self.identity
+
+    def require(self, operation: Operation) -> None:
+        """Raises `Forbidden` unless this client may call the operation in its space."""
+        identity, permits = self.who(), self._permits
+        if permits.identity is not identity or permits.space is not self.space:
+            permits = self._permits = _Permits(identity, self.space)
+        if id(operation) not in permits.operations:
+            identity.require_operation(operation, self.space.name)
+            permits.operations.add(id(operation))
 
     def may_enter(self, space: str) -> bool:
         """Whether this client has any grant there: entering a space creates it."""
@@ -180,6 +202,8 @@ class Session:
             return self.failure(plan, error)
 
     def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
+        if isinstance(error, UnknownSpace):
+            self.execution.forget_space(self.space.name)
         if plan.fail is not None and isinstance(error, HoldfastError):
             return plan.fail(error)
         return self.error(error)
@@ -189,22 +213,12 @@ class Session:
         if self.is_exact:
             return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        if isinstance(error, HoldfastError):
-            return wire.error(f"{error.code.upper()} {error}{where}")
-        if isinstance(error, msgspec.ValidationError | msgspec.DecodeError):
-            return wire.error(f"{BadInput.code.upper()} {error}{where}")
-        self.execution.report(error)
-        return wire.error("INTERNAL something went wrong in the server; its log says more")
+        known = self.execution.known(error)
+        return wire.error(f"{known.code.upper()} {known}{where}")
 
     def _exact_error(self, error: BaseException) -> bytes:
         """An error as an object, of which a client makes the very same error again."""
-        if isinstance(error, msgspec.ValidationError | msgspec.DecodeError):
-            known: HoldfastError = BadInput(str(error))
-        elif isinstance(error, HoldfastError):
-            known = error
-        else:
-            self.execution.report(error)
-            known = ServerFailed("something went wrong in the server; its log says more")
+        known = self.execution.known(error)
         facts = errors.facts_of(known)
         facts["position"] = getattr(error, "position", None)
         return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")

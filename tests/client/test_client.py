@@ -136,6 +136,8 @@ def test_a_space_that_was_dropped_is_said_to_be_so_and_can_be_entered_anew(
 
             with pytest.raises(UnknownSpace):
                 space.jobs.get("a")
+            assert space.jobs.get("a") is None
+            assert space.jobs.put("q", id="b") == "b"
 
 
 # --- threads and processes -----------------------------------------------------------------------

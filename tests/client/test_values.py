@@ -5,14 +5,17 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.msgpack import Ext
 
 from holdfast import exact
 from holdfast.entities.messages import Change, Filter, Get, Ping, Put, PutEntity
 from holdfast.entities.values import Instant
 from holdfast.errors import BadInput, BadMetricKey, BadValue, InvalidAttributeValue, SchemaInvalid
+from tests.server.running import Server
 
 SCHEMA = (
     "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
@@ -131,6 +134,15 @@ def test_any_iterable_goes_where_one_is_taken(client: Any) -> None:
     assert len(client.entities.get_raw("shop.Users", iter(ids))) == 2
 
 
+def test_a_damaged_extension_is_refused(server: Server) -> None:
+    with server.connect() as raw:
+        raw.ask("EXACT")
+        for code, data in [(1, b"\x91\x90"), (2, b"x"), (3, b"x"), (4, b"x"), (5, b"x"), (6, b"x")]:
+            payload = msgspec.msgpack.encode({"queue": "q", "data": Ext(code, data)})
+
+            assert str(raw.ask("JOBS.PUT", payload)).startswith("BAD_INPUT {"), code
+
+
 @pytest.mark.parametrize("value", [object(), {"a": object()}, "\ud800", 1j])
 def test_what_can_not_travel_is_refused_with_a_reason(client: Any, value: Any) -> None:
     with pytest.raises(BadInput, match="can't be sent"):
@@ -180,8 +192,6 @@ VALUES = st.recursive(
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(VALUES | st.sets(st.integers() | st.text(max_size=3) | st.uuids()))
 def test_every_value_comes_back_exactly(value: Any) -> None:
-    import msgspec
-
     data = exact.encode(exact.replaced(value))
 
     back = msgspec.msgpack.Decoder(ext_hook=exact.extension).decode(data)

@@ -395,3 +395,28 @@ def test_commands_before_a_broken_frame_are_answered_first(client: RawClient) ->
     client.socket.sendall(command("PING") + put + b"*1\r\n:5\r\n")
 
     assert client.rest().startswith(b'+PONG\r\n$3\r\n"a"\r\n-ERR Protocol error: ')
+
+
+def test_a_value_that_is_nested_too_deeply_is_bad_input(client: RawClient) -> None:
+    deep = "[" * 100_000
+    for words in [("EVENTS.SEND", "e", deep), ("JOBS.PUT", '{"data":' + deep)]:
+        refused = str(client.ask(*words))
+        assert refused.startswith("BAD_INPUT ")
+        assert "nested too deeply" in refused
+
+
+def test_an_exact_connection_gets_errors_as_objects(client: RawClient) -> None:
+    assert client.ask("EXACT") == b"OK"
+
+    code, _, text = str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}')).partition(" ")
+
+    assert code == "UNKNOWN_JOB"
+    assert json.loads(text) == {
+        "error": "UnknownJob",
+        "message": "Retry(): Job nobody does not exist",
+        "hint": "",
+        "position": None,
+        "facts": {},
+    }
+    client.ask("RESET")
+    assert "{" not in str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}'))

@@ -98,6 +98,17 @@ def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
         assert eve.receive() == [b"punsubscribe", b"*", 0]
 
 
+def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None:
+    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+        with _logged_in(door, "ann", "secret") as other:
+            other.ask("NOTICES", "jobs.ready")
+            eve.ask("NOTICES")
+            ann.ask("JOBS.PUT", '{"queue":"q"}')
+
+            assert other.receive() == [b"notice", b"jobs.ready", b"q"]
+            assert eve.ask("PING") == [b"pong", b""]
+
+
 def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:
     with door.connect() as client:
         client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_STRANGER_BYTES)

@@ -5,19 +5,13 @@ Written for speed: the usual case of each method is its first lines, the rest is
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from holdfast.engine.contract import Notice, pack_counter, read_counter
+from holdfast.engine.buffer import added, addressed, check_pair, check_range
+from holdfast.engine.contract import Notice, pack_counter
 from holdfast.engine.longkeys import LongKeys
-from holdfast.errors import (
-    BadInput,
-    KeyTooLong,
-    NotACounter,
-    OutsideSpace,
-    ValueTooLarge,
-    ViewOnlyReads,
-)
-from holdfast.limits import MAX_COUNTER, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_COUNTER
+from holdfast.errors import ViewOnlyReads
+from holdfast.limits import MAX_VALUE_BYTES
 
 LONG_KEYS: Final = LongKeys(511)  # LMDB's own limit
 _WHOLE: Final = LONG_KEYS.whole
@@ -26,7 +20,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 
 class LmdbReader:
-    """A snapshot, on one LMDB transaction."""
+    """What a view and a transaction have in common."""
 
     __slots__ = ("_get", "_txn", "now", "space", "writes")
 
@@ -52,6 +46,9 @@ class LmdbReader:
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
+        if limit == 1:
+            pair = self.first(begin, end, reverse)
+            return iter(() if pair is None else (pair,))
         if (
             limit is None
             or not 0 < limit <= _PAIRS_AT_ONCE
@@ -80,16 +77,24 @@ class LmdbReader:
         begin = found[-1][0] + b"\0" if found else begin
         return chain(found, self._one_by_one(begin, end, limit - len(found), False))
 
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> tuple[bytes, bytes] | None:
+        """What a scan would give first."""
+        if not reverse and len(begin) < _WHOLE and len(end) < _WHOLE:
+            cursor = self._txn.cursor()
+            if not cursor.set_range(begin):
+                return None
+            pair: tuple[bytes, bytes] = cursor.item()
+            if pair[0] >= end:
+                return None
+            if len(pair[0]) < _WHOLE:
+                return pair
+        return next(self._one_by_one(begin, end, 1, reverse), None)
+
     def _one_by_one(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         pairs = self._backward(begin, end) if reverse else self._forward(begin, end)
         return pairs if limit is None else islice(pairs, limit)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("put", "delete", "clear", "add", "after_commit"):
-            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
-        raise AttributeError(name)
 
     def _get_long(self, key: bytes) -> bytes | None:
         if not key:
@@ -183,6 +188,34 @@ class LmdbReader:
         return found
 
 
+class LmdbView(LmdbReader):
+    """A reader that says so when it is asked to write.
+
+    By methods: a class with a `__getattr__` finds all its attributes slowly.
+    """
+
+    __slots__ = ()
+
+    def put(self, key: bytes, value: bytes) -> NoReturn:
+        raise _only_reads("put")
+
+    def delete(self, key: bytes) -> NoReturn:
+        raise _only_reads("delete")
+
+    def clear(self, begin: bytes, end: bytes) -> NoReturn:
+        raise _only_reads("clear")
+
+    def add(self, key: bytes, delta: int) -> NoReturn:
+        raise _only_reads("add")
+
+    def after_commit(self, notice: Notice) -> NoReturn:
+        raise _only_reads("after_commit")
+
+
+def _only_reads(asked: str) -> ViewOnlyReads:
+    return ViewOnlyReads(f"a view only reads, and was asked to {asked}")
+
+
 class LmdbTransaction(LmdbReader):
     """A reader that also writes."""
 
@@ -217,8 +250,7 @@ class LmdbTransaction(LmdbReader):
     def clear(self, begin: bytes, end: bytes) -> None:
         if begin >= end:
             return
-        if not self._covers(begin, end):
-            raise OutsideSpace(f"the range from {begin!r} to {end!r} leaves {self.space!r}")
+        check_range(begin, end, self.space)
         self.writes += 1
         stored_begin, stored_end = LONG_KEYS.stored_range(begin, end)
         with self._txn.cursor() as cursor:
@@ -231,35 +263,14 @@ class LmdbTransaction(LmdbReader):
                 found = bool(cursor.key())
 
     def add(self, key: bytes, delta: int) -> None:
-        value = self.get(key)
-        if value is not None and len(value) != 8:
-            raise NotACounter(f"the value of {key!r} has {len(value)} bytes, a counter has 8")
-        number = read_counter(value) + delta
-        if not MIN_COUNTER <= number <= MAX_COUNTER:
-            raise NotACounter(f"{key!r} would become {number}, a counter has 64 bits")
-        self.put(key, pack_counter(number))
+        self.put(key, pack_counter(added(key, self.get(key), delta)))
 
     def after_commit(self, notice: Notice) -> None:
-        if type(notice.topic) is not str or type(notice.payload) is not bytes:
-            # One that can't be written would undo its neighbours, and one that can't be read again
-            # would stop every subscriber.
-            raise BadInput(f"{notice} is no notice", hint="The topic is a str, the payload bytes.")
-        self.notices.append(Notice(notice.topic, notice.payload, self.space))
-
-    def _covers(self, begin: bytes, end: bytes) -> bool:
-        space = self.space
-        return begin.startswith(space) and (end.startswith(space) or end == _after_prefix(space))
+        self.notices.append(addressed(notice, self.space))
 
     def _check_long(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
         """The stored form of an unusual pair, or the reason why it can't be stored."""
-        if not key:
-            raise BadInput("a key has at least one byte")
-        if not key.startswith(self.space):
-            raise OutsideSpace(f"the key {key[:64]!r} does not begin with {self.space!r}")
-        if len(key) > MAX_KEY_BYTES:
-            raise KeyTooLong(f"a key has {len(key)} bytes, at most {MAX_KEY_BYTES} fit")
-        if len(value) > MAX_VALUE_BYTES:
-            raise ValueTooLarge(f"a value has {len(value)} bytes, at most {MAX_VALUE_BYTES} fit")
+        key, value = check_pair(key, value, self.space)
         if len(key) < _WHOLE:
             return key, value
         return LONG_KEYS.fold(key), LONG_KEYS.join(key, value)
@@ -269,9 +280,3 @@ def _set_before(cursor: Any, end: bytes) -> bool:
     """Moves to the last key before `end`."""
     found = cursor.prev() if cursor.set_range(end) else cursor.last()
     return bool(found)
-
-
-def _after_prefix(prefix: bytes) -> bytes:
-    """The first key behind all that begin with `prefix`."""
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\xff" * (MAX_KEY_BYTES + 1)

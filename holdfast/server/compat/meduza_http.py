@@ -38,7 +38,7 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
                 (await door.who(request)).require(role, space=_space(door).name, layer="entities")
                 return await handler(door, request, found)
             except Exception as error:
-                known = door.known(error)
+                known = door.execution.known(error)
                 response = _line(known.message, known.status)
                 add_headers(response, known)
                 return response

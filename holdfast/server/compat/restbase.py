@@ -408,7 +408,7 @@ _TYPES: Final[dict[type[HoldfastError], str]] = {
 
 
 def _failure(door: HttpDoor, error: Exception) -> Response:
-    known = door.known(error)
+    known = door.execution.known(error)
     if isinstance(known, TableError):
         return _json(error_body(known), known.status)
     type = next((_TYPES[each] for each in _TYPES if isinstance(known, each)), known.code)

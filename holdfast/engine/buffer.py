@@ -1,0 +1,289 @@
+"""Writes that wait above a reader, until an engine applies them all at once.
+
+A `Buffer` is a transaction on any reader: what was written is seen, and what lies below is never
+touched. Whoever commits it applies `cleared` first, then `written`. Buffers can be stacked, as a
+buffer is itself a reader.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from holdfast.engine.contract import Notice, Reader, pack_counter, read_counter
+from holdfast.errors import BadInput, KeyTooLong, NotACounter, OutsideSpace, ValueTooLarge
+from holdfast.limits import MAX_COUNTER, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_COUNTER
+
+Pair = tuple[bytes, bytes]
+Range = tuple[bytes, bytes]
+
+_BEHIND_ALL: Final = b"\xff" * (MAX_KEY_BYTES + 1)
+
+
+class Buffer:
+    """A transaction whose writes stay in memory. `written` maps a key to its value, or to None if
+    it was deleted; of what lies below, the ranges in `cleared` are gone.
+
+    Every operation of an engine without a writer's lock of its own passes through here, so the
+    usual case of each method is its first lines. A write is one entry in a dict: keys are put in
+    order when a scan asks for them.
+    """
+
+    __slots__ = ("_below", "_clears", "_keys", "cleared", "notices", "now", "space", "written")
+
+    def __init__(self, below: Reader, space: bytes, now: float) -> None:
+        self._below = below
+        self.space = space
+        self.now = now
+        self.written: dict[bytes, bytes | None] = {}
+        self.cleared: list[Range] = []
+        self.notices: list[Notice] = []
+        self._keys: list[bytes] = []  # of `written`, in order; the newest may still be missing
+        self._clears = 0  # counted so that a scan notices a clear in its way
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        written = self.written
+        if key in written:
+            return written[key]
+        if self.cleared and self._is_cleared(key):
+            return None
+        return self._below.get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if not self.written and not self.cleared:
+            return self._below.get_many(keys)
+        unknown = [key for key in keys if key not in self.written and not self._is_cleared(key)]
+        found = dict(zip(unknown, self._below.get_many(unknown), strict=True))
+        return [found[key] if key in found else self.written.get(key) for key in keys]
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        if limit is None:
+            return self._walk(begin, end, None, reverse)
+        if limit > 1:
+            return islice(self._walk(begin, end, limit, reverse), limit)
+        # One pair is a question without a next one: nothing can be written ahead of it.
+        pair = self._first(begin, end, reverse) if limit == 1 else None
+        return iter(() if pair is None else (pair,))
+
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        written = self.written
+        keys = self._in_order() if written else self._keys
+        at = bisect_left(keys, begin)
+        if not self.cleared and (at == len(keys) or keys[at] >= end):
+            return next(self._below.scan(begin, end, limit=1, reverse=reverse), None)
+        if self.cleared or reverse:
+            return next(self._walk(begin, end, 1, reverse), None)
+        # The first that was written and not deleted, and before it the first below that was not
+        # deleted: each key that was may hide a pair.
+        own: Pair | None = None
+        first = at
+        while at < len(keys) and (key := keys[at]) < end:
+            if (value := written[key]) is not None:
+                own, end = (key, value), key
+                break
+            at += 1
+        for pair in self._below.scan(begin, end, limit=at - first + 1):
+            if pair[0] not in written:
+                return pair
+        return own
+
+    def _walk(self, begin: bytes, end: bytes, wanted: int | None, reverse: bool) -> Iterator[Pair]:
+        written = self.written
+        while begin < end:
+            keys = self._in_order()
+            mine = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
+            # Each of the buffer's own may hide a pair from below.
+            room = None if wanted is None else wanted + len(mine)
+            pairs = self._scan_below(begin, end, room, reverse)
+            if mine:
+                pairs = _merged(pairs, mine, written, reverse)
+            count, clears = len(written), self._clears
+            for pair in pairs:
+                yield pair
+                # A new value of a key that was written before is read when its turn comes; only
+                # another set of keys makes it necessary to look again.
+                if len(written) != count or self._clears != clears:
+                    break
+            else:
+                return
+            if reverse:
+                end = pair[0]
+            else:
+                begin = pair[0] + b"\0"
+
+    def _scan_below(
+        self, begin: bytes, end: bytes, limit: int | None, reverse: bool
+    ) -> Iterator[Pair]:
+        """What is left of the range below, without what was cleared."""
+        if not self.cleared:
+            return self._below.scan(begin, end, limit=limit, reverse=reverse)
+        return self._scan_parts(_without([(begin, end)], self.cleared), limit, reverse)
+
+    def _scan_parts(self, parts: list[Range], limit: int | None, reverse: bool) -> Iterator[Pair]:
+        for begin, end in reversed(parts) if reverse else parts:
+            yield from self._below.scan(begin, end, limit=limit, reverse=reverse)
+
+    def _is_cleared(self, key: bytes) -> bool:
+        return any(begin <= key < end for begin, end in self.cleared)
+
+    def _in_order(self) -> list[bytes]:
+        """All keys of `written`, in order.
+
+        A dict keeps the order of its keys' arrival, so those that are missing in the list are the
+        last ones. They are added oldest first: wherever Ctrl-C strikes, that stays true.
+        """
+        keys = self._keys
+        missing = len(self.written) - len(keys)
+        if missing:
+            newest = list(islice(reversed(self.written), missing))
+            if 8 * missing > len(keys):
+                keys = self._keys = sorted(keys + newest)
+            else:
+                for key in reversed(newest):
+                    insort(keys, key)
+        return keys
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if (
+            type(key) is not bytes
+            or type(value) is not bytes
+            or not 0 < len(key) <= MAX_KEY_BYTES
+            or len(value) > MAX_VALUE_BYTES
+            or not key.startswith(self.space)
+        ):
+            key, value = check_pair(key, value, self.space)
+        self.written[key] = value
+
+    def delete(self, key: bytes) -> None:
+        if (
+            type(key) is not bytes
+            or not 0 < len(key) <= MAX_KEY_BYTES
+            or not key.startswith(self.space)
+        ):
+            key, _ = check_pair(key, b"", self.space)
+        self.written[key] = None
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        if begin >= end:
+            return
+        check_range(begin, end, self.space)
+        self._clears += 1
+        self._forget(begin, end)
+        self.cleared = [*_without(self.cleared, [(begin, end)]), (begin, end)]
+
+    def add(self, key: bytes, delta: int) -> None:
+        self.put(key, pack_counter(added(key, self.get(key), delta)))
+
+    def after_commit(self, notice: Notice) -> None:
+        self.notices.append(addressed(notice, self.space))
+
+    def _forget(self, begin: bytes, end: bytes) -> None:
+        """Takes the writes of a range back."""
+        keys = self._in_order()
+        first, last = bisect_left(keys, begin), bisect_left(keys, end)
+        if first == last:
+            return
+        self._keys = []  # until it is true again: Ctrl-C may strike in the middle
+        for key in keys[first:last]:
+            del self.written[key]
+        self._keys = keys[:first] + keys[last:]
+
+    # --- joining ---------------------------------------------------------------------------------
+
+    def take(self, other: "Buffer") -> None:
+        """Takes over the writes of a buffer that lay above this one. What they may be was checked
+        there. Interrupted, it can be called again."""
+        for begin, end in other.cleared:
+            self.clear(begin, end)
+        self.written.update(other.written)
+
+
+def check_pair(key: bytes, value: bytes, space: bytes) -> tuple[bytes, bytes]:
+    """The pair as bytes, or the reason why it can't be stored."""
+    if not isinstance(key, bytes | bytearray | memoryview):
+        raise TypeError(f"a key is bytes, {type(key).__name__} was given")
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"a value is bytes, {type(value).__name__} was given")
+    key, value = bytes(key), bytes(value)
+    if not key:
+        raise BadInput("a key has at least one byte")
+    if not key.startswith(space):
+        raise OutsideSpace(f"the key {key[:64]!r} does not begin with {space!r}")
+    if len(key) > MAX_KEY_BYTES:
+        raise KeyTooLong(f"a key has {len(key)} bytes, at most {MAX_KEY_BYTES} fit")
+    if len(value) > MAX_VALUE_BYTES:
+        raise ValueTooLarge(f"a value has {len(value)} bytes, at most {MAX_VALUE_BYTES} fit")
+    return key, value
+
+
+def check_range(begin: bytes, end: bytes, space: bytes) -> None:
+    """Raises if the range leaves the space."""
+    if not begin.startswith(space) or not (end.startswith(space) or end == after_prefix(space)):
+        raise OutsideSpace(f"the range from {begin!r} to {end!r} leaves {space!r}")
+
+
+def added(key: bytes, value: bytes | None, delta: int) -> int:
+    """The number of a counter after an addition."""
+    if value is not None and len(value) != 8:
+        raise NotACounter(f"the value of {key!r} has {len(value)} bytes, a counter has 8")
+    number = read_counter(value) + delta
+    if not MIN_COUNTER <= number <= MAX_COUNTER:
+        raise NotACounter(f"{key!r} would become {number}, a counter has 64 bits")
+    return number
+
+
+def addressed(notice: Notice, space: bytes) -> Notice:
+    """The notice with the space that it comes from."""
+    if type(notice.topic) is not str or type(notice.payload) is not bytes:
+        # One that can't be written would undo its neighbours, and one that can't be read again
+        # would stop every subscriber.
+        raise BadInput(f"{notice} is no notice", hint="The topic is a str, the payload bytes.")
+    return Notice(notice.topic, notice.payload, space)
+
+
+def after_prefix(prefix: bytes) -> bytes:
+    """The first key behind all that begin with `prefix`."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else _BEHIND_ALL
+
+
+def _merged(
+    below: Iterator[Pair], mine: list[bytes], written: dict[bytes, bytes | None], reverse: bool
+) -> Iterator[Pair]:
+    """What lies below and the keys of `mine`, in order; of two pairs with one key, `mine`."""
+    own_keys = iter(mine if not reverse else mine[::-1])
+    own: bytes | None = next(own_keys)
+    for pair in below:
+        key = pair[0]
+        while own is not None and (own > key if reverse else own < key):
+            if (value := written[own]) is not None:
+                yield own, value
+            own = next(own_keys, None)
+        if own != key:
+            yield pair
+            continue
+        if (value := written[key]) is not None:
+            yield key, value
+        own = next(own_keys, None)
+    while own is not None:
+        if (value := written[own]) is not None:
+            yield own, value
+        own = next(own_keys, None)
+
+
+def _without(ranges: list[Range], gone: list[Range]) -> list[Range]:
+    """What is left of ordered ranges, in order."""
+    for begin, end in gone:
+        ranges = [
+            part
+            for first, last in ranges
+            for part in ((first, min(last, begin)), (max(first, end), last))
+            if part[0] < part[1]
+        ]
+    return ranges
