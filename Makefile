@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test docs faces bench serve
+.PHONY: help setup check test test-engines docs faces bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -16,14 +16,20 @@ check: ## formatting, lint, types and import rules, without running the tests
 test:  ## check, then run all tests; args="-k keys" chooses some
 	@.ci/test $(args)
 
+test-engines: ## run everything on every engine; args="--engines postgres tests/jobs" chooses
+	@.ci/test-engines $(args)
+
 docs:  ## write docs/reference/ and docs/limits.md anew from the source
 	@.ci/docs
 
 faces: ## write holdfast/client/generated/ anew from operations.py
 	@.ci/generate
 
-bench: ## run a benchmark: args="engine --quick"; without args, list them
+bench: ## run all benchmarks, quickly, and write docs/benchmarks.md; args="engine" runs one
 	@.ci/bench $(args)
+
+bench-full: ## the same with large stores and many rounds
+	@.ci/bench --full
 
 serve: ## install and run the server; args="--data data"
 	@.ci/serve $(args)

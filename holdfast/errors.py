@@ -61,6 +61,7 @@ HoldfastError
 │   ├── StoreDamaged
 │   ├── StoreBusy
 │   ├── CopyUnfinished
+│   ├── StoreUnreachable
 │   ├── UnsupportedFormat
 │   └── UnsupportedFileSystem
 ├── MethodNotAllowed
@@ -293,6 +294,13 @@ class CopyUnfinished(StoreUnusable):
     hint = "Run the same `holdfast copy` again: it goes on where it stopped."
 
 
+class StoreUnreachable(StoreUnusable):
+    """The server of the engine could not be reached; nothing was written."""
+
+    code = "store_unreachable"
+    hint = "Look whether it runs, and whether the URL is right; then try again."
+
+
 class UnsupportedFormat(StoreUnusable):
     """The store was written by a newer Holdfast, or the folder holds something else."""
 
@@ -352,7 +360,7 @@ class ServerFailed(HoldfastError):
 
 
 class Unanswered(HoldfastError):
-    """A server gave no answer to a client."""
+    """A server gave no answer: a server of ours to its client, or an engine's to us."""
 
     code, status = "unanswered", 504
 

@@ -21,6 +21,17 @@ MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by
 CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
 MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
 RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
+MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
+MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
+MAX_CONFLICT_RUNS: Final = 200  # of a transaction that others are in the way of; then `Conflict`
+CONTENDED_SECONDS: Final = 1.0  # after a conflict, that a space is locked before it is read
+MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25  # between two of them; chosen at random below it
+RECONNECT_SECONDS: Final = 30.0  # that a server may be away before its callers hear of it
+MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are kept to guess with
+MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # a server takes a message of twice as much
+REMOTE_POLL_SECONDS: Final = 1.0  # between two looks for notices that no one announced
+MAX_POSTGRES_CONNECTIONS: Final = 32  # of one process; a server of 100 serves three
+CONNECTION_WAIT_SECONDS: Final = 30.0  # for one that is free
 
 # --- keys -------------------------------------------------------------------------------------
 
@@ -199,6 +210,7 @@ MAX_QUEUED_LONG: Final = 1_000  # long operations that wait for a thread; then t
 MAX_SCRIPTS: Final = 1_000  # that clients have loaded; each is a client's build of one script
 MAX_CONNECTIONS: Final = 10_000  # of both doors together
 IDLE_SECONDS: Final = 3_600.0  # a connection that says nothing for so long is closed
+READING_THREADS: Final = 16  # that read at the same time from an engine on another machine
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time
 MAX_WAIT_SECONDS: Final = 3_600.0  # the longest that one call waits for something to happen
 SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of the server's removal of what has expired

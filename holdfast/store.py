@@ -205,6 +205,7 @@ class SpaceRunner:
         self._engine = engine
         self.prefix = prefix
         self.dropped_key = expiry.dropped_key(prefix)
+        self.is_remote = engine.is_remote
         self._looked = -math.inf  # when nothing was found to be due
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
@@ -263,7 +264,7 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        return _SpaceView(self._engine.view(space=self.prefix), self.dropped_key)
+        return _SpaceView(self._engine.view(space=self.prefix), self)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
@@ -278,21 +279,24 @@ class _SpaceView:
     A context manager by hand: a generator would cost as much as the view itself.
     """
 
-    __slots__ = ("_dropped_key", "_view")
+    __slots__ = ("_runner", "_view")
 
-    def __init__(self, view: AbstractContextManager[Reader], dropped_key: bytes) -> None:
+    def __init__(self, view: AbstractContextManager[Reader], runner: SpaceRunner) -> None:
         self._view = view
-        self._dropped_key = dropped_key
+        self._runner = runner
 
     def __enter__(self) -> Reader:
-        reader = self._view.__enter__()
+        reader: Any = self._view.__enter__()
+        runner = self._runner
         try:
-            if reader.get(self._dropped_key) is not None:
+            if runner.is_remote:  # a read is a round trip: the engine looks with the first one
+                reader.guard(runner.dropped_key, expiry.refuse_dropped)
+            elif reader.get(runner.dropped_key) is not None:
                 expiry.refuse_dropped(reader)
         except BaseException:
             self._view.__exit__(None, None, None)
             raise
-        return reader
+        return reader  # type: ignore[no-any-return]  # a reader, remote ones with one method more
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
         return self._view.__exit__(kind, error, traceback)
@@ -304,10 +308,10 @@ class _LayersView(_SpaceView):
     __slots__ = ("_shared",)
 
     def __init__(
-        self, view: AbstractContextManager[Reader], dropped_key: bytes, shared: "Shared"
+        self, view: AbstractContextManager[Reader], runner: SpaceRunner, shared: "Shared"
     ) -> None:
         self._view = view
-        self._dropped_key = dropped_key
+        self._runner = runner
         self._shared = shared
 
     def __enter__(self) -> View:  # type: ignore[override]  # the layers, and not their reader
@@ -416,9 +420,7 @@ class Space:
 
     def view(self) -> AbstractContextManager[View]:
         """One consistent snapshot for any number of reads."""
-        return _LayersView(
-            self._engine.view(space=self.prefix), self._runner.dropped_key, self._shared
-        )
+        return _LayersView(self._engine.view(space=self.prefix), self._runner, self._shared)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         """The notices of this space from now on, in the order of their commits."""

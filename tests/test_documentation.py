@@ -30,7 +30,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py follows it step by 
 # The generated pages quote the source, where their examples are run as docstrings.
 WRITTEN = [page for page in PAGES if page.parent.name != "reference"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-TASKS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+TASKS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 MODULES = ["holdfast"] + [
     module.name

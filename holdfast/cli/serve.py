@@ -46,6 +46,7 @@ def command(
     from holdfast.server.serving import Settings, serve
 
     start_logging()
+    place = Path(data) if engine is None else _place(engine)
     try:
         chosen = Settings(
             resp=Address.parse(resp),
@@ -56,30 +57,21 @@ def command(
             backups=Path(backups) if backups else None,
             **options,
         )
-        with holdfast.open(_folder(engine, Path(data)), durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
+        with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
             uvloop.run(serve(store, chosen, ready=_announce(chosen, out)))
     except HoldfastError as error:
         if out.is_json:
             raise
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"{data}: {(error.strerror or str(error)).lower()}") from None
+        # A URL may hold a password, so it is not repeated here.
+        what = data if engine is None else "the engine"
+        raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _folder(engine: str | None, data: Path) -> Path:
-    """The folder that a URL names: servers of other engines are not there yet."""
-    from holdfast.errors import CannotServe
-
-    if engine is None:
-        return data
-    scheme, separator, path = engine.partition("://")
-    if not separator:
-        return Path(engine)
-    if scheme != "lmdb":
-        raise CannotServe(
-            f"only folders are served, not {scheme}://", hint="Use --data FOLDER or lmdb://FOLDER."
-        )
-    return Path(path)
+def _place(engine: str) -> Path | str:
+    """What a URL names; `lmdb://data` is a folder as `--data data` is."""
+    return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
 def _announce(settings: "Settings", out: Output) -> Any:

@@ -94,6 +94,7 @@ class Buffer:
     def _walk(self, begin: bytes, end: bytes, wanted: int | None, reverse: bool) -> Iterator[Pair]:
         written = self.written
         while begin < end:
+            self._settle_range(begin, end)
             keys = self._in_order()
             mine = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
             # Each of the buffer's own may hide a pair from below.
@@ -114,6 +115,9 @@ class Buffer:
                 end = pair[0]
             else:
                 begin = pair[0] + b"\0"
+
+    def _settle_range(self, begin: bytes, end: bytes) -> None:
+        """Called before a walk looks at what is written in a range."""
 
     def _scan_below(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool

@@ -15,14 +15,21 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, Forbidden, HoldfastError, ServerBusy, ServerFailed
+from holdfast.errors import (
+    BadInput,
+    Forbidden,
+    HoldfastError,
+    ServerBusy,
+    ServerFailed,
+    StoreUnreachable,
+)
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -31,6 +38,7 @@ from holdfast.limits import (
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
     MAX_QUEUED_WRITES,
+    READING_THREADS,
 )
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
@@ -101,6 +109,11 @@ class Execution:
         self._writer.start()
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
+        self._readers = (
+            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="holdfast-reader")
+            if store.engine.is_remote
+            else None
+        )
         self._waiting: deque[Request] = deque()
         self._queued = 0
         self._threads = 0  # long operations that run or wait for a thread
@@ -149,6 +162,8 @@ class Execution:
         if self.is_everywhere(space, operation):
             return await self.start(space, operation, arguments)
         if operation.kind == "read":
+            if self.reads_in_threads:
+                return await self.read_in_thread(lambda: self.read(space, operation, arguments))
             return self.read(space, operation, arguments)
         if operation.kind in ("long", "wait"):
             return await self.start(space, operation, arguments)
@@ -188,6 +203,15 @@ class Execution:
         with space.view() as view:
             return operation.call(getattr(view, operation.layer), arguments)
 
+    @property
+    def reads_in_threads(self) -> bool:
+        """Whether a read waits for a network, and would hold up all others on the loop."""
+        return self._readers is not None
+
+    def read_in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        assert self._readers is not None
+        return self._loop.run_in_executor(self._readers, call)
+
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
         future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
@@ -223,7 +247,8 @@ class Execution:
                 return call()
             finally:
                 # Here too, those who listen hear of it before those who asked.
-                self.bulletin.catch_up()
+                with suppress(StoreUnreachable):
+                    self.bulletin.catch_up()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -297,6 +322,8 @@ class Execution:
         await self._loop.run_in_executor(None, self._writer.join)
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()
+        if self._readers is not None:
+            self._readers.shutdown()
         self.bulletin.close()
 
     # --- groups ----------------------------------------------------------------------------------
@@ -324,8 +351,10 @@ class Execution:
             except BaseException as error:
                 outcomes = [Outcome(error=error)] * len(steps)
             try:
-                # Those who listen hear of it before those who asked.
-                self.bulletin.catch_up()
+                # Those who listen hear of it before those who asked; if the engine is away, when
+                # it is back.
+                with suppress(StoreUnreachable):
+                    self.bulletin.catch_up()
             except Exception as error:
                 self.report(error)
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)

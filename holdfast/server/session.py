@@ -185,6 +185,15 @@ class Session:
         except Exception as error:
             return self.failure(read, error)
 
+    def later(self, read: Read) -> Later:
+        """A read that waits for a network, in a thread."""
+
+        def work() -> Any:
+            with read.space.view() as view:
+                return read.work(view)
+
+        return Later(lambda: self.execution.read_in_thread(work), read.encode, read.fail)
+
     def change(self, change: Change) -> bytes:
         """Makes a change of the session."""
         try:

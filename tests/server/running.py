@@ -54,6 +54,9 @@ class Server:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 

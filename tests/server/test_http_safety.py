@@ -56,7 +56,7 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
         (("--resp", "nowhere.invalid:1"), "is no address of this machine"),
         (("--tls-cert", "cert.pem"), "--tls-cert and --tls-key belong together"),
         (("--tls-cert", "no.pem", "--tls-key", "no.pem"), "can't be used for TLS"),
-        (("--engine", "postgresql://host/db"), "only folders are served"),
+        (("--engine", "gopher://host/db"), "no engine serves the URL scheme 'gopher'"),
     ],
 )
 def test_a_mistake_at_the_start_is_said_in_one_line(

@@ -5,7 +5,6 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import hiredis
@@ -20,6 +19,9 @@ from holdfast.store import Space
 from tests.client.colours import connected
 from tests.server.examples import EXAMPLES, Call
 from tests.server.running import DEADLINE, RawClient, Server
+from tests.stores import Stores
+
+pytestmark = pytest.mark.every_engine
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -81,8 +83,8 @@ def test_every_operation_has_an_example() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[holdfast.Store]:
-    with holdfast.open(tmp_path / "embedded", durability="interval") as store:
+def store(stores: Stores) -> Iterator[holdfast.Store]:
+    with holdfast.open(stores.url(), durability="interval") as store:
         yield store
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import lmdb
 
 from holdfast.engine import checkpoints
 from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
+from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
 from holdfast.engine.lmdb import care, redo
 from holdfast.engine.lmdb.checkpointer import Checkpointer
@@ -39,12 +40,12 @@ from holdfast.limits import CHECKPOINT_SECONDS
 
 T = TypeVar("T")
 
-DURABILITIES: Final = ("commit", "interval")
-
 
 class LmdbEngine:
     """`durability="commit"` waits for the disk at every commit; "interval" does not, and makes a
     checkpoint every `checkpoint_seconds`."""
+
+    is_remote = False
 
     def __init__(
         self,
@@ -54,11 +55,7 @@ class LmdbEngine:
         durability: str = "commit",
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
-        if durability not in DURABILITIES:
-            raise BadInput(
-                f"unknown durability {durability!r}",
-                hint="Use 'commit' (wait for the disk) or 'interval' (a checkpoint every second).",
-            )
+        check_durability(durability)
         if not checkpoint_seconds > 0:
             raise BadInput(
                 f"checkpoint_seconds is {checkpoint_seconds}", hint="Use a number above 0."
@@ -369,7 +366,7 @@ class LmdbEngine:
                     "keys": txn.stat(self._data)["entries"],
                     "file_bytes": (self.path / DATA_FILE).stat().st_size,
                     "readers": len(self._env.readers().splitlines()) - 1,
-                    "commits": self._notice_log.last_commit(),
+                    "commits": self._notice_log.newest_notice(),
                     "groups": self._commits.groups,
                     "transactions": self._commits.transactions,
                 }

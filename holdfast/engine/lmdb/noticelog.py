@@ -35,11 +35,13 @@ class NoticeLog:
             if txn.stat(self._db)["entries"]:
                 txn.drop(self._db, delete=False)
 
-    def last_commit(self) -> int:
+    def newest_notice(self) -> int:
         return int(self._env.info()["last_txnid"])
 
     def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
         notices: list[Notice] = []
+        if self.newest_notice() == commit:
+            return commit, 0, notices
         with self._begin_snapshot() as txn:
             last = txn.id()
             cursor = txn.cursor(db=self._db)
