@@ -41,6 +41,7 @@ def everything(engine: Engine) -> Pairs:
     return pairs
 
 
+@pytest.mark.every_engine
 def test_a_store_goes_to_another_engine_and_back(
     engine: Engine, other: Engine, tmp_path: Path
 ) -> None:
