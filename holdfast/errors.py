@@ -60,6 +60,8 @@ HoldfastError
 │   ├── StoreFull
 │   ├── StoreDamaged
 │   ├── StoreBusy
+│   ├── CopyUnfinished
+│   ├── StoreUnreachable
 │   ├── UnsupportedFormat
 │   └── UnsupportedFileSystem
 ├── MethodNotAllowed
@@ -285,6 +287,20 @@ class StoreBusy(StoreUnusable):
     code, status = "store_busy", 409
 
 
+class CopyUnfinished(StoreUnusable):
+    """The store is half a copy of another one."""
+
+    code, status = "copy_unfinished", 409
+    hint = "Run the same `holdfast copy` again: it goes on where it stopped."
+
+
+class StoreUnreachable(StoreUnusable):
+    """The server of the engine could not be reached; nothing was written."""
+
+    code = "store_unreachable"
+    hint = "Look whether it runs, and whether the URL is right; then try again."
+
+
 class UnsupportedFormat(StoreUnusable):
     """The store was written by a newer Holdfast, or the folder holds something else."""
 
@@ -344,7 +360,7 @@ class ServerFailed(HoldfastError):
 
 
 class Unanswered(HoldfastError):
-    """A server gave no answer to a client."""
+    """A server gave no answer: a server of ours to its client, or an engine's to us."""
 
     code, status = "unanswered", 504
 
@@ -874,11 +890,16 @@ def facts_of(error: HoldfastError) -> dict[str, Any]:
     facts = {name: getattr(error, name) for name in error.facts}
     return {
         "error": type(error).__name__,
-        "message": error.message,
-        "hint": error.hint,
+        "message": _text(error.message),
+        "hint": _text(error.hint),
         "position": error.position,
         "facts": {name: fact for name, fact in facts.items() if fact is not None},
     }
+
+
+def _text(said: str) -> str:
+    """Without what no encoding can hold."""
+    return said.encode(errors="replace").decode()
 
 
 def made_of(code: str, given: Mapping[str, Any]) -> HoldfastError:

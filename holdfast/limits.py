@@ -15,6 +15,22 @@ MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their numb
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
 MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
 CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
+FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB gets it
+REDO_LOG_BYTES: Final = 4 * 1024 * 1024  # commits that LMDB has not yet got; read when opening
+MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting
+CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
+MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
+RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
+MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
+MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
+MAX_CONFLICT_RUNS: Final = 200  # of a transaction that others are in the way of; then `Conflict`
+CONTENDED_SECONDS: Final = 1.0  # after a conflict, that a space is locked before it is read
+MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25  # between two of them; chosen at random below it
+RECONNECT_SECONDS: Final = 30.0  # that a server may be away before its callers hear of it
+MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are kept to guess with
+REMOTE_POLL_SECONDS: Final = 1.0  # between two looks for notices that no one announced
+MAX_POSTGRES_CONNECTIONS: Final = 32  # of one process; a server of 100 serves three
+CONNECTION_WAIT_SECONDS: Final = 30.0  # for one that is free
 
 # --- keys -------------------------------------------------------------------------------------
 
@@ -24,6 +40,16 @@ MAX_TUPLE_DEPTH: Final = 32  # tuples within tuples in a key; a reader's stack m
 
 MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and stands in URLs
 CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction removes
+
+# --- care -------------------------------------------------------------------------------------
+
+CHECKED_PER_STEP: Final = 1_000  # keys that one call of `admin.check` looks at
+MAX_REPORTED_PROBLEMS: Final = 1_000  # of one such call: one damaged table has as many as rows
+DEFAULT_INSPECTED_KEYS: Final = 100  # what people read at once
+MAX_INSPECTED_KEYS: Final = 10_000  # of one page; it is held in memory
+MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, shown to people
+COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
+COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch is held in memory
 
 # --- expiry -----------------------------------------------------------------------------------
 
@@ -85,6 +111,7 @@ INDEX_STEP_ENTITIES: Final = (
     500  # indexed, checked or cleared in one transaction, so that others wait little
 )
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
+DUMPED_PER_PAGE: Final = 500  # entities of a page of a dump over the network
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
 SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table
@@ -184,6 +211,7 @@ MAX_QUEUED_LONG: Final = 1_000  # long operations that wait for a thread; then t
 MAX_SCRIPTS: Final = 1_000  # that clients have loaded; each is a client's build of one script
 MAX_CONNECTIONS: Final = 10_000  # of both doors together
 IDLE_SECONDS: Final = 3_600.0  # a connection that says nothing for so long is closed
+READING_THREADS: Final = 16  # that read at the same time from an engine on another machine
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time
 MAX_WAIT_SECONDS: Final = 3_600.0  # the longest that one call waits for something to happen
 SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of the server's removal of what has expired
@@ -217,7 +245,4 @@ CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; others wait fo
 CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first try
 RETRY_SECONDS: Final = 0.05  # before the first retry; each further one waits twice as long
 MAX_RETRY_SECONDS: Final = 1.0  # before any retry
-UNWATCHED_SECONDS: Final = (
-    0.005  # after use, in which a connection is not looked at before the next
-)
 WAIT_STEP_SECONDS: Final = 60.0  # that a client waits in one call, so that it notices a dead server

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
 
+from holdfast.admin import StoreAdmin
 from holdfast.binding import is_read
 from holdfast.entities import Entities, StoreEntities
 from holdfast.entities.messages import PutEntity
@@ -32,6 +33,7 @@ __all__ = ["LAYERS", "OPERATIONS", "Operation", "find"]
 Kind = Literal["read", "write", "long", "wait"]
 
 LAYERS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
+    "admin": (object, StoreAdmin),
     "entities": (Entities, StoreEntities),
     "events": (Events, StoreEvents),
     "jobs": (Jobs, StoreJobs),
@@ -61,7 +63,9 @@ WAITING: Final[dict[str, frozenset[str]]] = {"jobs": frozenset({"pop_wait", "res
 
 # What takes several steps or its time, and yet changes nothing that anyone could notice.
 LOOKING: Final = frozenset(
-    {"entities.check", "jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
+    {"admin.check", "admin.inspect", "admin.spaces", "admin.status", "admin.users"}
+    | {"entities.check", "entities.dump_some"}
+    | {"jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
     | {"jobs.result_wait"}
 )
 

@@ -6,6 +6,7 @@ that a name of any length costs two or three bytes in each key.
 (0, "space", name)    -> number    the spaces that can be opened
 (0, "last")           -> counter   the number given last; none is used twice
 (0, "dropped", number)-> name      spaces that are being emptied
+(0, "copying")        -> text      a copy that has begun and not ended; see copying.py
 """
 
 import importlib
@@ -31,6 +32,7 @@ from typing import (
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
+from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Engine,
@@ -55,6 +57,7 @@ from holdfast.limits import (
 # A layer is loaded when it is first used: most programs use one or two of the five, and all of them
 # together take three times as long to load as the rest of Holdfast.
 if TYPE_CHECKING:
+    from holdfast.admin import StoreAdmin
     from holdfast.entities import Entities, StoreEntities
     from holdfast.events import Events, StoreEvents
     from holdfast.jobs import Jobs, StoreJobs
@@ -66,6 +69,7 @@ T = TypeVar("T")
 DEFAULT_SPACE: Final = "default"
 DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
+SPACE_DROPPED: Final = "spaces.dropped"  # a notice in the directory, with the name as its payload
 Durability = Literal["commit", "interval"]
 
 LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
@@ -201,6 +205,7 @@ class SpaceRunner:
         self._engine = engine
         self.prefix = prefix
         self.dropped_key = expiry.dropped_key(prefix)
+        self.is_remote = engine.is_remote
         self._looked = -math.inf  # when nothing was found to be due
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
@@ -259,7 +264,7 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        return _SpaceView(self._engine.view(space=self.prefix), self.dropped_key)
+        return _SpaceView(self._engine.view(space=self.prefix), self)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
@@ -274,21 +279,24 @@ class _SpaceView:
     A context manager by hand: a generator would cost as much as the view itself.
     """
 
-    __slots__ = ("_dropped_key", "_view")
+    __slots__ = ("_runner", "_view")
 
-    def __init__(self, view: AbstractContextManager[Reader], dropped_key: bytes) -> None:
+    def __init__(self, view: AbstractContextManager[Reader], runner: SpaceRunner) -> None:
         self._view = view
-        self._dropped_key = dropped_key
+        self._runner = runner
 
     def __enter__(self) -> Reader:
-        reader = self._view.__enter__()
+        reader: Any = self._view.__enter__()
+        runner = self._runner
         try:
-            if reader.get(self._dropped_key) is not None:
+            if runner.is_remote:  # a read is a round trip: the engine looks with the first one
+                reader.guard(runner.dropped_key, expiry.refuse_dropped)
+            elif reader.get(runner.dropped_key) is not None:
                 expiry.refuse_dropped(reader)
         except BaseException:
             self._view.__exit__(None, None, None)
             raise
-        return reader
+        return reader  # type: ignore[no-any-return]  # a reader, remote ones with one method more
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
         return self._view.__exit__(kind, error, traceback)
@@ -300,10 +308,10 @@ class _LayersView(_SpaceView):
     __slots__ = ("_shared",)
 
     def __init__(
-        self, view: AbstractContextManager[Reader], dropped_key: bytes, shared: "Shared"
+        self, view: AbstractContextManager[Reader], runner: SpaceRunner, shared: "Shared"
     ) -> None:
         self._view = view
-        self._dropped_key = dropped_key
+        self._runner = runner
         self._shared = shared
 
     def __enter__(self) -> View:  # type: ignore[override]  # the layers, and not their reader
@@ -339,13 +347,19 @@ class Space:
     """An isolated set of everything, and the unit of atomicity: a transaction stays within one."""
 
     def __init__(
-        self, engine: Engine, name: str, prefix: bytes, shared: Shared | None = None
+        self,
+        engine: Engine,
+        name: str,
+        prefix: bytes,
+        shared: Shared | None = None,
+        home: "Store | None" = None,
     ) -> None:
         self.name = name
         self.prefix = prefix
         self._engine = engine
         self._shared = shared or Shared()
         self._runner = SpaceRunner(engine, prefix)
+        self._home = home
 
     # --- layers: one attribute each, a transaction for every call ---------------------------------
 
@@ -381,6 +395,13 @@ class Space:
             return EveryDomainTables(_Domains(self._engine))
         return StoreTables(self._runner, self._shared.versions)
 
+    @_Once
+    def admin(self) -> "StoreAdmin":
+        """Looking after this space, and after the store that it is in."""
+        from holdfast.admin import StoreAdmin
+
+        return StoreAdmin(self._home or Store(self._engine), self, self._runner)
+
     # --- transactions -----------------------------------------------------------------------------
 
     def transact(self, work: Callable[[Tx], T]) -> T:
@@ -399,9 +420,7 @@ class Space:
 
     def view(self) -> AbstractContextManager[View]:
         """One consistent snapshot for any number of reads."""
-        return _LayersView(
-            self._engine.view(space=self.prefix), self._runner.dropped_key, self._shared
-        )
+        return _LayersView(self._engine.view(space=self.prefix), self._runner, self._shared)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         """The notices of this space from now on, in the order of their commits."""
@@ -418,7 +437,9 @@ class Store(Space):
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        super().__init__(engine, DEFAULT_SPACE, _find_or_create(engine, DEFAULT_SPACE))
+        refuse_unfinished(engine)
+        prefix = _find_or_create(engine, DEFAULT_SPACE)
+        super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
 
     def space(self, name: str) -> Space:
         """The space of that name, created if there is none.
@@ -430,7 +451,7 @@ class Store(Space):
             from holdfast.tables import EveryDomainTables
 
             EveryDomainTables(_Domains(self.engine)).catch_up(name)
-        return Space(self.engine, name, prefix, self._shared)
+        return Space(self.engine, name, prefix, self._shared, self)
 
     def transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
         """Runs each step as a transaction of its own, in order, with one wait for the disk.
@@ -582,6 +603,7 @@ def _move_to_dropped(tx: Transaction, name: str) -> int | None:
         return None
     tx.delete(pack(0, "space", name))
     tx.put(pack(0, "dropped", int(found)), name.encode())
+    tx.after_commit(Notice(SPACE_DROPPED, name.encode()))
     return int(found)
 
 

@@ -1,35 +1,91 @@
 """What the tests of every room stand on.
 
-A test that takes `engine` or `store` runs on every engine that HOLDFAST_TEST_ENGINES names, and
-ends with a consistency check.
+A test that takes `stores`, `engine` or `store` can run on every engine. Without `--engines`, all
+tests run on LMDB, and those marked `every_engine` on the others too; `--engines postgres,cluster`
+runs all tests that can on these alone, and `--engines all` on all. Such a test ends with a
+consistency check of its store. An engine that was asked for and can't be started is a failure.
 """
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
-from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine
 from holdfast.store import Store
 from holdfast.testing import Clock
+from tests.servers import ENGINES, Servers
+from tests.stores import Stores
+
+QUICK: Final = ("lmdb",)  # where the quick selection runs
 
 
-@contextmanager
-def _empty_lmdb(folder: Path, clock: Clock) -> Iterator[Engine]:
-    engine = open_engine(folder / "store", durability="interval", clock=clock)
-    try:
-        yield engine
-        assert engine.check() == []
-    finally:
-        engine.close()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engines",
+        metavar="NAMES",
+        help=f"engines to run the tests on, of {','.join(ENGINES)}, or all; without it, LMDB "
+        "for all tests and every engine for a quick selection",
+    )
 
 
-EMPTY_ENGINES: dict[str, Callable[[Path, Clock], AbstractContextManager[Engine]]] = {
-    "lmdb": _empty_lmdb,
-}
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "engine_name" in metafunc.fixturenames:
+        names = _engines_of(metafunc.definition, metafunc.config)
+        metafunc.parametrize("engine_name", names, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Drops what has nothing to do with the chosen engines."""
+    dropped = [item for item in items if not _engines_of(item, config)]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if _engines_of(item, config)]
+
+
+def _engines_of(test: pytest.Item, config: pytest.Config) -> list[str]:
+    """On which engines to run a test; one that needs none goes with LMDB."""
+    chosen = _chosen(config)
+    can_run_on_all = "engine_name" in getattr(test, "fixturenames", ())
+    is_asked_for = chosen is not None or test.get_closest_marker("every_engine") is not None
+    possible = ENGINES if can_run_on_all and is_asked_for else ENGINES[:1]
+    if (only_on := test.get_closest_marker("only_on")) is not None:
+        possible = only_on.args
+    return [engine for engine in chosen or QUICK if engine in possible]
+
+
+def _chosen(config: pytest.Config) -> tuple[str, ...] | None:
+    option = config.getoption("--engines")
+    if option is None:
+        return None
+    names = ENGINES if option == "all" else tuple(option.split(","))
+    if unknown := set(names) - set(ENGINES):
+        raise pytest.UsageError(f"unknown engines {unknown}: name some of {', '.join(ENGINES)}")
+    return names
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """The servers of this process of tests; none is started before a test asks for it."""
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+@pytest.fixture(autouse=True)
+def _take_back_stores(servers: Servers) -> Iterator[None]:
+    """What a test has borrowed is emptied after it; what several tests share was lent before."""
+    shared = servers.lent()
+    yield
+    servers.take_back(keep=shared)
+
+
+@pytest.fixture(scope="session")
+def stores(servers: Servers, engine_name: str) -> Stores:
+    """Fresh, empty stores on the engine that the test runs on."""
+    return Stores(servers, engine_name)
+
+
+LAYERS = {"entities", "events", "jobs", "metrics", "tables"}
 
 
 @pytest.fixture
@@ -38,14 +94,29 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=os.environ.get("HOLDFAST_TEST_ENGINES", "lmdb").split(","))
-def engine(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Engine]:
+@pytest.fixture
+def engine(stores: Stores, clock: Clock) -> Iterator[Engine]:
     """An empty engine."""
-    with EMPTY_ENGINES[request.param](tmp_path, clock) as engine:
+    with stores.open_engine(clock=clock) as engine:
         yield engine
 
 
 @pytest.fixture
-def store(engine: Engine) -> Store:
-    """An empty store on `engine`."""
-    return Store(engine)
+def store(engine: Engine, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store on `engine`. At the end of a layer's test, it must agree with itself."""
+    store = Store(engine)
+    yield store
+    if request.path.parent.name in LAYERS and not request.node.get_closest_marker("damages"):
+        assert problems_of(store) == []
+
+
+def problems_of(store: Store) -> list[str]:
+    """What `admin.check` finds in all spaces."""
+    problems: list[str] = []
+    for space in map(store.space, store.spaces()):
+        step = space.admin.check()
+        problems += step.problems
+        while step.next is not None:
+            step = space.admin.check(after=step.next)
+            problems += step.problems
+    return problems

@@ -29,6 +29,6 @@ def put_many(space: Space, count: int) -> None:
 
 
 def keys_below(store: Store, space: Space) -> int:
-    """How many keys are left of a space that may be dropped."""
-    with store.engine.view() as view:
-        return sum(1 for _ in view.scan(space._runner.prefix, space._runner.prefix + b"\xff"))
+    """How many keys there are in a space, which may be dropped."""
+    with store.engine.view(space=space.prefix) as view:
+        return sum(1 for _ in view.scan(space.prefix, space.prefix + b"\xff"))

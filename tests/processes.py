@@ -11,7 +11,15 @@ from typing import Any
 # milliseconds and share nothing with the test's own threads.
 _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["holdfast", "holdfast.server.serving", "holdfast.engine.lmdb", "tests.processes"]
+    [
+        "holdfast",
+        "holdfast.server.serving",
+        "holdfast.engine.lmdb",
+        "holdfast.engine.postgres",
+        "holdfast.engine.valkey",
+        "tests.processes",
+        "tests.stores",
+    ]
 )
 
 

@@ -3,7 +3,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,9 @@ from holdfast.store import DEFAULT_SPACE, Space, Store
 from holdfast.testing import crash_at_write
 from tests.plain_keys import get_from, keys_below, put_in, put_many
 from tests.processes import start
+from tests.stores import Stores
+
+pytestmark = pytest.mark.every_engine
 
 # --- spaces ---------------------------------------------------------------------------------------
 
@@ -44,13 +46,14 @@ def test_a_transaction_can_not_write_to_another_space(store: Store) -> None:
         store.transact(lambda tx: tx._tx.put(other + b"k", b""))
 
 
-def test_spaces_are_listed_by_name_and_are_there_after_a_reopen(tmp_path: Path) -> None:
+def test_spaces_are_listed_by_name_and_are_there_after_a_reopen(stores: Stores) -> None:
+    url = stores.url()
     names = ["Zoë", "a/b: c", "n" * MAX_SPACE_NAME_BYTES]
-    with holdfast.open(tmp_path) as store:
+    with holdfast.open(url) as store:
         for name in names:
             put_in(store.space(name), b"k", name.encode())
 
-    with holdfast.open(tmp_path) as store:
+    with holdfast.open(url) as store:
         assert store.spaces() == sorted([DEFAULT_SPACE, *names])
         assert [get_from(store.space(name), b"k") for name in names] == [n.encode() for n in names]
         assert store.spaces() == sorted([DEFAULT_SPACE, *names])
@@ -67,16 +70,16 @@ def test_what_is_no_string_can_not_name_a_space(store: Store) -> None:
         store.space(7)  # type: ignore[arg-type]  # that is the point
 
 
-def open_spaces(path: str, count: int, connection: Connection) -> None:
-    with holdfast.open(path, durability="interval") as store:
+def open_spaces(url: str, count: int, connection: Connection) -> None:
+    with holdfast.open(url, durability="interval") as store:
         connection.recv()
         spaces = [store.space(f"space {number}") for number in range(count)]
         connection.send([space._runner.prefix for space in spaces])
 
 
-def test_processes_that_create_a_space_at_the_same_time_get_the_same_one(tmp_path: Path) -> None:
-    count = 50
-    children = [start(open_spaces, str(tmp_path / "store"), count) for _ in range(4)]
+def test_processes_that_create_a_space_at_the_same_time_get_the_same_one(stores: Stores) -> None:
+    url, count = stores.url(), 50
+    children = [start(open_spaces, url, count) for _ in range(4)]
 
     for child in children:
         child.send("go")
@@ -139,8 +142,8 @@ def test_whoever_holds_a_dropped_space_is_told_so_and_changes_nothing(store: Sto
     assert keys_below(store, held) == 1
 
 
-def hold_a_space(path: str, connection: Connection) -> None:
-    with holdfast.open(path) as store:
+def hold_a_space(url: str, connection: Connection) -> None:
+    with holdfast.open(url) as store:
         space = store.space("shared")
         put_in(space, b"k", b"v")
         connection.send("open")
@@ -153,11 +156,12 @@ def hold_a_space(path: str, connection: Connection) -> None:
         connection.send(get_from(store.space("shared"), b"k"))
 
 
-def test_another_process_that_holds_a_dropped_space_writes_nothing(tmp_path: Path) -> None:
-    child = start(hold_a_space, str(tmp_path / "store"))
+def test_another_process_that_holds_a_dropped_space_writes_nothing(stores: Stores) -> None:
+    url = stores.url()
+    child = start(hold_a_space, url)
     assert child.receive() == "open"
 
-    with holdfast.open(tmp_path / "store") as store:
+    with holdfast.open(url) as store:
         held = store.space("shared")
         store.drop_space("shared")
 
@@ -225,15 +229,16 @@ def drop_large(store: Store) -> None:
 
 
 @pytest.mark.parametrize("write", [1, 2, 3, 4, 5])
-def test_a_drop_that_a_crash_interrupts_is_finished_later(tmp_path: Path, write: int) -> None:
+def test_a_drop_that_a_crash_interrupts_is_finished_later(stores: Stores, write: int) -> None:
     """The writes: the name goes, the list of drops grows, the marker, and a clear for each step."""
-    with holdfast.open(tmp_path, durability="interval") as store:
+    url = stores.url()
+    with holdfast.open(url, durability="interval") as store:
         prefix = store.space("large")._runner.prefix
         put_many(store.space("large"), CLEARED_PER_STEP + 1)
 
-    assert crash_at_write(tmp_path, drop_large, n=write, durability="interval")
+    assert crash_at_write(url, drop_large, n=write, durability="interval")
 
-    with holdfast.open(tmp_path, durability="interval") as store:
+    with holdfast.open(url, durability="interval") as store:
         old = Space(store.engine, "large", prefix)
         assert ("large" in store.spaces()) is (write <= 2)
         store.resume_drops()

@@ -14,6 +14,9 @@ from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
 from holdfast.store import REMOVERS, Space, Store, Tx
 from holdfast.testing import Clock
 from tests.plain_keys import get, get_from, put, put_in
+from tests.stores import Stores
+
+pytestmark = pytest.mark.every_engine
 
 
 class Broken(Exception):
@@ -37,13 +40,13 @@ def test_a_store_opens_in_a_new_folder_by_path_or_url(
         assert get_from(store, b"k") == b"v"
 
 
-def test_an_unknown_url_scheme_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"scheme 'redis'.*holdfast\.open\('data'\)"):
-        holdfast.open("redis://localhost")
+def test_an_unknown_url_scheme_is_named() -> None:
+    with pytest.raises(BadInput, match=r"scheme 'gopher'.*holdfast\.open\('data'\)"):
+        holdfast.open("gopher://localhost")
 
 
-def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
-    store = holdfast.open(tmp_path)
+def test_a_closed_store_says_so_and_closes_twice(stores: Stores) -> None:
+    store = holdfast.open(stores.url())
     space = store.space("other")
     store.close()
     store.close()
@@ -56,8 +59,8 @@ def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
         store.space("new")
 
 
-def test_a_with_block_closes_its_store_whatever_happens(tmp_path: Path) -> None:
-    with pytest.raises(Broken), holdfast.open(tmp_path) as store:
+def test_a_with_block_closes_its_store_whatever_happens(stores: Stores) -> None:
+    with pytest.raises(Broken), holdfast.open(stores.url()) as store:
         raise Broken
 
     with pytest.raises(StoreClosed):
@@ -331,6 +334,7 @@ def test_the_work_that_met_a_failing_removal_is_acknowledged_once(
 # --- care -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("lmdb")
 def test_a_backup_holds_every_space(store: Store, tmp_path: Path) -> None:
     put_in(store.space("other"), b"k", b"v")
 

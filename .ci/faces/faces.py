@@ -89,6 +89,11 @@ SAID = {
 }
 
 
+def is_text(names: set[str]) -> bool:
+    """Whether an argument of these types travels as text; what is bytes alone stays bytes."""
+    return bool(TEXTS & names) and names != {"bytes"}
+
+
 class Method:
     """An operation as the source of its method has it."""
 
@@ -104,7 +109,7 @@ class Method:
         self.texts = {
             argument.arg
             for argument in self._arguments()
-            if argument.annotation is not None and TEXTS & set(self._names(argument.annotation))
+            if argument.annotation is not None and is_text({*self._names(argument.annotation)})
         }
 
     @property

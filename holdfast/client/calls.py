@@ -50,7 +50,7 @@ class Call(Generic[T]):
         """The command for these arguments."""
         try:
             payload = self._encode(given)
-        except (UnicodeEncodeError, RecursionError, TypeError, ValueError) as error:
+        except (RecursionError, TypeError, ValueError, OverflowError) as error:
             raise BadInput(f"the arguments of {self.name} can't be sent: {error}") from None
         if len(payload) > MAX_REQUEST_BYTES:
             raise RequestTooLarge(

@@ -10,14 +10,14 @@ from holdfast.client import calls
 from holdfast.client.calls import Broken, Call, Given
 from holdfast.client.listening import ClientSubscription
 from holdfast.client.pool import Pool
-from holdfast.client.recording import BatchRecording, PipelineRecording
+from holdfast.client.recording import Batch, Pipeline
 from holdfast.client.urls import Target
-from holdfast.errors import HoldfastError, Unanswered
 from holdfast.limits import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from holdfast.client.entities import ClientEntities
     from holdfast.client.events import ClientEvents
+    from holdfast.client.generated.admin import CalledAdmin
     from holdfast.client.jobs import ClientJobs
     from holdfast.client.metrics import ClientMetrics
     from holdfast.client.tables import ClientTables
@@ -37,6 +37,12 @@ class ClientSpace:
         self._timeout = pool.target.timeout
 
     # --- layers: one attribute each, loaded when it is first used ---------------------------------
+
+    @cached_property
+    def admin(self) -> "CalledAdmin":
+        from holdfast.client.generated.admin import CalledAdmin
+
+        return CalledAdmin(self)
 
     @cached_property
     def entities(self) -> "ClientEntities":
@@ -73,30 +79,22 @@ class ClientSpace:
     def call(self, call: Call[T], given: Given, *, timeout: float | None = None) -> T:
         """Calls one operation and returns its result."""
         if timeout is None:
-            timeout = (
-                self._timeout if call.kind in ("read", "write") else self._patience(call, given)
-            )
+            is_quick = call.kind in ("read", "write")
+            timeout = self._timeout if is_quick else patience(self._pool.target, call, given)
         reply = self._exchange(
             call.command(given), self.name, timeout=timeout, only_reads=call.only_reads
         )
         return call.result(reply)
 
-    def _patience(self, call: Call[Any], given: Given) -> float:
-        """How long to wait for what takes its time."""
-        if call.kind == "wait":
-            waits = given.get("timeout", MAX_WAIT_SECONDS)
-            return self._timeout + (waits if isinstance(waits, int | float) else 0)
-        return self._timeout if call.only_reads else self._pool.target.long_timeout
-
     @contextmanager
-    def batch(self) -> Iterator[BatchRecording]:
+    def batch(self) -> Iterator[Batch]:
         """Records operations, and sends them as one transaction when the block ends.
 
         All of them are done, or none: the error that undid them says at which `position`. If the
         block itself raises, nothing is sent. Each operation returns a handle, whose `result()` is
         there behind the block.
         """
-        recording = BatchRecording()
+        recording = Batch()
         yield recording
         if not recording:
             return
@@ -110,18 +108,18 @@ class ClientSpace:
         recording._settle(replies)
 
     @contextmanager
-    def pipeline(self) -> Iterator[PipelineRecording]:
+    def pipeline(self) -> Iterator[Pipeline]:
         """Records operations, and sends them together when the block ends, each for itself.
 
         One wait for the network serves them all. An operation that failed raises when its result
         is asked for; nothing is sent twice.
         """
-        recording = PipelineRecording()
+        recording = Pipeline()
         yield recording
         if recording:
             self._send_pipeline(recording)
 
-    def _send_pipeline(self, recording: PipelineRecording) -> None:
+    def _send_pipeline(self, recording: Pipeline) -> None:
         commands = recording._taken()
         end = time.monotonic() + self._timeout
         connection = self._pool.take(self.name, end)
@@ -174,15 +172,6 @@ class Client(ClientSpace):
         if reply != b"PONG":
             raise calls.failure(reply)
 
-    @property
-    def is_up(self) -> bool:
-        """Whether the server answers."""
-        try:
-            self.ping()
-        except (Unanswered, HoldfastError):
-            return False
-        return True
-
     def close(self) -> None:
         """Closes all connections. A second call does nothing."""
         self._pool.close()
@@ -192,3 +181,11 @@ class Client(ClientSpace):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def patience(target: Target, call: Call[Any], given: Given) -> float:
+    """How long to wait for an operation that takes its time."""
+    if call.kind == "wait":
+        waits = given.get("timeout", MAX_WAIT_SECONDS)
+        return target.timeout + (waits if isinstance(waits, int | float) else 0)
+    return target.timeout if call.only_reads else target.long_timeout

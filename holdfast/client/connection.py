@@ -15,7 +15,6 @@ from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
-from holdfast.limits import UNWATCHED_SECONDS
 
 _CHUNK: Final = 65_536
 _FOREVER: Final = 1e9  # seconds
@@ -32,7 +31,6 @@ class Connection:
         self._socket = open_socket(target, tls)
         self._set_timeout = self._socket.settimeout if tls else partial(_set_timeout, self._socket)
         self._timeout = 0.0
-        self._used = 0.0
         self.space = DEFAULT_SPACE
         try:
             self._greet()
@@ -42,9 +40,10 @@ class Connection:
         self._watch = select.poll()
         self._watch.register(self._socket, select.POLLIN)
 
-    def is_stale(self, now: float) -> bool:
+    @property
+    def is_stale(self) -> bool:
         """Whether something has come unasked: the server has closed, or is about to."""
-        return now - self._used > UNWATCHED_SECONDS and bool(self._watch.poll(0))
+        return bool(self._watch.poll(0))
 
     def ask(self, data: bytes, count: int, timeout: float) -> Any:
         """Sends commands and returns their replies: one as it is, several as a list.
@@ -54,7 +53,7 @@ class Connection:
         if timeout != self._timeout:
             self._limit(timeout)
         self._send(data)
-        self._used = now = time.monotonic()
+        now = time.monotonic()
         if count == 1:
             return self._receive(now + timeout)
         return [self._receive(now + timeout) for _ in range(count)]

@@ -1,7 +1,7 @@
 """Entities of a server: the operations, and the calls with models on them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
@@ -37,6 +37,12 @@ from holdfast.entities.statements import (
 )
 from holdfast.limits import DEFAULT_PAGE_ENTITIES
 
+if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncSpace
+    from holdfast.client.async_listening import AsyncSubscription
+    from holdfast.client.client import ClientSpace
+    from holdfast.client.listening import ClientSubscription
+
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
 
@@ -51,10 +57,16 @@ def topic_of(table: str) -> str:
 class ClientEntities(CalledEntities, ModelCalls):
     """The entities of one space of a server."""
 
+    _line: "ClientSpace"
+
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         listed = list(queries)
         return values.replies(listed, super().execute(listed))
+
+    def subscribe(self, table: str = "") -> "ClientSubscription":
+        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        return self._line.subscribe(topic_of(table))
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
@@ -65,10 +77,16 @@ class ClientEntities(CalledEntities, ModelCalls):
 class AsyncEntities(AwaitedEntities, AsyncModelCalls):
     """The entities of one space of a server."""
 
+    _line: "AsyncSpace"
+
     async def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         listed = list(queries)
         return values.replies(listed, await super().execute(listed))
+
+    def subscribe(self, table: str = "") -> "AsyncSubscription":
+        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        return self._line.subscribe(topic_of(table))
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:

@@ -14,6 +14,8 @@ from holdfast.events.records import EventError, SendManyReply
 from holdfast.limits import EVENTS_PER_STREAM_STEP
 
 if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncSpace
+    from holdfast.client.async_listening import AsyncKeySubscription
     from holdfast.client.client import ClientSpace
 
 
@@ -42,6 +44,8 @@ class ClientEvents(CalledEvents):
 class AsyncEvents(AwaitedEvents):
     """The events of one space of a server."""
 
+    _line: "AsyncSpace"
+
     async def read(self, queries: Sequence[Query]) -> list[Result]:
         """Many reads in one snapshot, each answered as if it were asked alone."""
         return values.answers(queries, await super().read(queries))
@@ -52,6 +56,13 @@ class AsyncEvents(AwaitedEvents):
         for step in steps(events):
             total.add(await self.send_many(step))
         return total.reply
+
+    def subscribe(self, key: str | None = None, *, prefix: str = "") -> "AsyncKeySubscription":
+        """The changes of a key, or of all keys that begin with `prefix`, from now on."""
+        from holdfast.client.async_listening import AsyncKeySubscription
+
+        wanted = prefix if key is None else key
+        return AsyncKeySubscription(self._line.subscribe(CHANGED + wanted), key)
 
 
 class BatchEvents(RecordedEvents):

@@ -10,10 +10,10 @@ from holdfast import wire
 from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.connection import Connection
+from holdfast.client.pool import pause_before
 from holdfast.client.urls import Target
 from holdfast.engine.contract import Notice
 from holdfast.errors import Unreachable
-from holdfast.limits import MAX_RETRY_SECONDS, RETRY_SECONDS
 
 
 class ClientSubscription:
@@ -68,6 +68,8 @@ class ClientSubscription:
         """Ends it. Whoever waits for a notice gets None."""
         self._closed = True
         self._connection.hang_up()
+        with self._turn:
+            self._connection.close()
 
     def __iter__(self) -> Iterator[Notice]:
         while (notice := self.get()) is not None:
@@ -135,7 +137,7 @@ class ClientSubscription:
             except Unreachable:
                 if tries == self._target.retries:
                     raise
-                time.sleep(min(RETRY_SECONDS * 2**tries, MAX_RETRY_SECONDS))
+                time.sleep(pause_before(tries + 1))
             else:
                 break
         if self._closed:

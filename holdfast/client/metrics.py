@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.client.generated.metrics import AwaitedMetrics, CalledMetrics
+from holdfast.client.generated.metrics import CalledMetrics
 from holdfast.errors import BadInput
 from holdfast.metrics.conditions import (
     BUCKET_COUNT,
@@ -208,7 +208,3 @@ class ClientReader(Reader):
 
 def _no_view() -> Any:
     raise BadInput("a client's reader has no view")  # it fetches by calls
-
-
-class AsyncMetrics(AwaitedMetrics):
-    """Counters in time sequences, gauges, distributions, and rate limits."""

@@ -49,7 +49,7 @@ class Pool:
         while True:
             tries += 1
             try:
-                connection = self.take(space, end)
+                connection = self.take(space, end, is_checked=not only_reads)
             except Unreachable:
                 if not self._may_retry(tries, end):
                     raise
@@ -81,7 +81,7 @@ class Pool:
 
     def _may_retry(self, tries: int, end: float) -> bool:
         """Waits a little, unless there were tries enough or the time would be over."""
-        pause = min(RETRY_SECONDS * 2 ** (tries - 1), MAX_RETRY_SECONDS)
+        pause = pause_before(tries)
         if tries > self.target.retries or time.monotonic() + pause >= end:
             return False
         self._sleep(pause)
@@ -89,10 +89,15 @@ class Pool:
 
     # --- connections -----------------------------------------------------------------------------
 
-    def take(self, space: str, end: float) -> Connection:
-        """A connection in that space, for the caller alone."""
+    def take(self, space: str, end: float, *, is_checked: bool = True) -> Connection:
+        """A connection in that space, for the caller alone.
+
+        If it `is_checked`, it is none that the server has closed meanwhile. What only reads needs
+        no such care: it is sent again.
+        """
         if os.getpid() != self._process:
-            self._begin()  # what was opened before a fork belongs to the parent
+            self._close_idle()  # what was opened before a fork belongs to the parent
+            self._begin()
         while True:
             idle = self._idle.get(space)
             try:
@@ -101,7 +106,7 @@ class Pool:
                 continue  # another thread was quicker
             if connection is None:
                 return self._connect(space)
-            if connection.is_stale(time.monotonic()):
+            if is_checked and connection.is_stale:
                 self.drop(connection)
                 continue
             if connection.space != space:
@@ -118,7 +123,7 @@ class Pool:
                     if self._open < self.target.connections:
                         self._open += 1
                         return None
-                    for idle in self._idle.values():
+                    for idle in list(self._idle.values()):
                         if idle:
                             return idle.pop(0)
                     if not self._free.wait(end - time.monotonic()):
@@ -195,3 +200,8 @@ class Pool:
             with suppress(IndexError):
                 while True:
                     idle.pop().close()
+
+
+def pause_before(tries: int) -> float:
+    """The seconds before the next try, after so many."""
+    return min(RETRY_SECONDS * 2.0 ** (tries - 1), MAX_RETRY_SECONDS)

@@ -85,7 +85,7 @@ class Recording:
         return all(call.only_reads for call in self._calls)
 
 
-class BatchRecording(Recording):
+class Batch(Recording):
     """Operations that are one transaction: all of them, or none."""
 
     def _request(self) -> bytes:
@@ -115,7 +115,7 @@ class BatchRecording(Recording):
             handle.settle(reply)
 
 
-class PipelineRecording(Recording):
+class Pipeline(Recording):
     """Operations that travel together and succeed or fail each for itself."""
 
     def _settle(self, replies: Sequence[Any]) -> None:

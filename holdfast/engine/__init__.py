@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.engine.contract import Engine
+from holdfast.engine.durability import check_durability
 from holdfast.errors import BadInput
 from holdfast.limits import CHECKPOINT_SECONDS
 
@@ -19,7 +20,11 @@ def open_engine(
     clock: Callable[[], float] = time.time,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Engine:
-    """Opens the engine that `url` names: a path or `lmdb:PATH` is a folder of the embedded one."""
+    """Opens the engine that `url` names.
+
+    A path or `lmdb:PATH` is a folder of the embedded one, `postgresql://user@host/database` a store
+    on PostgreSQL, `valkey://host:port` one on Valkey. `checkpoint_seconds` is for the embedded one.
+    """
     scheme = "" if isinstance(url, Path) else urlsplit(url).scheme
     if scheme in ("", "lmdb"):
         from holdfast.engine.lmdb import LmdbEngine
@@ -30,9 +35,20 @@ def open_engine(
             durability=durability,
             checkpoint_seconds=checkpoint_seconds,
         )
+    if scheme in ("postgres", "postgresql"):
+        from holdfast.engine.postgres import PostgresBackend
+        from holdfast.engine.remote import RemoteEngine
+
+        check_durability(durability)
+        return RemoteEngine(PostgresBackend(str(url), durability=durability), clock=clock)
+    if scheme in ("valkey", "valkeys", "redis", "rediss"):
+        from holdfast.engine.valkey import open_valkey
+
+        check_durability(durability)
+        return open_valkey(str(url), durability=durability, clock=clock)
     raise BadInput(
         f"no engine serves the URL scheme {scheme!r}",
-        hint="Name a folder, as in holdfast.open('data').",
+        hint="Name a folder, as in holdfast.open('data'), or a postgresql:// or valkey:// URL.",
     )
 
 

@@ -130,6 +130,11 @@ class Engine(Protocol):
     """The ground. `transact` may run `work` more than once, so work touches its transaction and
     nothing else."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether reading waits for a network."""
+        ...
+
     def view(self, *, space: bytes = b"") -> AbstractContextManager[Reader]:
         """A consistent snapshot that blocks no one and is blocked by no one. Keep it short: it
         holds old pages."""

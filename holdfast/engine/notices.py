@@ -1,19 +1,19 @@
 """Subscriptions to the notices of commits, from every process on a store.
 
 The engine keeps notices in a log beside the data, written by the commit itself. The hub follows
-that log for all subscribers of a process: woken at once by a commit of its own process, and within
-a few milliseconds by looking whether another process has committed. Who only polls reads the log by
-itself; then the hub looks rarely, so that nothing is forgotten, and no commit wakes it.
+that log for all subscribers of a process: woken at once by a commit of its own process, and of
+another one by looking every few milliseconds, or by the word of a server. Who only polls reads the
+log by itself; then the hub looks rarely, so that nothing is forgotten, and no commit wakes it.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from holdfast.engine.contract import Notice
-from holdfast.errors import StoreBusy, StoreClosed
+from holdfast.errors import StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.limits import MAX_QUEUED_NOTICES
 
 POLL_SECONDS: Final = 0.002  # while someone waits
@@ -21,26 +21,33 @@ IDLE_POLL_SECONDS: Final = 0.02  # while no one does
 
 
 class Log(Protocol):
-    """The engine's record of notices, numbered by commit."""
+    """The engine's record of notices, in the order of their commits."""
 
-    def last_commit(self) -> int: ...
+    def newest_notice(self) -> Any:
+        """The place in the log behind all commits that have returned."""
+        ...
 
-    def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
-        """The number of the newest commit, how many between were forgotten, and the notices."""
+    def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
+        """The new place, how many commits between were forgotten, and the notices."""
         ...
 
 
 class NoticeHub:
     """Follows the log while anyone is subscribed, and hands each notice to those who want it."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._log = log
+        self._poll_seconds = poll_seconds  # how often to look unwoken
         self._lock = threading.Lock()  # guards the position and the list of subscribers
         self._woken = threading.Event()
         self._subscriptions: tuple[NoticeSubscription, ...] = ()
-        self._position = 0
+        self._place: Any = None
         self._thread: threading.Thread | None = None
         self._closed = False
+
+    def is_heard(self) -> bool:
+        """Whether anyone of this process listens."""
+        return bool(self._subscriptions)
 
     def wake(self) -> None:
         """A commit of this process has left notices, or someone begins to wait for some."""
@@ -55,7 +62,7 @@ class NoticeHub:
             if self._subscriptions:
                 self._catch_up()
             else:
-                self._position = self._log.last_commit()
+                self._place = self._log.newest_notice()
             self._subscriptions += (subscription,)
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -96,23 +103,24 @@ class NoticeHub:
             subscription.forked()
 
     def _catch_up(self) -> None:
-        if self._log.last_commit() == self._position:
-            return
-        self._position, forgotten, notices = self._log.notices_since(self._position)
-        for subscription in self._subscriptions:
-            subscription.deliver(notices, forgotten)
+        self._place, forgotten, notices = self._log.notices_since(self._place)
+        if notices or forgotten:
+            for subscription in self._subscriptions:
+                subscription.deliver(notices, forgotten)
 
     def _follow(self) -> None:
         while True:
-            self._woken.wait(POLL_SECONDS if self._someone_waits() else IDLE_POLL_SECONDS)
+            seconds = self._poll_seconds
+            self._woken.wait(seconds if self._someone_waits() else max(seconds, IDLE_POLL_SECONDS))
             self._woken.clear()
             with self._lock:
                 # An idle hub keeps no thread: the next subscriber starts one again.
                 if self._closed or not self._subscriptions:
                     self._thread = None
                     return
-                # Without a place for one more view there is nothing to read from: look again.
-                with suppress(StoreBusy):
+                # Without a place for one more view, or a server that answers, there is nothing to
+                # read from: look again.
+                with suppress(StoreBusy, StoreUnreachable):
                     self._catch_up()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.errors import InvalidSchema, UnknownSchema
+from holdfast.errors import Conflict, InvalidSchema, UnknownSchema
 from holdfast.events.configuration import DIGEST_BYTES, NO_SCHEMAS, settings_in
 from holdfast.events.handlers import CompiledSchemas
 from holdfast.events.layout import keys_of
@@ -74,7 +74,11 @@ class _Deployed:
         """The schemas. Once: the cache keeps this object, and must not keep its reader."""
         reader, self._reader = self._reader, None
         assert reader is not None
-        return _stored(reader)
+        stored = _stored(reader)
+        # An engine may run work on guesses, to learn what it reads: they must not stay in a cache.
+        if self._digest not in (NO_SCHEMAS, _digest(stored)):
+            raise Conflict("the schemas of the space are not those of its digest")
+        return stored
 
     def __hash__(self) -> int:
         return hash(self._digest)
@@ -102,11 +106,15 @@ def _stored(reader: Reader) -> list[tuple[str, bytes]]:
 
 def _sign(tx: Transaction) -> None:
     """Renews the digest by which every process notices that the schemas have changed."""
+    key = keys_of(tx.space).schemas_digest
+    settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]
+    tx.put(key, _digest(_stored(tx)) + settings)
+
+
+def _digest(schemas: list[tuple[str, bytes]]) -> bytes:
     digest = blake2b(digest_size=DIGEST_BYTES)
-    for name, stored in _stored(tx):
+    for name, stored in schemas:
         digest.update(b"%d %d " % (len(name.encode()), len(stored)))
         digest.update(name.encode())
         digest.update(stored)
-    key = keys_of(tx.space).schemas_digest
-    settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]
-    tx.put(key, digest.digest() + settings)
+    return digest.digest()

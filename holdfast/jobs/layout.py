@@ -158,8 +158,6 @@ class QueueKeys:
 
     def entry(self, front: bool, priority: float, time: float) -> bytes:
         """How the work list's entries of one priority and time begin; the arrival follows."""
-        if not front and priority == 0:
-            return self.plain + pack_float(time)
         return (self.front if front else self.usual) + pack_float_desc(priority) + pack_float(time)
 
     def summary(self, day: int, kind: str) -> bytes:
@@ -314,9 +312,6 @@ class Keys:
 
     def dependency(self, jid: str, dependency: str) -> bytes:
         return self._dependencies + pack_str(jid) + pack_str(dependency)
-
-    def completed_at(self, time: float, jid: str) -> bytes:
-        return self.completed + pack_float(time) + pack_str(jid)
 
     def throttle(self, name: str) -> bytes:
         return self.throttles + pack_str(name)

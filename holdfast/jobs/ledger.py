@@ -122,7 +122,8 @@ class Ledger:
 
     def know_queue(self, keys: QueueKeys, now: float, wake: float = NEVER) -> QueueRecord:
         """Makes the queue known, and has its clocks looked at no later than at `wake`."""
-        queue = self.look_at_queue(keys)
+        value = self.tx.get(keys.record)
+        queue = _NEW_QUEUE if value is None else _seen_queue(value)
         if queue.known_since is None or wake < queue.wake:
             known = now if queue.known_since is None else queue.known_since
             queue = replace(queue, known_since=known, wake=min(wake, queue.wake))

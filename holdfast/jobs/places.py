@@ -36,7 +36,7 @@ from holdfast.jobs.records import (
     JobRecord,
     QueueRecord,
 )
-from holdfast.keys import pack_int, pack_str, unpack
+from holdfast.keys import pack_float, pack_int, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ _FIRST: Final = pack_int(0)  # the arrival of the first job of a time
 # --- entering ---------------------------------------------------------------------------------
 
 
-def enter(
-    ledger: "Ledger", job: JobRecord, now: float, start: float, queue: QueueRecord | None = None
-) -> None:
+def enter(ledger: "Ledger", job: JobRecord, now: float, start: float) -> None:
     """Places the job in its queue: blocked by others, scheduled if `start` is ahead, or as work."""
     if job.unmet:
         job.start = start if start > now else 0.0
@@ -58,7 +56,7 @@ def enter(
     elif start > now:
         enter_schedule(ledger, job, start)
     else:
-        enter_work(ledger, job, now, queue=queue)
+        enter_work(ledger, job, now)
 
 
 def enter_work(
@@ -76,10 +74,13 @@ def enter_work(
     """
     tx = ledger.tx
     keys = ledger.keys.queue(job.queue)
-    entry = keys.entry(front, 0.0 if front else job.priority, time)
-    place = entry + _FIRST
     if queue is None:
         queue = ledger.look_at_queue(keys)
+    if front or job.priority:
+        entry = keys.entry(front, 0.0 if front else job.priority, time)
+    else:
+        entry = keys.plain + pack_float(time)
+    place = entry + _FIRST
     # Hardly ever do two jobs enter at the same time. If none did at `time` or later, at most one
     # has entered at `time`, and to look at its place takes no scan.
     if time <= queue.crowded or tx.get(place) is not None:
@@ -146,12 +147,14 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     statistics.tally(ledger, keys, "failed", day)
 
 
-def enter_complete(ledger: "Ledger", job: JobRecord, now: float) -> tuple[int, float]:
+def enter_complete(
+    ledger: "Ledger", job: JobRecord, packed_jid: bytes, now: float
+) -> tuple[int, float]:
     """Returns how many complete jobs are kept now, and a time before which none was completed."""
     tx, keys = ledger.tx, ledger.keys
     job.state = COMPLETE
     job.queue = ""
-    job.place = keys.completed_at(now, job.jid)
+    job.place = keys.completed + pack_float(now) + packed_jid
     tx.put(job.place, b"")
     count, oldest = unpack_complete(tx.get(keys.complete))
     count += 1

@@ -94,10 +94,11 @@ def pop(
         return []
     settings = ledger.settings()
     packed_worker = pack_str(worker)
-    ledger.tx.put(ledger.keys.workers + packed_worker, pack_time(now))
+    seen = ledger.keys.workers + packed_worker
     if settings.given and (limit := settings.concurrency_of(queue)) > 0:
         count = min(count, limit - _running(ledger, keys, now, limit))
     if count <= 0:
+        ledger.tx.put(seen, pack_time(now))
         return []
     if expires is None:
         expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
@@ -111,6 +112,7 @@ def pop(
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
     _take_work(ledger, keys, now, count, jobs)
+    ledger.tx.put(seen, pack_time(now))  # after the scan, which is quickest before any write
     if jobs:
         statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
         for job in jobs[:reclaimed]:

@@ -57,7 +57,7 @@ class Putting:
         (or anything else, until it is gone), or was put within the last `unique_for` seconds.
         `worker` is the caller's name: another worker that holds the job is told that it lost it.
 
-        Reads 3 keys, writes 3; each tag adds 4, each dependency 3.
+        Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3.
         """
         return put(
             self._ledger,
@@ -170,7 +170,10 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     ledger.add_entry(job, encode(HistoryEntry("put", int(now), {"q": queue})))
     job.time = now
     record = ledger.know_queue(ledger.keys.queue(queue), now)
-    places.enter(ledger, job, now, now + new.delay, record)
+    if new.delay > 0 or job.unmet:
+        places.enter(ledger, job, now, now + new.delay)
+    else:
+        places.enter_work(ledger, job, now, queue=record)
     ledger.save(job)
     if job.tracked:
         ledger.show(job, "put")

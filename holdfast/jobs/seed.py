@@ -156,9 +156,10 @@ class Seed:
         if job is None or job.state != RUNNING:
             return None
         delay = delay if queue else 0
-        return settling.complete(
+        state, _ = settling.complete(
             ledger, id, job.worker, None, text, ledger.tx.now, next_queue=queue, delay=delay
         )
+        return state
 
     def fail(self, id: str, type: str, message: str, now: float) -> str | None:
         """Fails a job in any state but complete; None for a complete or unknown one."""

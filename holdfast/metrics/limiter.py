@@ -188,15 +188,15 @@ class Batch:
 
     def try_incr(self) -> NamedBatchResult:
         """Counts all operations if all are allowed, none otherwise."""
-        return self._by_name(self._limiter.try_all(self._operations.values()))
+        return self.by_name(self._limiter.try_all(self.operations))
 
     def peek(self) -> NamedBatchResult:
         """What `try_incr` would say."""
-        return self._by_name(self._limiter.peek_all(self._operations.values()))
+        return self.by_name(self._limiter.peek_all(self.operations))
 
     def incr(self) -> None:
         """Counts all operations without asking."""
-        self._limiter.incr_all(self._operations.values())
+        self._limiter.incr_all(self.operations)
 
     def require(self) -> NamedBatchResult:
         """`try_incr` that raises `LimitExceeded` when it is denied."""
@@ -213,7 +213,13 @@ class Batch:
         self._operations[condition] = _operation(condition, entity, wanted)
         return self
 
-    def _by_name(self, result: BatchResult) -> NamedBatchResult:
+    @property
+    def operations(self) -> list[Operation]:
+        """What was added, in its order."""
+        return list(self._operations.values())
+
+    def by_name(self, result: BatchResult) -> NamedBatchResult:
+        """The results of these operations by the names of their conditions."""
         return NamedBatchResult(
             allowed=result.allowed,
             retry_after=result.retry_after,

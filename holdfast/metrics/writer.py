@@ -65,6 +65,16 @@ class Writer:
         self._writes: list[Write] = []  # sums of buckets that have ended, and all other writes
         self._keys = 0
 
+    @property
+    def names(self) -> list[str]:
+        """The metrics that it can write."""
+        return list(self._metrics)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Under which prefix and namespace it writes."""
+        return {"prefix": self._prefix, "namespace": self._namespace}
+
     def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:
         """Counts `value`. Each call is rounded to the resolution by itself."""
         if not isinstance(entity, EntityKey):

@@ -11,11 +11,18 @@ async def sweep(execution: Execution) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
     while True:
         await asyncio.sleep(SERVER_SWEEP_SECONDS)
-        for name in await execution.in_thread(execution.store.spaces):
-            try:
-                space = await execution.space(name)
-                while await execution.in_thread(space.sweep) == EXPIRED_PER_STEP:
-                    await asyncio.sleep(0)
-            except HoldfastError as error:
-                execution.report(error)
-        await execution.in_thread(execution.store.resume_drops)
+        try:
+            await _sweep_all(execution)
+        except HoldfastError as error:  # an engine that is away now may be back the next time
+            execution.report(error)
+
+
+async def _sweep_all(execution: Execution) -> None:
+    for name in await execution.in_thread(execution.store.spaces):
+        try:
+            space = await execution.space(name)
+            while await execution.in_thread(space.sweep) == EXPIRED_PER_STEP:
+                await asyncio.sleep(0)
+        except HoldfastError as error:
+            execution.report(error)
+    await execution.in_thread(execution.store.resume_drops)

@@ -17,14 +17,21 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, HoldfastError, ServerBusy, ServerFailed
+from holdfast.errors import (
+    BadInput,
+    Forbidden,
+    HoldfastError,
+    ServerBusy,
+    ServerFailed,
+    StoreUnreachable,
+)
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
@@ -35,15 +42,17 @@ from holdfast.limits import (
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
     MAX_QUEUED_WRITES,
+    READING_THREADS,
 )
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
-from holdfast.server.auth import USERS_CHANGED, Gate
+from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
-from holdfast.store import DIRECTORY, Space, Step, Store, Tx, View
+from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
+from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +81,7 @@ class Execution:
         allows_flush: bool = False,
         allows_pixel: bool = False,
         bounds: Bounds | None = None,
+        backups: Path | None = None,
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -79,6 +89,7 @@ class Execution:
         self.connections = 0  # of Redis clients
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.backups = backups  # the folder that backups go to; None: none are made
         self.stopping = False
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py
@@ -88,19 +99,28 @@ class Execution:
         self._loop = asyncio.get_running_loop()
         self.bulletin = Bulletin(store.engine, self._loop)
         self.audience = Audience(self.bulletin)
-        self.lines = Lines(self.bulletin)
+        # Where a read is a round trip, the loop does not wait for it.
+        self.lines = Lines(self.bulletin, counts_jobs=not store.engine.is_remote)
         self.bulletin.listen(
             lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
         )
-        self._turns: queue.SimpleQueue[bool] = (
-            queue.SimpleQueue()
-        )  # of the writer; False is the end
+        self.bulletin.listen(
+            lambda notice: self.forget_space(notice.payload.decode()),
+            space=DIRECTORY,
+            topic_prefix=SPACE_DROPPED,
+        )
+        self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
         self._in_play = 1  # requests that a full group would have, by the last ones
         self._commit_seconds = 0.0  # that the last groups took
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
         self._writer.start()
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
+        self._readers = (
+            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="holdfast-reader")
+            if store.engine.is_remote
+            else None
+        )
         self._waiting: deque[Request] = deque()
         self._enqueued = 0  # writes so far, counted by the loop
         self._dequeued = 0  # and by the writer: each number has one who counts
@@ -150,6 +170,8 @@ class Execution:
         if self.is_everywhere(space, operation):
             return await self.start(space, operation, arguments)
         if operation.kind == "read":
+            if self.reads_in_threads:
+                return await self.read_in_thread(lambda: self.read(space, operation, arguments))
             return self.read(space, operation, arguments)
         if operation.kind in ("long", "wait"):
             return await self.start(space, operation, arguments)
@@ -166,12 +188,37 @@ class Execution:
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
         face = getattr(space, operation.layer)
+        if operation.full_name == "admin.backup":
+            arguments = self._placed_backup(arguments)
         return self.in_thread(lambda: operation.call(face, arguments))
+
+    def _placed_backup(self, arguments: Any) -> Any:
+        """Whoever may ask for a backup may not thereby write wherever the server may."""
+        name = Path(arguments.target)
+        if self.backups is None:
+            raise Forbidden(
+                "this server makes no backups", hint="Start it with `--backups FOLDER`."
+            )
+        if not name.name or name.name != arguments.target or arguments.target == "..":
+            raise BadInput(
+                f"{arguments.target!r} is no name for a backup",
+                hint=f"Give a name alone; it is written below {self.backups}.",
+            )
+        return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
     def read(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
         """Runs a read at once; it waits for no commit."""
         with space.view() as view:
             return operation.call(getattr(view, operation.layer), arguments)
+
+    @property
+    def reads_in_threads(self) -> bool:
+        """Whether a read waits for a network, and would hold up all others on the loop."""
+        return self._readers is not None
+
+    def read_in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        assert self._readers is not None
+        return self._loop.run_in_executor(self._readers, call)
 
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
@@ -209,7 +256,8 @@ class Execution:
                 return call()
             finally:
                 # Here too, those who listen hear of it before those who asked.
-                self.bulletin.catch_up()
+                with suppress(StoreUnreachable):
+                    self.bulletin.catch_up()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -283,6 +331,8 @@ class Execution:
         await self._loop.run_in_executor(None, self._writer.join)
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()
+        if self._readers is not None:
+            self._readers.shutdown()
         self.bulletin.close()
 
     # --- groups ----------------------------------------------------------------------------------
@@ -301,8 +351,10 @@ class Execution:
             took = time.perf_counter() - begin
             self._commit_seconds += (took - self._commit_seconds) / 4
             try:
-                # Those who listen hear of it before those who asked.
-                self.bulletin.catch_up()
+                # Those who listen hear of it before those who asked; if the engine is away, when
+                # it is back.
+                with suppress(StoreUnreachable):
+                    self.bulletin.catch_up()
             except Exception as error:
                 self.report(error)
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)

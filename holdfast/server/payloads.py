@@ -81,9 +81,9 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
             raise BadInput("the arguments are nested too deeply") from None
         except UnicodeDecodeError:
             raise BadInput("a text of the arguments is not UTF-8") from None
-        except (ValueError, ArithmeticError) as error:
-            if isinstance(error, msgspec.MsgspecError):
-                raise
+        except msgspec.MsgspecError:
+            raise
+        except Exception:
             raise BadInput("an extension of the arguments is damaged") from None
 
     return read

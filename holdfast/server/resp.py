@@ -176,7 +176,12 @@ class RespConnection(asyncio.Protocol):
         if self._planned is not None:
             plan, self._planned = self._planned, None
             return plan
-        return plan_of(self.session, self._commands.popleft()) if self._commands else None
+        if not self._commands:
+            return None
+        plan = plan_of(self.session, self._commands.popleft())
+        if isinstance(plan, Read) and self._door.execution.reads_in_threads:
+            return self.session.later(plan)
+        return plan
 
     def _begin(self, plan: Write | Later) -> None:
         self._waits = True

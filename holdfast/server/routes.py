@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import BadInput, ServerBusy, at_position
+from holdfast.errors import BadInput, ServerBusy, UnknownSpace, at_position
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
@@ -156,6 +156,10 @@ async def _run(
     door: HttpDoor, request: Request, space: Space, operation: Operation, arguments: Any
 ) -> Any:
     running = door.execution.run(space, operation, arguments)
-    if operation.kind == "wait":
-        return await door.until_gone(request, running)
-    return await running
+    try:
+        if operation.kind == "wait":
+            return await door.until_gone(request, running)
+        return await running
+    except UnknownSpace:
+        door.execution.forget_space(space.name)
+        raise

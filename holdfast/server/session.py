@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast import errors, wire
 from holdfast.engine.contract import Notice, Outcome
-from holdfast.errors import HoldfastError, NotAuthenticated
+from holdfast.errors import HoldfastError, NotAuthenticated, UnknownSpace
 from holdfast.limits import MAX_BATCH_COMMANDS
 from holdfast.operations import Operation
 from holdfast.server.audience import Kind, layer_of
@@ -185,6 +185,15 @@ class Session:
         except Exception as error:
             return self.failure(read, error)
 
+    def later(self, read: Read) -> Later:
+        """A read that waits for a network, in a thread."""
+
+        def work() -> Any:
+            with read.space.view() as view:
+                return read.work(view)
+
+        return Later(lambda: self.execution.read_in_thread(work), read.encode, read.fail)
+
     def change(self, change: Change) -> bytes:
         """Makes a change of the session."""
         try:
@@ -202,6 +211,8 @@ class Session:
             return self.failure(plan, error)
 
     def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
+        if isinstance(error, UnknownSpace):
+            self.execution.forget_space(self.space.name)
         if plan.fail is not None and isinstance(error, HoldfastError):
             return plan.fail(error)
         return self.error(error)

@@ -4,23 +4,23 @@ import random
 import threading
 from collections import Counter
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Transaction, read_counter
 from tests.processes import start
+from tests.stores import Stores
 
 PARTS = 4
 KILLS = 100
 
 
 def commit_and_report(
-    path: str, durability: str, first: int, threads: int, connection: Connection
+    url: str, durability: str, first: int, threads: int, connection: Connection
 ) -> None:
     """Commits transactions of several writes for ever, and reports each one that returned."""
-    engine = open_engine(path, durability=durability, checkpoint_seconds=0.01)
+    engine = open_engine(url, durability=durability, checkpoint_seconds=0.01)
     lock = threading.Lock()
 
     def run(number: int) -> None:
@@ -43,19 +43,19 @@ def commit_and_report(
 
 @pytest.mark.parametrize("durability", ["commit", "interval"])
 def test_all_that_was_acknowledged_survives_a_hundred_kills(
-    tmp_path: Path, durability: str
+    stores: Stores, durability: str
 ) -> None:
-    chance = random.Random(durability)
+    chance, url = random.Random(durability), stores.url()
     acknowledged: set[int] = set()
     first = 0
     for kill in range(KILLS // 2):
         threads = chance.choice([1, 1, 4])
-        child = start(commit_and_report, str(tmp_path), durability, first, threads)
+        child = start(commit_and_report, url, durability, first, threads)
         reported = [child.receive() for _ in range(chance.randrange(1, 25))]
         child.kill()
         acknowledged.update(reported, child.receive_all())
 
-        engine = open_engine(tmp_path, durability=durability)
+        engine = open_engine(url, durability=durability)
         with engine.view() as view:
             found: dict[int, int] = {}
             for key, _ in view.scan(b"0", b":"):
@@ -70,12 +70,12 @@ def test_all_that_was_acknowledged_survives_a_hundred_kills(
         first = max(found) + 1
 
 
-def come_and_go(path: str, durability: str, name: int, connection: Connection) -> None:
+def come_and_go(url: str, durability: str, name: int, connection: Connection) -> None:
     """Opens the store, commits a little, closes it, and begins again."""
     chance = random.Random(name)
     number = 0
     while True:
-        engine = open_engine(path, durability=durability, checkpoint_seconds=0.005)
+        engine = open_engine(url, durability=durability, checkpoint_seconds=0.005)
         for _ in range(chance.randrange(5)):
 
             def work(tx: Transaction, number: int = number) -> None:
@@ -90,14 +90,13 @@ def come_and_go(path: str, durability: str, name: int, connection: Connection) -
 
 @pytest.mark.parametrize("durability", ["commit", "interval"])
 def test_processes_may_be_killed_while_they_and_others_open_and_close_the_store(
-    tmp_path: Path, durability: str
+    stores: Stores, durability: str
 ) -> None:
-    chance = random.Random(durability)
+    chance, url = random.Random(durability), stores.url()
     acknowledged: set[tuple[int, int]] = set()
     for first in range(0, 9, 3):
         children = {
-            name: start(come_and_go, str(tmp_path), durability, name)
-            for name in range(first, first + 3)
+            name: start(come_and_go, url, durability, name) for name in range(first, first + 3)
         }
         for name in chance.sample(sorted(children), k=3):
             reported = [children[name].receive() for _ in range(chance.randrange(8))]
@@ -105,7 +104,7 @@ def test_processes_may_be_killed_while_they_and_others_open_and_close_the_store(
             reported += children[name].receive_all()
             acknowledged.update((name, number) for number in reported)
 
-        engine = open_engine(tmp_path, durability=durability)
+        engine = open_engine(url, durability=durability)
         with engine.view() as view:
             found = Counter(tuple(map(int, key.split(b"/")[:2])) for key, _ in view.scan(b"", b"A"))
         assert acknowledged <= found.keys()

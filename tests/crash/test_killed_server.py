@@ -3,7 +3,6 @@
 import itertools
 import random
 import threading
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,14 +13,15 @@ from holdfast.server.addresses import Address
 from holdfast.server.serving import Settings, serve
 from tests.processes import Child, Connection, start
 from tests.server.running import DEADLINE, RawClient
+from tests.stores import Stores
 
 CONNECTIONS = 16
 KILLS = 15  # in each kind of durability
 
 
-def _serve(folder: Path, durability: str, connection: Connection) -> None:
+def _serve(url: str, durability: str, connection: Connection) -> None:
     settings = Settings(resp=Address.parse("127.0.0.1:0"), http=Address.parse("127.0.0.1:0"))
-    with holdfast.open(folder, durability=durability) as store:  # type: ignore[arg-type]
+    with holdfast.open(url, durability=durability) as store:  # type: ignore[arg-type]
         ready = lambda resp, http: connection.send(resp.port)  # noqa: E731
         uvloop.run(serve(store, settings, ready=ready))
 
@@ -69,11 +69,11 @@ def _missing(port: int, jids: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("durability", ["commit", "interval"])
-def test_what_was_acknowledged_survives_a_killed_server(tmp_path: Path, durability: str) -> None:
-    rng = random.Random(durability)
+def test_what_was_acknowledged_survives_a_killed_server(stores: Stores, durability: str) -> None:
+    rng, url = random.Random(durability), stores.url()
 
     def begin() -> tuple[Child, int]:
-        child = start(_serve, tmp_path / "data", durability)
+        child = start(_serve, url, durability)
         return child, child.receive()
 
     child, port = begin()

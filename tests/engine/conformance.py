@@ -1,17 +1,17 @@
 """What any engine must do, on any machine: put an engine through it by deriving from `Conformance`.
 
-The class that derives gives the fixture `make_url`, a function that makes an empty store, which
-other processes may open too, and returns its URL. Everything else is here.
+The class that derives gives the fixture `url`: that of an empty store, which other processes may
+open too. Everything else is here.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
@@ -28,6 +28,9 @@ from holdfast.errors import (
 from holdfast.limits import MAX_COUNTER, MAX_KEY_BYTES, MAX_VALUE_BYTES
 from tests.engine.model import END, apply, compare, keys, operation, short_keys, transactions
 from tests.processes import start
+
+# All examples of a property share an engine: each begins by emptying it.
+_PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Undone(Exception):
@@ -52,20 +55,7 @@ def _increment(tx: Transaction) -> int:
 
 
 class Conformance:
-    """Derive from it, and give the fixture `make_url` in the scope of the class."""
-
-    @pytest.fixture
-    def url(self, make_url: Callable[[], str]) -> str:
-        return make_url()
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def shared_engine(cls, make_url: Callable[[], str]) -> Iterator[Engine]:
-        """One for all examples of a property, which begin by emptying it."""
-        engine = open_engine(make_url(), durability="interval")
-        yield engine
-        assert engine.check() == []
-        engine.close()
+    """Derive from it, and give the fixture `url`."""
 
     @pytest.fixture
     def engine(self, url: str) -> Iterator[Engine]:
@@ -76,12 +66,11 @@ class Conformance:
 
     # --- one transaction --------------------------------------------------------------------------
 
-    @settings(max_examples=60, deadline=None)
+    @settings(_PROPERTY, max_examples=60)
     @given(history=transactions, begin=keys | short_keys, end=keys | short_keys)
     def test_it_is_a_sorted_map_whatever_the_length_of_its_keys(
-        self, shared_engine: Engine, history: Any, begin: bytes, end: bytes
+        self, engine: Engine, history: Any, begin: bytes, end: bytes
     ) -> None:
-        engine = shared_engine
         engine.transact(lambda tx: tx.clear(b"", b"\xff" * (MAX_KEY_BYTES + 1)))
         model: dict[bytes, bytes] = {}
 
@@ -106,14 +95,14 @@ class Conformance:
                 compare(view, model, begin, end)
                 compare(view, model, b"", END)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(_PROPERTY, max_examples=60)
     @given(
         present=st.sets(keys | short_keys, max_size=12),
         writes=st.lists(operation, max_size=12),
         reverse=st.booleans(),
     )
     def test_a_scan_sees_the_writes_that_lie_ahead_of_it(
-        self, shared_engine: Engine, present: set[bytes], writes: Any, reverse: bool
+        self, engine: Engine, present: set[bytes], writes: Any, reverse: bool
     ) -> None:
         def work(tx: Transaction) -> None:
             upcoming: list[bytes | None] = []
@@ -137,7 +126,7 @@ class Conformance:
             assert seen[1:] == upcoming[: len(seen) - 1]
             assert not seen or upcoming[-1] is None
 
-        shared_engine.transact(work)
+        engine.transact(work)
 
     def test_a_transaction_that_raises_has_written_nothing(self, engine: Engine) -> None:
         def work(tx: Transaction) -> None:
@@ -195,12 +184,11 @@ class Conformance:
 
     # --- groups -----------------------------------------------------------------------------------
 
-    @settings(max_examples=40, deadline=None)
+    @settings(_PROPERTY, max_examples=40)
     @given(group=st.lists(st.tuples(st.lists(operation, max_size=5), st.booleans()), max_size=8))
     def test_each_transaction_of_a_group_succeeds_or_fails_alone(
-        self, shared_engine: Engine, group: Any
+        self, engine: Engine, group: Any
     ) -> None:
-        engine = shared_engine
         engine.transact(lambda tx: tx.clear(b"", b"\xff" * (MAX_KEY_BYTES + 1)))
 
         def step(operations: Any, keep: bool) -> Any:

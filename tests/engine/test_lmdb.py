@@ -1,4 +1,4 @@
-"""The embedded engine: the conformance suite, and what is its own."""
+"""What is the embedded engine's own; `test_conformance.py` has what it shares with all."""
 
 import gc
 import os
@@ -22,15 +22,7 @@ from holdfast.errors import (
     UnsupportedFileSystem,
     UnsupportedFormat,
 )
-from tests.engine.conformance import Conformance
 from tests.processes import start
-
-
-class TestConformance(Conformance):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def make_url(cls, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
-        return lambda: str(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture

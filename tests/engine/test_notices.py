@@ -12,7 +12,7 @@ class ListLog:
         self.commits: list[list[Notice]] = []
         self.kept = kept
 
-    def last_commit(self) -> int:
+    def newest_notice(self) -> int:
         return len(self.commits)
 
     def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:

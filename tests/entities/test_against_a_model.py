@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from holdfast.entities import indexing
 from holdfast.entities.messages import Change, Filter, Ordering, PutEntity
 from holdfast.entities.order import entry_part
 from holdfast.errors import IndexNotReady, NoIndex
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock
+from tests.stores import Stores
 
 TABLE = "m.T"
 COLUMNS = ("a", "b", "c")
@@ -31,10 +38,10 @@ ids = st.sampled_from(IDS)
 class Entities(RuleBasedStateMachine):
     """The store beside a dict of id -> (properties, expiry in ms or 0)."""
 
-    def __init__(self) -> None:
+    def __init__(self, stores: Stores) -> None:
         super().__init__()
         self.clock = Clock(1_000)
-        self.context = temporary_store(clock=self.clock)
+        self.context = stores.open(clock=self.clock)
         self.store = self.context.__enter__()
         self.entities = self.store.entities
         # Two entities a step, so that most of what happens meets an index that is half built.
@@ -252,10 +259,13 @@ def sort_key(columns: Iterable[str], id: str, own: dict[str, Any]) -> tuple[byte
     return (*(entry_part(own.get(name)) for name in columns), id.encode())
 
 
-TestEntities = Entities.TestCase
-TestEntities.settings = settings(
-    max_examples=40,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+def test_a_store_answers_as_a_dict_would(stores: Stores) -> None:
+    run_state_machine_as_test(
+        lambda: Entities(stores),  # type: ignore[arg-type]  # a function will do as well
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -22,7 +22,7 @@ from holdfast.entities.records import StoredIndex
 from holdfast.entities.schema import Index
 from holdfast.keys import pack, prefix_range
 from holdfast.store import Store
-from holdfast.testing import temporary_store
+from tests.stores import Stores
 
 SPACE = pack(1)
 INDEX = IndexAccess(SPACE, Index(columns=("a",)), StoredIndex(7), "an index")
@@ -72,10 +72,12 @@ def test_counts_are_right_after_any_batch(store: Store, batch: int) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sets(st.integers(0, 60)), st.sets(st.integers(0, 60))), max_size=8))
-def test_a_milestone_may_be_any_entry(changes: list[tuple[set[int], set[int]]]) -> None:
+def test_a_milestone_may_be_any_entry(
+    stores: Stores, changes: list[tuple[set[int], set[int]]]
+) -> None:
     """With a milestone at every second entry on average, all neighbourhoods occur."""
     present: set[int] = set()
-    with pytest.MonkeyPatch.context() as patch, temporary_store() as store:
+    with pytest.MonkeyPatch.context() as patch, stores.open() as store:
         patch.setattr(counting, "_OTHER_BITS", 1)
         for put, deleted in changes:
             new, gone = put - present, (deleted & present) - put

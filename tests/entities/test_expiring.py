@@ -7,6 +7,8 @@ from holdfast.entities.messages import Change, Filter, Ordering, PutEntity
 from holdfast.store import Store
 from holdfast.testing import Clock
 
+pytestmark = pytest.mark.every_engine
+
 SECOND = 10**9
 ALL = [Filter("id", "ALL")]
 

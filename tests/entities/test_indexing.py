@@ -1,7 +1,5 @@
 """New indexes are built in the background, old ones cleared there."""
 
-from pathlib import Path
-
 import pytest
 
 import holdfast
@@ -14,6 +12,7 @@ from holdfast.errors import DuplicateKey, IndexNotReady
 from holdfast.keys import pack_str
 from holdfast.store import Store
 from holdfast.testing import Clock
+from tests.stores import Stores
 
 COLUMNS = "columns: {a: {type: Int}, b: {type: Int}}"
 
@@ -207,15 +206,15 @@ def test_repair_adds_what_is_missing_and_removes_what_is_wrong(
     assert full.count_raw("s.T", A_IS_1) == 400
 
 
-def test_building_goes_on_after_a_restart(tmp_path: Path) -> None:
-    clock = Clock()
-    with holdfast.open(tmp_path, clock=clock, durability="interval") as store:
+def test_building_goes_on_after_a_restart(stores: Stores, clock: Clock) -> None:
+    url = stores.url()
+    with holdfast.open(url, clock=clock, durability="interval") as store:
         store.entities.deploy(schema())
         store.entities.put_raw("s.T", [{"a": n % 3} for n in range(1200)])
         store.entities.deploy(schema(BY_A), wait=False)
         assert states(store.entities)["s.T__a_simple"][0] == "pending"
 
-    with holdfast.open(tmp_path, clock=clock, durability="interval") as store:
+    with holdfast.open(url, clock=clock, durability="interval") as store:
         while states(store.entities)["s.T__a_simple"][0] == "pending":
             clock.advance(seconds=1)
             store.entities.put_raw("s.T", [{"a": 5}])

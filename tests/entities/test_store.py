@@ -21,6 +21,8 @@ from holdfast.errors import DuplicateKey
 from holdfast.store import Store
 from holdfast.testing import Clock
 
+pytestmark = pytest.mark.every_engine
+
 U = [Filter("id", "=", ["u"])]
 
 

@@ -1,7 +1,6 @@
 """Settings of a space: stored, checked, and the same for whoever sends."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from holdfast.errors import BadInput, ExpandsTooFar
 from holdfast.events import Settings
 from holdfast.store import Store
 from holdfast.testing import Clock
+from tests.stores import Stores
 
 
 def keys(store: Store) -> list[str]:
@@ -67,13 +67,14 @@ def test_look_ups_fan_out_and_the_dedup_window_follow_the_settings(
     assert (within.duplicate, after.duplicate) == (True, False)
 
 
-def test_settings_outlive_deployments_and_the_process(tmp_path: Path) -> None:
-    with holdfast.open(tmp_path / "data") as store:
+def test_settings_outlive_deployments_and_the_process(stores: Stores) -> None:
+    url = stores.url()
+    with holdfast.open(url) as store:
         store.events.configure(timezone="Europe/Berlin")
         store.events.deploy({"e": [{"targets": ["['s']"], "add": "'v'"}]})
         store.events.withdraw("default")
 
-    with holdfast.open(tmp_path / "data") as store:
+    with holdfast.open(url) as store:
         assert store.events.settings().timezone == "Europe/Berlin"
         assert store.space("other").events.settings() == Settings()
 

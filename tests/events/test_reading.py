@@ -7,7 +7,9 @@ import pytest
 from holdfast.errors import BadInput, WrongKind
 from holdfast.events import Distinct, KeyInfo, Point
 from holdfast.store import Store
+from holdfast.testing import Clock
 from tests.events.conftest import Send
+from tests.plain_keys import keys_below
 
 UNIQUE = {
     "signup": [{"targets": ["['unique']", "['signup']", "[@day, @week]"], "add": "@request_ip"}]
@@ -214,9 +216,9 @@ def test_a_bad_query_is_refused(store: Store, query: Any) -> None:
         store.events.read([query])
 
 
-def test_forgetting_deletes_a_key_with_its_counters(store: Store, send: Send) -> None:
+def test_forgetting_deletes_a_key_with_its_counters(store: Store, clock: Clock, send: Send) -> None:
     store.events.deploy({"e": [{"targets": ["['s', 't']"], "add": "v"}]})
-    stored = store.stats()["keys"]
+    stored = keys_below(store, store)
     send("e", v=[str(number) for number in range(3_000)])
 
     assert store.events.forget("s") is True
@@ -230,8 +232,8 @@ def test_forgetting_deletes_a_key_with_its_counters(store: Store, send: Send) ->
     store.events.forget("t")
     for _ in range(20):
         store.sweep()
-        store.engine._clock.advance(seconds=10)  # type: ignore[attr-defined]  # the test's clock
-    assert store.stats()["keys"] == stored
+        clock.advance(seconds=10)
+    assert keys_below(store, store) == stored
 
 
 def test_what_is_no_key_or_no_query_is_refused(store: Store) -> None:

@@ -5,6 +5,8 @@ import pytest
 from holdfast.store import Store, Tx
 from tests.events.conftest import Send, values
 
+pytestmark = pytest.mark.every_engine
+
 
 def deploy(store: Store) -> None:
     store.events.deploy(

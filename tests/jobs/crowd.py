@@ -10,13 +10,13 @@ from holdfast.jobs import Job
 from holdfast.store import Tx
 
 
-def work(folder: str, name: str, output: str, *, count: int, die_after: int | None = None) -> None:
+def work(url: str, name: str, output: str, *, count: int, die_after: int | None = None) -> None:
     """Pops and completes until everything is complete, writes down what it was given, dies if it is
     told to.
     """
     given: list[str] = []
     done: list[str] = []
-    with holdfast.open(folder, durability="interval") as store:
+    with holdfast.open(url, durability="interval") as store:
         while True:
             jobs = store.jobs.pop("queue", name, count, lock_seconds=30 if die_after is None else 1)
             given += [job.id for job in jobs]

@@ -8,24 +8,24 @@ from pathlib import Path
 import holdfast
 from holdfast.jobs import NewJob
 from tests.jobs.crowd import work
+from tests.stores import Stores
 
 JOBS = 10_000
 WORKERS = 8
 
 
-def fill(folder: Path, count: int) -> None:
-    with holdfast.open(folder, durability="interval") as store:
+def fill(url: str, count: int) -> None:
+    with holdfast.open(url, durability="interval") as store:
         store.jobs.config_set("grace-period", 0)
         store.jobs.put_many([NewJob(queue="queue", id=f"{n:05}") for n in range(count)])
 
 
 def start(
-    folder: Path, name: str, *, count: int, die_after: int | None = None
+    url: str, output: Path, *, count: int, die_after: int | None = None
 ) -> tuple[object, Path]:
-    output = folder.parent / name
     process = get_context("spawn").Process(
         target=work,
-        args=(str(folder), name, str(output)),
+        args=(url, output.name, str(output)),
         kwargs={"count": count, "die_after": die_after},
     )
     process.start()
@@ -37,10 +37,11 @@ def read(output: Path) -> tuple[list[str], list[str]]:
     return given.split(), done.split()
 
 
-def test_eight_threads_get_each_of_ten_thousand_jobs_once(tmp_path: Path) -> None:
-    fill(tmp_path / "data", JOBS)
+def test_eight_threads_get_each_of_ten_thousand_jobs_once(stores: Stores) -> None:
+    url = stores.url()
+    fill(url, JOBS)
     given: list[list[str]] = [[] for _ in range(WORKERS)]
-    with holdfast.open(tmp_path / "data", durability="interval") as store:
+    with holdfast.open(url, durability="interval") as store:
 
         def run(mine: list[str], name: str) -> None:
             while jobs := store.jobs.pop("queue", name, 20):
@@ -64,10 +65,11 @@ def test_eight_threads_get_each_of_ten_thousand_jobs_once(tmp_path: Path) -> Non
     assert set(handed_out.values()) == {1}
 
 
-def test_eight_processes_get_each_of_ten_thousand_jobs_once(tmp_path: Path) -> None:
-    fill(tmp_path / "data", JOBS)
+def test_eight_processes_get_each_of_ten_thousand_jobs_once(stores: Stores, tmp_path: Path) -> None:
+    url = stores.url()
+    fill(url, JOBS)
 
-    workers = [start(tmp_path / "data", f"worker-{n}", count=25) for n in range(WORKERS)]
+    workers = [start(url, tmp_path / f"worker-{n}", count=25) for n in range(WORKERS)]
     for process, _ in workers:
         process.join()  # type: ignore[attr-defined]  # a process of the spawn context
 
@@ -76,20 +78,19 @@ def test_eight_processes_get_each_of_ten_thousand_jobs_once(tmp_path: Path) -> N
     assert set(handed_out.values()) == {1}
 
 
-def test_no_job_is_lost_when_workers_are_killed(tmp_path: Path) -> None:
-    fill(tmp_path / "data", 1_000)
+def test_no_job_is_lost_when_workers_are_killed(stores: Stores, tmp_path: Path) -> None:
+    url = stores.url()
+    fill(url, 1_000)
 
-    victims = [
-        start(tmp_path / "data", f"victim-{n}", count=20, die_after=100 + n) for n in range(3)
-    ]
+    victims = [start(url, tmp_path / f"victim-{n}", count=20, die_after=100 + n) for n in range(3)]
     for process, _ in victims:
         process.join()  # type: ignore[attr-defined]  # a process of the spawn context
-    survivors = [start(tmp_path / "data", f"survivor-{n}", count=20) for n in range(2)]
+    survivors = [start(url, tmp_path / f"survivor-{n}", count=20) for n in range(2)]
     for process, _ in survivors:
         process.join()  # type: ignore[attr-defined]  # a process of the spawn context
 
     assert not any(output.exists() for _, output in victims)
-    with holdfast.open(tmp_path / "data") as store:
+    with holdfast.open(url) as store:
         complete = store.jobs.jobs("complete", count=-1)
         assert sorted(complete) == [f"{n:05}" for n in range(1_000)]
         assert store.check() == []

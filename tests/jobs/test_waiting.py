@@ -2,35 +2,47 @@
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast.engine.contract import Subscription
 from holdfast.jobs import Job
 from holdfast.store import Store
 from holdfast.testing import Clock
+from tests.stores import Stores
+
+pytestmark = pytest.mark.every_engine
 
 
 def pop_while(store: Store, queues: list[str], action: Callable[[], object]) -> list[Job]:
-    """What a waiting pop gets when `action` happens after it has begun to wait."""
+    """What a waiting pop gets when `action` happens after it has begun to listen."""
     found: list[Job] = []
+    listens = threading.Event()
+    subscribe = store.engine.subscribe
+
+    def subscribe_and_tell(**options: Any) -> Subscription:
+        subscription = subscribe(**options)
+        listens.set()
+        return subscription
+
     waiter = threading.Thread(
         target=lambda: found.extend(store.jobs.pop_wait(queues, "waiter", timeout=30))
     )
-    waiter.start()
-    hub = store.engine._notices  # type: ignore[attr-defined]  # nothing else tells that it listens
-    while not hub._subscriptions:
-        pass
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.engine, "subscribe", subscribe_and_tell)
+        waiter.start()
+        assert listens.wait(30)
     action()
     waiter.join(30)
     return found
 
 
 @pytest.fixture
-def real_store(tmp_path: Path) -> Store:
+def real_store(stores: Stores) -> Store:
     """A store whose clock runs."""
-    return holdfast.open(tmp_path / "real", durability="interval")
+    return holdfast.open(stores.url(), durability="interval")
 
 
 def test_a_waiting_pop_gets_what_is_put(store: Store) -> None:

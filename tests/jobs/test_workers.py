@@ -1,8 +1,12 @@
 """Workers: seen when they pop or heartbeat, forgotten after a while."""
 
+import pytest
+
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
+
+pytestmark = pytest.mark.every_engine
 
 
 def put(qless: Qless, jid: str) -> None:

@@ -9,6 +9,8 @@ from holdfast.limits import SWEPT_BUCKET_KEYS
 from holdfast.store import Store
 from holdfast.testing import Clock
 
+pytestmark = pytest.mark.every_engine
+
 SPECS: Any = {
     "a": {"sequences": [{"timeStep": 10, "expiry": 60}, {"timeStep": 100, "expiry": 600}]},
     "b": {"sequences": [{"timeStep": 10, "expiry": 60}]},

@@ -4,7 +4,6 @@ import random
 import threading
 import time
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from holdfast.metrics.conditions import Algorithm
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 from tests.processes import Child
+from tests.stores import Stores
 
 LIMIT = 20
 EXACT: list[Algorithm] = ["strict", "log"]
@@ -69,23 +69,24 @@ def test_eight_threads_never_get_more_than_the_limit_in_any_window(
     assert _most_in_a_window(admitted, 60) <= LIMIT
 
 
-def _hit_often(path: Path, algorithm: Algorithm, skew: float, connection: Connection) -> None:
-    """One process of several on the same folder; each has its own clock, a little off."""
+def _hit_often(url: str, algorithm: Algorithm, skew: float, connection: Connection) -> None:
+    """One process of several on the same store; each has its own clock, a little off."""
     plan = {
         "conditions": {"c": {"limit": LIMIT, "window": 0.25}},
         "bucket_count": 5,
         "algorithm": algorithm,
     }
-    with holdfast.open(path, durability="interval", clock=lambda: time.time() + skew) as store:
+    with holdfast.open(url, durability="interval", clock=lambda: time.time() + skew) as store:
         found = [_hit(store, plan) for _ in range(300)]
     connection.send([moment for moment in found if moment is not None])
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
 def test_four_processes_never_get_more_than_the_limit_in_any_window(
-    tmp_path: Path, algorithm: Algorithm
+    stores: Stores, algorithm: Algorithm
 ) -> None:
-    children = [Child(_hit_often, tmp_path, algorithm, skew) for skew in (0, 0.01, -0.01, 0.1)]
+    url = stores.url()
+    children = [Child(_hit_often, url, algorithm, skew) for skew in (0, 0.01, -0.01, 0.1)]
 
     admitted = [moment for child in children for moment in child.receive()]
     assert [child.join() for child in children] == [0] * 4

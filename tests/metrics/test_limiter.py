@@ -9,6 +9,8 @@ from holdfast.metrics import Limiter
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 
+pytestmark = pytest.mark.every_engine
+
 
 @pytest.fixture
 def limiter(store: Store, clock: Clock) -> Limiter:

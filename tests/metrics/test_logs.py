@@ -6,6 +6,8 @@ from holdfast.metrics import Limiter
 from holdfast.store import Store
 from holdfast.testing import Clock
 
+pytestmark = pytest.mark.every_engine
+
 
 @pytest.fixture
 def limiter(store: Store) -> Limiter:

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock
+from tests.stores import Stores
 
 steps = st.sampled_from([0.1, 0.7, 1, 5, 10, 60, 7.5])
 times = st.integers(0, 4_000).map(lambda tick: 1_000_000 + tick / 8)
@@ -83,9 +84,9 @@ def _round(number: float) -> int:
 
 @modest
 @given(spec=specs(), written=writes, asked=reads)
-def test_reads_are_those_of_the_model(spec: Any, written: Any, asked: Any) -> None:
+def test_reads_are_those_of_the_model(stores: Stores, spec: Any, written: Any, asked: Any) -> None:
     clock = Clock(1_000_000)
-    with temporary_store(clock=clock) as store:
+    with stores.open(clock=clock) as store:
         model = Model(store.metrics.define({"m": spec})["m"])
         writer = store.metrics.writer({"m": spec})
         for entity, value, at in written:
@@ -138,12 +139,17 @@ class LimitModel:
     hits=st.lists(st.tuples(st.floats(0, 20), st.integers(0, 5)), max_size=40),
 )
 def test_limiters_admit_what_the_model_admits_and_strict_never_more_than_the_limit(
-    limit: int, window: float, bucket_count: int, strict: bool, hits: list[tuple[float, int]]
+    stores: Stores,
+    limit: int,
+    window: float,
+    bucket_count: int,
+    strict: bool,
+    hits: list[tuple[float, int]],
 ) -> None:
     clock = Clock(1_784_500_000)
     model = LimitModel(limit, window, bucket_count)
     admitted: list[tuple[float, int]] = []
-    with temporary_store(clock=clock) as store:
+    with stores.open(clock=clock) as store:
         limiter = store.metrics.limiter(
             {"c": {"limit": limit, "window": window}},
             bucket_count=bucket_count,
@@ -189,12 +195,12 @@ class CellModel:
     takes=st.lists(st.tuples(st.integers(0, 3_000_000), st.integers(0, 6)), max_size=30),
 )
 def test_a_token_bucket_is_exact(
-    limit: int, window: int, burst: int, takes: list[tuple[int, int]]
+    stores: Stores, limit: int, window: int, burst: int, takes: list[tuple[int, int]]
 ) -> None:
     clock = Clock(1_000)
     model = CellModel(limit, window, burst)
     at = 0
-    with temporary_store(clock=clock) as store:
+    with stores.open(clock=clock) as store:
         condition = {"limit": limit, "window": window, "burst": burst}
         limiter = store.metrics.limiter({"c": condition}, algorithm="token_bucket")
         for wait, amount in takes:

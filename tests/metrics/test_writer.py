@@ -2,7 +2,6 @@
 
 import math
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from holdfast.metrics import GlobalEntityKey, LocalEntityKey, Writer
 from holdfast.metrics.writer import _edges
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
+from tests.stores import Stores
 
 SPECS: Any = {
     "edits": {"sequences": [{"timeStep": 10, "expiry": 600}, {"timeStep": 60, "expiry": 3600}]},
@@ -221,8 +221,8 @@ def test_a_writer_that_is_dropped_full_warns_and_flushes(store: Store) -> None:
     assert store.metrics.rate("edits", latest=600).total == 1
 
 
-def test_a_failed_flush_keeps_the_buffer(tmp_path: Path, clock: Clock) -> None:
-    first = holdfast.open(tmp_path, durability="interval", clock=clock)
+def test_a_failed_flush_keeps_the_buffer(stores: Stores, clock: Clock) -> None:
+    first = holdfast.open(stores.url(), durability="interval", clock=clock)
     writer = first.metrics.writer(SPECS)
     writer.incr("edits")
     first.close()

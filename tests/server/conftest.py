@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.server.running import RawClient, Server, serving
+from tests.stores import Stores
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that all tests share; each works in a space of its own."""
+def server(tmp_path_factory: pytest.TempPathFactory, stores: Stores) -> Iterator[Server]:
+    """A server that all tests on one engine share; each works in a space of its own."""
     data: Path = tmp_path_factory.mktemp("server") / "data"
-    with serving(data, "--durability", "interval", "--allow-flush") as server:
+    options = ("--engine", stores.url(), "--durability", "interval", "--allow-flush")
+    with serving(data, *options) as server:
         yield server
 
 

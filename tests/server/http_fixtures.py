@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.server.serving import Server, serving
+from tests.stores import Stores
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, stores: Stores) -> Iterator[Server]:
     """One server for all tests that leave it as they found it; each uses names of its own."""
-    with serving(tmp_path_factory.mktemp("served"), "--pixel") as running:
+    data = tmp_path_factory.mktemp("served")
+    with serving(data, "--engine", stores.url(), "--pixel") as running:
         yield running

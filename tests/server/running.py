@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 
 DEADLINE = 20.0  # seconds that anything may take before a test has failed
-_ADDRESSES = re.compile(rb"on \S+:(\d+) and for HTTP on http://\S+:(\d+)")
+_ADDRESSES = re.compile(rb"on \S+:(\d+) and for HTTP on https?://\S+:(\d+)")
 
 
 class Server:
@@ -53,6 +53,9 @@ class Server:
         """The memory that the process holds."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)

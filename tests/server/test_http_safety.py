@@ -56,7 +56,7 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
         (("--resp", "nowhere.invalid:1"), "is no address of this machine"),
         (("--tls-cert", "cert.pem"), "--tls-cert and --tls-key belong together"),
         (("--tls-cert", "no.pem", "--tls-key", "no.pem"), "can't be used for TLS"),
-        (("--engine", "postgresql://host/db"), "only folders are served"),
+        (("--engine", "gopher://host/db"), "no engine serves the URL scheme 'gopher'"),
     ],
 )
 def test_a_mistake_at_the_start_is_said_in_one_line(
@@ -228,7 +228,8 @@ def test_a_password_is_checked_and_a_removed_user_stays_out(tmp_path: Path) -> N
         assert listed == "ann  password  write:*:*\ntool  token  read:*:*\n"
         assert run_command("user", "remove", *data, "ann").exit_code == 0
         missing = run_command("user", "remove", *data, "ann")
-        assert (missing.exit_code, missing.stderr) == (1, "Error: there is no user 'ann'\n")
+        assert missing.exit_code == 1
+        assert missing.stderr.startswith("Error: there is no user 'ann'\n")
 
         for _ in range(1_000):
             if status(server, "jobs.put", basic("ann", "s3cret pass")) == 401:

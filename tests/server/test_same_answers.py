@@ -5,7 +5,6 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import hiredis
@@ -17,8 +16,12 @@ from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS
 from holdfast.server import payloads
 from holdfast.store import Space
+from tests.client.colours import connected
 from tests.server.examples import EXAMPLES, Call
 from tests.server.running import DEADLINE, RawClient, Server
+from tests.stores import Stores
+
+pytestmark = pytest.mark.every_engine
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -80,8 +83,8 @@ def test_every_operation_has_an_example() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[holdfast.Store]:
-    with holdfast.open(tmp_path / "embedded", durability="interval") as store:
+def store(stores: Stores) -> Iterator[holdfast.Store]:
+    with holdfast.open(stores.url(), durability="interval") as store:
         yield store
 
 
@@ -141,11 +144,12 @@ def told(answer: Any, apart_from: frozenset[str]) -> Any:
     return type(answer), answer
 
 
+@pytest.mark.parametrize("colour", ["sync", "async"])
 @pytest.mark.parametrize("layer", EXAMPLES)
-def test_the_client_gives_the_very_objects_that_the_store_gives(
-    server: Server, store: holdfast.Store, space: str, layer: str
+def test_a_client_gives_the_very_objects_that_the_store_gives(
+    server: Server, store: holdfast.Store, space: str, layer: str, colour: str
 ) -> None:
-    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}/{space}") as client:
+    with connected(colour, f"holdfast://127.0.0.1:{server.resp_port}/{space}") as client:
         for number, call in enumerate(EXAMPLES[layer]):
             expected = told(in_python(store, call), call.apart_from)
 

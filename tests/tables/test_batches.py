@@ -8,6 +8,8 @@ from holdfast.errors import InvalidTableRequest, TableError, UnknownAttribute
 from holdfast.store import Store
 from tests.tables.schemas import example, simple
 
+pytestmark = pytest.mark.every_engine
+
 
 def put(table: str, condition: Any = None, **attributes: Any) -> dict[str, Any]:
     operation = {"op": "put", "table": table, "attributes": attributes}

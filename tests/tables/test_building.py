@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from holdfast.errors import IndexBuilding, IndexNotFound, InvalidTableSchema
 from holdfast.store import Store
 from holdfast.tables import building
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock
+from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, range_on, simple, version
 from tests.tables.test_indexes import entries_as_stored, entries_by_recomputation
 
@@ -93,8 +94,10 @@ WRITES = st.lists(
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(before=WRITES, during=WRITES, after=WRITES)
-def test_writes_during_the_building_are_not_lost(before: Any, during: Any, after: Any) -> None:
-    with pytest.MonkeyPatch.context() as patch, temporary_store() as store:
+def test_writes_during_the_building_are_not_lost(
+    stores: Stores, before: Any, during: Any, after: Any
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, stores.open() as store:
         patch.setattr(building, "ROWS_PER_BUILD_STEP", 2)
         store.tables.create(example())
 

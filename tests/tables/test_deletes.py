@@ -9,6 +9,8 @@ from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.tables.schemas import example, hash_on, range_on, simple, static_on, version
 
+pytestmark = pytest.mark.every_engine
+
 
 @pytest.fixture
 def rows(store: Store) -> Store:

@@ -6,6 +6,8 @@ from holdfast.errors import PreconditionFailed
 from holdfast.store import Store
 from tests.tables.schemas import hash_on, range_on, simple, static_on
 
+pytestmark = pytest.mark.every_engine
+
 KEY = {"key": "a", "place": 1}
 
 

@@ -11,7 +11,8 @@ from holdfast.keys import prefix_range
 from holdfast.store import Store
 from holdfast.tables import catalogue, stored
 from holdfast.tables.layout import keys_of
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock
+from tests.stores import Stores
 from tests.tables.schemas import (
     Schema,
     example,
@@ -263,10 +264,10 @@ def run(store: Store, clock: Clock, schema: Schema, step: tuple[Any, ...]) -> No
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schema=SCHEMAS, steps=STEPS)
 def test_indexes_equal_a_recomputation_from_the_rows(
-    schema: Schema, steps: list[tuple[Any, ...]]
+    stores: Stores, schema: Schema, steps: list[tuple[Any, ...]]
 ) -> None:
     clock = Clock(1_000_000.0)
-    with temporary_store(clock=clock) as store:
+    with stores.open(clock=clock) as store:
         store.tables.create(schema)
         for step in steps:
             run(store, clock, schema, step)

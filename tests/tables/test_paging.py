@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidPageToken
 from holdfast.store import Store
 from holdfast.tables import reading
-from holdfast.testing import temporary_store
+from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, range_on, simple, version
 
 ROWS = st.sets(st.tuples(st.sampled_from("abc"), st.integers(0, 8)), min_size=1, max_size=14)
@@ -32,7 +32,9 @@ def pages(store: Store, limit: int, **query: Any) -> list[list[dict[str, Any]]]:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS)
-def test_pages_together_are_the_whole_result_for_every_limit(rows: set[tuple[str, int]]) -> None:
+def test_pages_together_are_the_whole_result_for_every_limit(
+    stores: Stores, rows: set[tuple[str, int]]
+) -> None:
     queries: list[dict[str, Any]] = [
         {},
         {"order": {"place": "asc"}},
@@ -44,7 +46,7 @@ def test_pages_together_are_the_whole_result_for_every_limit(rows: set[tuple[str
         {"index": "by_value", "attributes": {"value": "same"}, "proj": ["place", "key", "value"]},
         {"index": "by_value", "attributes": {"value": "same"}, "order": {"key": "desc"}},
     ]
-    with temporary_store() as store:
+    with stores.open() as store:
         store.tables.create(SCHEMA)
         for key, place in rows:
             row = {"key": key, "place": place, "value": "same" if place % 2 else "other"}
@@ -66,13 +68,14 @@ def test_pages_together_are_the_whole_result_for_every_limit(rows: set[tuple[str
     backwards=st.booleans(),
 )
 def test_the_next_page_begins_strictly_after_the_last_key(
+    stores: Stores,
     before: set[tuple[str, int]],
     between: list[tuple[bool, int]],
     limit: int,
     backwards: bool,
 ) -> None:
     order = {"place": "asc"} if backwards else None
-    with temporary_store() as store:
+    with stores.open() as store:
         store.tables.create(SCHEMA)
         for _, place in before:
             store.tables.put("simple", {"key": "a", "place": place})

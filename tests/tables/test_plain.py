@@ -13,7 +13,7 @@ from holdfast.tables import catalogue
 from holdfast.tables.plain import plain_page
 from holdfast.tables.queries import Query
 from holdfast.tables.reading import get_page
-from holdfast.testing import temporary_store
+from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, simple, static_on, version
 
 VALUES = st.sampled_from(["a", "b", "a" * 300, "", None, 7, {"eq": "a"}, {"node": 1}])
@@ -55,8 +55,10 @@ def fill(store: Store) -> None:
     )
 )
 @settings(max_examples=15, deadline=None)
-def test_both_ways_lead_to_the_same_page(queries: list[tuple[Any, Any, Any]]) -> None:
-    with temporary_store() as store:
+def test_both_ways_lead_to_the_same_page(
+    stores: Stores, queries: list[tuple[Any, Any, Any]]
+) -> None:
+    with stores.open() as store:
         fill(store)
         with store.view() as view:
             reader = view.raw

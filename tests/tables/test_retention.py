@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.store import Store
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock
+from tests.stores import Stores
 from tests.tables.schemas import Schema, example, range_on, simple, version
 
 ROW = {"name": "a", "property": "p"}
@@ -253,12 +254,12 @@ def apply_to_model(
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(first=POLICIES, events=EVENTS)
 def test_every_policy_does_what_a_simple_model_does(
-    first: dict[str, Any], events: list[Any]
+    stores: Stores, first: dict[str, Any], events: list[Any]
 ) -> None:
     clock = Clock(1_000_000.0)
     rows: dict[tuple[str, int], float | None] = {}
     policy, number = first, 1
-    with temporary_store(clock=clock) as store:
+    with stores.open(clock=clock) as store:
         store.tables.create(example(revisionRetentionPolicy=policy))
         for event in events:
             if isinstance(event, float):

@@ -10,6 +10,8 @@ from holdfast.entities import stats
 from holdfast.entities.core import _EVERYTHING
 from holdfast.entities.messages import (
     Change,
+    DumpFormat,
+    DumpPage,
     Entity,
     Filter,
     Ordering,
@@ -41,11 +43,17 @@ _DEPLOY: Final[Call[list[Plan]]] = Call(
 
 _DROP: Final[Call[int]] = Call("entities.drop", "write", only_reads=False, result=int)
 
+_DUMP_SOME: Final[Call[DumpPage]] = Call(
+    "entities.dump_some", "long", only_reads=True, result=DumpPage
+)
+
 _EXECUTE: Final[Call[list[Reply]]] = Call("entities.execute", "write", only_reads=False, result=Any)
 
 _GET_RAW: Final[Call[list[Entity]]] = Call(
     "entities.get", "read", only_reads=True, result=list[Entity]
 )
+
+_LOAD_SOME: Final[Call[int]] = Call("entities.load_some", "long", only_reads=False, result=int)
 
 _PLAN: Final[Call[Plan]] = Call("entities.plan", "read", only_reads=True, result=Plan)
 
@@ -127,6 +135,17 @@ def _drop(table: str) -> dict[str, Any]:
     return {"table": table}
 
 
+def _dump_some(
+    table: str, *, format: DumpFormat = "bson", after: str | None = None
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"table": table}
+    if format != "bson":
+        given["format"] = format
+    if after is not None:
+        given["after"] = after
+    return given
+
+
 def _execute(queries: Sequence[Query]) -> dict[str, Any]:
     return {"queries": queries}
 
@@ -136,6 +155,10 @@ def _get_raw(table: str, ids: Iterable[str], *, properties: Sequence[str] = ()) 
     if properties != ():
         given["properties"] = properties
     return given
+
+
+def _load_some(table: str, dump: bytes) -> dict[str, Any]:
+    return {"table": table, "dump": dump}
 
 
 def _plan(schema: Schema, *, prune: bool = False) -> dict[str, Any]:
@@ -247,6 +270,12 @@ class CalledEntities(CallFace):
         """Empties a table at once and returns how many entities it held; it stays deployed."""
         return self._call(_DROP, _drop(table))
 
+    def dump_some(
+        self, table: str, *, format: DumpFormat = "bson", after: str | None = None
+    ) -> DumpPage:
+        """A piece of a dump, for those who can't hold a snapshot: hand `next` back as `after`."""
+        return self._call(_DUMP_SOME, _dump_some(table, format=format, after=after))
+
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         return self._call(_EXECUTE, _execute(queries))
@@ -256,6 +285,10 @@ class CalledEntities(CallFace):
     ) -> list[Entity]:
         """The entities of these ids, in this order; missing ones are left out."""
         return self._call(_GET_RAW, _get_raw(table, ids, properties=properties))
+
+    def load_some(self, table: str, dump: bytes) -> int:
+        """`load` of whole documents or lines that are at hand; returns how many."""
+        return self._call(_LOAD_SOME, _load_some(table, dump))
 
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
         """What `deploy` would change. Reads 1 key per table."""
@@ -373,6 +406,12 @@ class AwaitedEntities(AwaitFace):
         """Empties a table at once and returns how many entities it held; it stays deployed."""
         return await self._call(_DROP, _drop(table))
 
+    async def dump_some(
+        self, table: str, *, format: DumpFormat = "bson", after: str | None = None
+    ) -> DumpPage:
+        """A piece of a dump, for those who can't hold a snapshot: hand `next` back as `after`."""
+        return await self._call(_DUMP_SOME, _dump_some(table, format=format, after=after))
+
     async def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         return await self._call(_EXECUTE, _execute(queries))
@@ -382,6 +421,10 @@ class AwaitedEntities(AwaitFace):
     ) -> list[Entity]:
         """The entities of these ids, in this order; missing ones are left out."""
         return await self._call(_GET_RAW, _get_raw(table, ids, properties=properties))
+
+    async def load_some(self, table: str, dump: bytes) -> int:
+        """`load` of whole documents or lines that are at hand; returns how many."""
+        return await self._call(_LOAD_SOME, _load_some(table, dump))
 
     async def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
         """What `deploy` would change. Reads 1 key per table."""

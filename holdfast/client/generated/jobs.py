@@ -29,6 +29,10 @@ _CANCEL_QUEUE: Final[Call[int]] = Call("jobs.cancel_queue", "long", only_reads=F
 
 _COMPLETE: Final[Call[str]] = Call("jobs.complete", "write", only_reads=False, result=str)
 
+_COMPLETE_AND_POP: Final[Call[list[Job]]] = Call(
+    "jobs.complete_and_pop", "write", only_reads=False, result=list[Job]
+)
+
 _CONFIG: Final[Call[dict[str, Value]]] = Call(
     "jobs.config", "read", only_reads=True, result=dict[str, Value]
 )
@@ -223,6 +227,39 @@ def _complete(
         given["result"] = result
     if lock is not None:
         given["lock"] = lock
+    if now is not None:
+        given["now"] = now
+    return given
+
+
+def _complete_and_pop(
+    id: str,
+    worker: str,
+    count: int = 1,
+    *,
+    pop_from: str | None = None,
+    data: Any = UNSET,
+    next: str | None = None,
+    result: Any = UNSET,
+    lock: int | None = None,
+    lock_seconds: float | None = None,
+    now: float | None = None,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"id": id, "worker": worker}
+    if count != 1:
+        given["count"] = count
+    if pop_from is not None:
+        given["pop_from"] = pop_from
+    if data is not UNSET:
+        given["data"] = data
+    if next is not None:
+        given["next"] = next
+    if result is not UNSET:
+        given["result"] = result
+    if lock is not None:
+        given["lock"] = lock
+    if lock_seconds is not None:
+        given["lock_seconds"] = lock_seconds
     if now is not None:
         given["now"] = now
     return given
@@ -867,6 +904,39 @@ class CalledJobs(CallFace):
             ),
         )
 
+    def complete_and_pop(
+        self,
+        id: str,
+        worker: str,
+        count: int = 1,
+        *,
+        pop_from: str | None = None,
+        data: Any = UNSET,
+        next: str | None = None,
+        result: Any = UNSET,
+        lock: int | None = None,
+        lock_seconds: float | None = None,
+        now: float | None = None,
+    ) -> list[Job]:
+        """Completes the job as `complete` does and hands out the next `count` jobs as `pop`
+        does.
+        """
+        return self._call(
+            _COMPLETE_AND_POP,
+            _complete_and_pop(
+                id,
+                worker,
+                count,
+                pop_from=pop_from,
+                data=data,
+                next=next,
+                result=result,
+                lock=lock,
+                lock_seconds=lock_seconds,
+                now=now,
+            ),
+        )
+
     def config(self) -> dict[str, Value]:
         """The seven documented options and all that was set. Reads 1 key."""
         return self._call(_CONFIG, {})
@@ -969,7 +1039,7 @@ class CalledJobs(CallFace):
         return self._call(_JOBS, _jobs(state, queue, offset=offset, count=count, now=now))
 
     def length(self, queue: str) -> int:
-        """How many jobs of the queue wait, are scheduled or run. Reads 2 keys."""
+        """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return self._call(_LENGTH, _length(queue))
 
     def log(
@@ -1360,6 +1430,39 @@ class AwaitedJobs(AwaitFace):
             ),
         )
 
+    async def complete_and_pop(
+        self,
+        id: str,
+        worker: str,
+        count: int = 1,
+        *,
+        pop_from: str | None = None,
+        data: Any = UNSET,
+        next: str | None = None,
+        result: Any = UNSET,
+        lock: int | None = None,
+        lock_seconds: float | None = None,
+        now: float | None = None,
+    ) -> list[Job]:
+        """Completes the job as `complete` does and hands out the next `count` jobs as `pop`
+        does.
+        """
+        return await self._call(
+            _COMPLETE_AND_POP,
+            _complete_and_pop(
+                id,
+                worker,
+                count,
+                pop_from=pop_from,
+                data=data,
+                next=next,
+                result=result,
+                lock=lock,
+                lock_seconds=lock_seconds,
+                now=now,
+            ),
+        )
+
     async def config(self) -> dict[str, Value]:
         """The seven documented options and all that was set. Reads 1 key."""
         return await self._call(_CONFIG, {})
@@ -1466,7 +1569,7 @@ class AwaitedJobs(AwaitFace):
         return await self._call(_JOBS, _jobs(state, queue, offset=offset, count=count, now=now))
 
     async def length(self, queue: str) -> int:
-        """How many jobs of the queue wait, are scheduled or run. Reads 2 keys."""
+        """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return await self._call(_LENGTH, _length(queue))
 
     async def log(
@@ -1855,6 +1958,39 @@ class RecordedJobs(RecordFace):
             ),
         )
 
+    def complete_and_pop(
+        self,
+        id: str,
+        worker: str,
+        count: int = 1,
+        *,
+        pop_from: str | None = None,
+        data: Any = UNSET,
+        next: str | None = None,
+        result: Any = UNSET,
+        lock: int | None = None,
+        lock_seconds: float | None = None,
+        now: float | None = None,
+    ) -> Handle[list[Job]]:
+        """Completes the job as `complete` does and hands out the next `count` jobs as `pop`
+        does.
+        """
+        return self._record(
+            _COMPLETE_AND_POP,
+            _complete_and_pop(
+                id,
+                worker,
+                count,
+                pop_from=pop_from,
+                data=data,
+                next=next,
+                result=result,
+                lock=lock,
+                lock_seconds=lock_seconds,
+                now=now,
+            ),
+        )
+
     def config(self) -> Handle[dict[str, Value]]:
         """The seven documented options and all that was set. Reads 1 key."""
         return self._record(_CONFIG, {})
@@ -1941,7 +2077,7 @@ class RecordedJobs(RecordFace):
         )
 
     def length(self, queue: str) -> Handle[int]:
-        """How many jobs of the queue wait, are scheduled or run. Reads 2 keys."""
+        """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return self._record(_LENGTH, _length(queue))
 
     def log(

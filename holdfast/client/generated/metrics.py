@@ -712,7 +712,7 @@ class CalledMetrics(CallFace):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts all operations without asking. With buckets reads 1 key and writes 1 for
+        """Counts all operations without asking. With buckets reads 1 key and writes 2 for
         each.
         """
         return self._call(
@@ -1087,7 +1087,7 @@ class AwaitedMetrics(AwaitFace):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts all operations without asking. With buckets reads 1 key and writes 1 for
+        """Counts all operations without asking. With buckets reads 1 key and writes 2 for
         each.
         """
         return await self._call(
@@ -1462,7 +1462,7 @@ class RecordedMetrics(RecordFace):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Handle[None]:
-        """Counts all operations without asking. With buckets reads 1 key and writes 1 for
+        """Counts all operations without asking. With buckets reads 1 key and writes 2 for
         each.
         """
         return self._record(

@@ -1,0 +1,16 @@
+"""The two ways in which a commit can be durable."""
+
+from typing import Final
+
+from holdfast.errors import BadInput
+
+DURABILITIES: Final = ("commit", "interval")
+
+
+def check_durability(durability: str) -> None:
+    """Refuses what is none of them."""
+    if durability not in DURABILITIES:
+        raise BadInput(
+            f"unknown durability {durability!r}",
+            hint="Use 'commit' (wait for the disk) or 'interval' (within a second after it).",
+        )

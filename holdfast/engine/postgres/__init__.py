@@ -1,0 +1,22 @@
+"""PostgreSQL as an engine: one table in the order of its keys, for any number of machines.
+
+What a reader of this folder should know of PostgreSQL: a transaction of the level REPEATABLE READ
+reads one snapshot, whatever others commit; one of READ COMMITTED takes a new snapshot for each
+statement; a row that one transaction has changed makes the next one wait that wants to change it
+too. Statements that are sent before a Sync message are one transaction, and cost one round trip.
+"""
+
+try:
+    import psycopg as _psycopg  # noqa: F401  # to say at once what is missing
+except ImportError as _error:
+    from holdfast.errors import MissingDriver
+
+    raise MissingDriver(
+        f"PostgreSQL needs the package psycopg: {_error}",
+        hint="Install it with `pip install 'holdfast[postgres]'`.",
+    ) from _error
+
+from holdfast.engine.postgres.backend import PostgresBackend
+from holdfast.engine.postgres.statements import FORMAT
+
+__all__ = ["FORMAT", "PostgresBackend"]

@@ -1,0 +1,241 @@
+"""A connection that sends several statements at once and reads all replies together.
+
+It stands on libpq's pipeline mode itself: psycopg's cursors would cost more than the statements.
+Parameters and results are binary, and all parameters are bytes.
+"""
+
+import os
+import select
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq
+
+from holdfast.engine.postgres import statements
+from holdfast.engine.postgres.statements import Statement
+from holdfast.engine.remote import Unreachable
+
+_BYTEA: Final = 17
+_INT8: Final = 20
+_ARRAY: Final = struct.Struct(">iiIii")
+_EMPTY_ARRAY: Final = struct.Struct(">iiI")
+_LENGTH: Final = struct.Struct(">i")
+_NULL: Final = _LENGTH.pack(-1)
+INT8: Final = struct.Struct(">q")
+
+Reply = Any  # a pq.PGresult: rows, or the count of what was changed
+
+# A host that is gone without a word is noticed after some seconds, not hours.
+_CONNECTION_OPTIONS: Final = {
+    "connect_timeout": "10",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "5",
+    "tcp_user_timeout": "15000",
+    "target_session_attrs": "read-write",
+    "application_name": "holdfast",
+}
+
+# The server or its connection is gone, or it is one that does not write any more.
+_GONE: Final = ("08", "57P", "25006")
+
+
+class Refused(Exception):
+    """The server's answer to one statement of a batch is an error: nothing of the batch is kept."""
+
+    def __init__(self, statement: Statement | None, state: str, message: str) -> None:
+        super().__init__(message)
+        self.statement = statement
+        self.state = state  # the five characters of SQLSTATE
+
+
+def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
+    """A plain connection of psycopg, or `Unreachable`."""
+    given = psycopg.conninfo.conninfo_to_dict(url)
+    options = {name: value for name, value in _CONNECTION_OPTIONS.items() if name not in given}
+    try:
+        return psycopg.connect(url, autocommit=autocommit, **options)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise Unreachable(str(error).strip()) from error
+
+
+class Connection:
+    """One session on the server. `send` and `sync` say what, `exchange` does it."""
+
+    def __init__(self, url: str, settings: Sequence[str]) -> None:
+        self.id = int.from_bytes(os.urandom(8)) >> 1  # stands for this connection in its commits
+        self.attempts = 0  # the number of the last commit
+        self.generation = 0  # for the pool
+        self.broken = False
+        self._enrolled = False
+        self._psycopg = connect(url)
+        self._pq = self._psycopg.pgconn
+        self._poll = select.poll()
+        self._socket = self._pq.socket
+        self._sent: list[list[Statement | None]] = [[]]  # in each batch, up to its sync
+        self._owed = 0  # batches whose replies no one waits for
+        try:
+            self._pq.enter_pipeline_mode()
+            for setting in settings:
+                self._pq.send_query_params(setting.encode(), None)
+                self._sent[-1].append(None)
+                self.sync()
+            self.exchange(strict=False)  # a server that is not PostgreSQL may not know them all
+        except BaseException:
+            self.close()
+            raise
+
+    def prepare(self) -> None:
+        """Prepares all statements. Costs 1 round trip."""
+        for statement in statements.PREPARED:
+            self._pq.send_prepare(statement.name, statement.sql)
+            self._sent[-1].append(statement)
+        self.sync()
+        self.exchange()
+
+    def enrol(self) -> None:
+        """Sees to it that commits of this connection can be asked for, together with what is sent
+        next."""
+        if not self._enrolled:
+            self.send(statements.ENROL, INT8.pack(self.id))
+            self.sync()
+            self._enrolled = True
+
+    def send(self, statement: Statement, *parameters: bytes) -> None:
+        try:
+            self._pq.send_query_prepared(
+                statement.name, parameters, (pq.Format.BINARY,) * len(parameters), pq.Format.BINARY
+            )
+        except psycopg.Error as error:
+            raise self._lost(error) from error
+        self._sent[-1].append(statement)
+
+    def send_sql(self, sql: str, *parameters: bytes) -> None:
+        """A statement that is used so seldom that it is not prepared."""
+        try:
+            self._pq.send_query_params(
+                sql.encode(),
+                parameters,
+                None,
+                (pq.Format.BINARY,) * len(parameters),
+                pq.Format.BINARY,
+            )
+        except psycopg.Error as error:
+            raise self._lost(error) from error
+        self._sent[-1].append(None)
+
+    def sync(self) -> None:
+        """Ends a batch, which is a transaction unless it has a BEGIN or COMMIT of its own."""
+        try:
+            self._pq.pipeline_sync()
+        except psycopg.Error as error:
+            raise self._lost(error) from error
+        self._sent.append([])
+
+    def leave_behind(self) -> None:
+        """Sends what was synced, and does not wait for the reply."""
+        try:
+            self._pq.flush()
+        except psycopg.Error as error:
+            raise self._lost(error) from error
+        self._owed = len(self._sent) - 1
+
+    def exchange(self, *, strict: bool = True) -> list[list[Reply]]:
+        """Sends all that was synced, and returns the replies of each batch. The first error of all
+        batches is raised, once all replies are read. Costs 1 round trip."""
+        batches, self._sent = self._sent[:-1], self._sent[-1:]
+        owed, self._owed = self._owed, 0
+        replies: list[list[Reply]] = []
+        refused: Refused | None = None
+        try:
+            self._flush()
+            for number, batch in enumerate(batches):
+                results = self._read_batch()
+                replies.append(results)
+                if refused is None and strict and number >= owed:
+                    refused = _first_refusal(batch, results)
+        except psycopg.Error as error:
+            raise self._lost(error) from error
+        except BaseException:
+            self.broken = True  # interrupted: what comes next on the wire is anyone's guess
+            raise
+        if refused is not None:
+            if refused.state.startswith(_GONE):
+                self.broken = True
+                raise Unreachable(str(refused)) from refused
+            raise refused
+        return replies[owed:]
+
+    def _flush(self) -> None:
+        flush = self._pq.flush
+        while flush():
+            # The server may want to be rid of its replies before it reads on.
+            self._wait(select.POLLIN | select.POLLOUT)
+
+    def _read_batch(self) -> list[Reply]:
+        connection = self._pq
+        results: list[Reply] = []
+        while True:
+            while connection.is_busy():
+                self._wait(select.POLLIN)
+            result = connection.get_result()
+            if result is None:
+                if connection.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError(connection.get_error_message())
+                continue
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                return results
+            results.append(result)
+            if connection.status != pq.ConnStatus.OK:
+                raise psycopg.OperationalError(result.get_error_message())
+
+    def _wait(self, what: int) -> None:
+        self._poll.register(self._socket, what)
+        [(_, happened)] = self._poll.poll()
+        if happened & ~select.POLLOUT:
+            self._pq.consume_input()
+
+    def _lost(self, error: Exception) -> Unreachable:
+        self.broken = True
+        return Unreachable(str(error).strip() or "the connection was lost")
+
+    def parameter(self, name: str) -> str:
+        value = self._pq.parameter_status(name.encode())
+        return "" if value is None else value.decode()
+
+    def close(self) -> None:
+        self.broken = True
+        self._psycopg.close()
+
+
+def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> Refused | None:
+    for statement, result in zip(batch, results, strict=False):
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
+            return Refused(statement, state.decode(), result.get_error_message().strip())
+    return None
+
+
+def bytea_array(values: Sequence[bytes | None]) -> bytes:
+    """A parameter of the type bytea[]."""
+    return _array(_BYTEA, values)
+
+
+def int8_array(values: Sequence[bytes | None]) -> bytes:
+    """A parameter of the type int8[], of numbers as 8 bytes each."""
+    return _array(_INT8, values)
+
+
+def _array(kind: int, values: Sequence[bytes | None]) -> bytes:
+    if not values:
+        return _EMPTY_ARRAY.pack(0, 0, kind)
+    parts = [_ARRAY.pack(1, int(None in values), kind, len(values), 1)]
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+        else:
+            parts.append(_LENGTH.pack(len(value)))
+            parts.append(value)
+    return b"".join(parts)

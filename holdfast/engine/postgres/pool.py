@@ -1,0 +1,82 @@
+"""The connections of one process: as many as are used at the same time, up to a bound."""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+
+from holdfast.engine.postgres.connection import Connection
+from holdfast.errors import StoreBusy
+from holdfast.limits import CONNECTION_WAIT_SECONDS, MAX_POSTGRES_CONNECTIONS
+
+
+class Pool:
+    """Lends connections; the one that was used last goes first."""
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._connect = connect
+        self._changed = threading.Condition()
+        self._idle: list[Connection] = []
+        self._used = 0
+        self._generation = 0  # counts losses: what was connected before one is not trusted
+        self._closed = False
+
+    def take(self) -> Connection:
+        with self._changed:
+            deadline = time.monotonic() + CONNECTION_WAIT_SECONDS
+            while not self._idle and self._used >= MAX_POSTGRES_CONNECTIONS:
+                if not self._changed.wait(deadline - time.monotonic()):
+                    raise StoreBusy(
+                        f"all {MAX_POSTGRES_CONNECTIONS} connections to PostgreSQL are in use",
+                        hint="Close views soon after they were opened, and use fewer threads.",
+                    )
+            self._used += 1
+            if self._idle:
+                return self._idle.pop()
+            generation = self._generation
+        try:
+            connection = self._connect()
+        except BaseException:
+            with self._changed:
+                self._used -= 1
+                self._changed.notify()
+            raise
+        connection.generation = generation
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """A broken one takes all idle ones with it: whatever ended it has hardly spared them."""
+        closing = [connection]
+        with self._changed:
+            self._used -= 1
+            if connection.broken and connection.generation == self._generation:
+                self._generation += 1
+                closing += self._idle
+                self._idle = []
+            trusted = connection.generation == self._generation
+            if not connection.broken and trusted and not self._closed:
+                self._idle.append(connection)
+                closing = []
+            self._changed.notify()
+        for each in closing:
+            each.close()
+
+    def close(self) -> None:
+        """Closes what is idle now, and what is given back later."""
+        with self._changed:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def forked(self) -> None:
+        """In a child process: its copies must not say goodbye to the server on the parent's
+        behalf."""
+        self._closed = True
+        for connection in self._idle:
+            keep_for_ever(connection)
+
+
+def keep_for_ever(thing: object) -> None:
+    """Lets a forked child end without the clean-up of what it has inherited."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

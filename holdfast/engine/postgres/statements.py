@@ -1,0 +1,207 @@
+"""Every statement that is sent to PostgreSQL, and the tables that they are about.
+
+holdfast_data    key -> value, or number if the value has 8 bytes; version: a number that no other
+                 commit has, so a row whose version is what it was has not been touched
+holdfast_space   space -> commits; whoever commits in a space changes its row first, and so waits
+                 for the one before
+holdfast_client  id of a connection -> the last commit that it made or gave up
+holdfast_notice  notices, one row for each commit that left any, until some thousand came after it
+holdfast_meta    the format number
+
+All of it is plain SQL, so that other servers which speak it can be tried. Checks are divisions by
+one or by zero: a statement that fails undoes all others of its commit.
+"""
+
+from typing import Final, NamedTuple
+
+FORMAT: Final = 1
+
+# Rows are changed in place where a page has room, without a word to the index (HOT).
+CREATE: Final = (
+    "CREATE TABLE IF NOT EXISTS holdfast_meta (name text PRIMARY KEY, value text NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS holdfast_data (key bytea PRIMARY KEY, value bytea, number int8, "
+    "version int8 NOT NULL, CHECK ((value IS NULL) <> (number IS NULL))) WITH (fillfactor = 85)",
+    "CREATE TABLE IF NOT EXISTS holdfast_space (space bytea PRIMARY KEY, commits int8 NOT NULL) "
+    "WITH (fillfactor = 40)",
+    "CREATE TABLE IF NOT EXISTS holdfast_client (id int8 PRIMARY KEY, last int8 NOT NULL, "
+    "given_up bool NOT NULL, since timestamptz NOT NULL) WITH (fillfactor = 40)",
+    "CREATE TABLE IF NOT EXISTS holdfast_notice (id int8 PRIMARY KEY GENERATED ALWAYS AS IDENTITY, "
+    "xid xid8 NOT NULL DEFAULT pg_current_xact_id(), body bytea NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS holdfast_notice_xid ON holdfast_notice (xid)",
+    f"INSERT INTO holdfast_meta VALUES ('format', '{FORMAT}') ON CONFLICT DO NOTHING",
+)
+# Small tables whose rows change with every commit are swept soon. Servers that know no such
+# settings do without.
+TUNE: Final = tuple(
+    f"ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0, "
+    "autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)"
+    for table in ("holdfast_space", "holdfast_client", "holdfast_notice")
+)
+READ_FORMAT: Final = "SELECT value FROM holdfast_meta WHERE name = 'format'"
+
+# Of a session. The planner has no choice to make here: every statement walks one index in order,
+# and must not fall for another way because a table was empty when it was first looked at.
+SETTINGS: Final = (
+    "SET default_transaction_isolation = 'read committed'",
+    "SET lock_timeout = '10s'",
+    "SET idle_in_transaction_session_timeout = 0",
+    "SET statement_timeout = 0",
+    "SET jit = off",
+    "SET plan_cache_mode = force_generic_plan",
+    "SET enable_seqscan = off",
+    "SET enable_bitmapscan = off",
+    "SET enable_hashjoin = off",
+    "SET enable_mergejoin = off",
+)
+
+
+class Statement(NamedTuple):
+    """A prepared statement."""
+
+    name: bytes
+    sql: bytes
+
+
+def _prepared(name: str, sql: str) -> Statement:
+    return Statement(f"holdfast_{name}".encode(), sql.encode())
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+BEGIN_SNAPSHOT: Final = _prepared(
+    "begin", "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+)
+END_SNAPSHOT: Final = _prepared("end", "COMMIT")
+GET: Final = _prepared(
+    "get",
+    "SELECT key, value, number, version FROM holdfast_data WHERE key = ANY($1::bytea[])",
+)
+PAGE: Final = _prepared(
+    "page",
+    "SELECT key, value, number, version FROM holdfast_data "
+    "WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key LIMIT $3::int8",
+)
+PAGE_BACK: Final = _prepared(
+    "page_back",
+    "SELECT key, value, number, version FROM holdfast_data "
+    "WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key DESC LIMIT $3::int8",
+)
+
+# --- a commit, in the order in which it is sent ---------------------------------------------------
+
+# A commit in the whole store waits for those in any space, and they for it.
+BEGIN: Final = _prepared("begin_commit", "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED")
+# Whoever makes others wait and then falls silent is cut off.
+HURRY: Final = _prepared("hurry", "SET LOCAL idle_in_transaction_session_timeout = '10s'")
+LOCK_ALL: Final = _prepared("lock_all", "LOCK TABLE holdfast_space IN EXCLUSIVE MODE")
+LOCK_SPACE: Final = _prepared(
+    "lock",
+    "INSERT INTO holdfast_space (space, commits) VALUES ($1::bytea, 1) ON CONFLICT (space) "
+    "DO UPDATE SET commits = holdfast_space.commits + 1",
+)
+# Whoever asks later what became of this commit has then seen to it that it is not made any more.
+MARK: Final = _prepared(
+    "mark",
+    "WITH marked AS (UPDATE holdfast_client SET last = $2::int8, given_up = false "
+    "WHERE id = $1::int8 AND last < $2::int8 RETURNING id) "
+    "SELECT 1 / (SELECT count(*) FROM marked)",
+)
+CHECK_KEYS: Final = _prepared(
+    "check_keys",
+    "SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM unnest($1::bytea[], $2::int8[]) AS seen (k, v) "
+    "WHERE coalesce((SELECT version FROM holdfast_data WHERE key = k), 0) <> v) "
+    "THEN 0 ELSE 1 END)",
+)
+CHECK_RANGE: Final = _prepared(
+    "check_range",
+    "SELECT 1 / (CASE WHEN ARRAY(SELECT version FROM holdfast_data "
+    "WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key LIMIT $4::int8) = $3::int8[] "
+    "THEN 1 ELSE 0 END)",
+)
+CLEAR: Final = _prepared(
+    "clear", "DELETE FROM holdfast_data WHERE key >= $1::bytea AND key < $2::bytea"
+)
+DELETE: Final = _prepared("delete", "DELETE FROM holdfast_data WHERE key = ANY($1::bytea[])")
+PUT: Final = _prepared(
+    "put",
+    "INSERT INTO holdfast_data (key, value, number, version) "
+    "SELECT k, v, n, $4::int8 FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) AS new (k, v, n) "
+    "ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, number = EXCLUDED.number, "
+    "version = EXCLUDED.version",
+)
+# What is no counter is left with neither a value nor a number, which the table refuses.
+ADD: Final = _prepared(
+    "add",
+    "INSERT INTO holdfast_data (key, number, version) "
+    "SELECT k, n, $3::int8 FROM unnest($1::bytea[], $2::int8[]) AS new (k, n) "
+    "ON CONFLICT (key) DO UPDATE SET value = NULL, "
+    "number = holdfast_data.number + EXCLUDED.number, version = EXCLUDED.version",
+)
+NOTICE: Final = _prepared("notice", "INSERT INTO holdfast_notice (body) VALUES ($1::bytea)")
+COMMIT: Final = _prepared("commit", "COMMIT")
+ROLLBACK: Final = _prepared("rollback", "ROLLBACK")
+
+# After the commit, in a transaction of its own: PostgreSQL lets those that notify commit one at a
+# time, and they would wait for each other's disk.
+NOTIFY: Final = _prepared("notify", "SELECT pg_notify('holdfast', '')")
+FORGET_NOTICES: Final = _prepared(
+    "forget",
+    "DELETE FROM holdfast_notice WHERE id IN (SELECT id FROM holdfast_notice "
+    "WHERE id <= (SELECT max(id) FROM holdfast_notice) - $1::int8 ORDER BY id LIMIT 2000 "
+    "FOR UPDATE SKIP LOCKED)",
+)
+
+# --- what became of a commit ----------------------------------------------------------------------
+
+ENROL: Final = _prepared(
+    "enrol", "INSERT INTO holdfast_client VALUES ($1::int8, 0, false, current_timestamp)"
+)
+GIVE_UP: Final = _prepared(
+    "give_up",
+    "UPDATE holdfast_client SET last = $2::int8, given_up = true "
+    "WHERE id = $1::int8 AND last < $2::int8",
+)
+GIVEN_UP: Final = _prepared(
+    "given_up",
+    "SELECT 1 FROM holdfast_client WHERE id = $1::int8 AND last = $2::int8 AND NOT given_up",
+)
+# A connection that lives longer gets a new number at its next commit.
+FORGET_CLIENTS: Final = (
+    "DELETE FROM holdfast_client WHERE since < current_timestamp - interval '7 days'"
+)
+
+# --- spaces ---------------------------------------------------------------------------------------
+
+FIND_SPACE: Final = _prepared("find", "SELECT 1 FROM holdfast_space WHERE space = $1::bytea")
+CHECK_SPACE: Final = _prepared(
+    "check_space",
+    "SELECT space FROM holdfast_space WHERE space = ANY($1::bytea[]) "
+    "OR (space > $2::bytea AND space < $3::bytea) LIMIT 1",
+)
+
+# --- notices --------------------------------------------------------------------------------------
+
+NEWEST_NOTICE: Final = _prepared(
+    "newest",
+    "SELECT pg_current_snapshot()::text, coalesce((SELECT max(id) FROM holdfast_notice), 0)",
+)
+# One statement, hence one snapshot: the one that it returns is the one that it reads.
+NOTICES_SINCE: Final = _prepared(
+    "since",
+    "SELECT pg_current_snapshot()::text, (SELECT min(id) FROM holdfast_notice), NULL::bytea "
+    "UNION ALL (SELECT NULL, id, body FROM holdfast_notice "
+    "WHERE xid >= pg_snapshot_xmin($1::text::pg_snapshot) "
+    "AND NOT pg_visible_in_snapshot(xid, $1::text::pg_snapshot) ORDER BY id LIMIT $2::int8)",
+)
+
+# --- care -----------------------------------------------------------------------------------------
+
+LONG_KEYS: Final = (
+    "SELECT key, value FROM holdfast_data WHERE length(key) >= {whole} AND key > $1::bytea "
+    "ORDER BY key LIMIT 500"
+)
+TOUCH: Final = "UPDATE holdfast_meta SET value = value WHERE name = 'format'"
+
+PREPARED: Final = tuple(
+    statement for statement in list(globals().values()) if isinstance(statement, Statement)
+)

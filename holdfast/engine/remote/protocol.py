@@ -1,0 +1,163 @@
+"""What a backend gives to the shared engine: sessions that read a snapshot and commit, and notices.
+
+Keys are here as the backend stores them; if its own keys are short, `long_keys` says how longer
+ones are folded, and the shared part does that.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+from holdfast.engine.contract import Notice
+from holdfast.engine.longkeys import LongKeys
+
+
+class Row(NamedTuple):
+    """A value and its version. No key ever has the same version twice with two values; 0 is never
+    one, as it stands for a key that is not there."""
+
+    value: bytes
+    version: int
+
+
+class Page(NamedTuple):
+    """The first `limit` pairs with begin <= key < end, or in reverse the last ones."""
+
+    begin: bytes
+    end: bytes
+    limit: int
+    reverse: bool = False
+
+
+class Walked(NamedTuple):
+    """A range that was read, and the versions of all that was there, in the order of the keys."""
+
+    begin: bytes
+    end: bytes
+    versions: list[int]
+
+
+class Commit(msgspec.Struct, kw_only=True):
+    """What was read and is to be checked, and what was written and is to be applied if the check
+    succeeds: first `clears`, then `puts` and `deletes`, then `adds`. No key is in two of the last
+    three."""
+
+    space: bytes
+    keys: dict[bytes, int]  # read one by one, with their versions; 0 for what was not there
+    ranges: list[Walked]  # apart from each other, in order
+    clears: list[tuple[bytes, bytes]]
+    puts: dict[bytes, bytes]
+    deletes: list[bytes]
+    adds: dict[bytes, int]
+    notices: list[Notice]
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.puts or self.adds or self.deletes or self.clears or self.notices)
+
+
+class Conflicted(Exception):
+    """Something that was read has changed meanwhile. Nothing was applied, nothing ever will be."""
+
+
+class AddRefused(Exception):
+    """An `add` met no counter, or one that would leave its 64 bits. Nothing was applied."""
+
+
+class Unreachable(Exception):
+    """The connection was lost. Nothing was applied, and nothing ever will be."""
+
+
+class SnapshotLost(Unreachable):
+    """The server answers, and remembers too little to go on reading this snapshot."""
+
+
+class Unsettled(Exception):
+    """The connection was lost after a commit was sent.
+
+    `settle` asks what became of it: True if it was applied; after False it never will be. It may be
+    called again whenever it raises `Unreachable`.
+    """
+
+    def __init__(self, settle: Callable[[], bool]) -> None:
+        super().__init__()
+        self.settle = settle
+
+
+class Session(Protocol):
+    """One snapshot of a space, taken by the first `fetch`, and at its end at most one commit."""
+
+    committed: bool  # whether its commit was made, as far as is known here
+
+    def fetch(
+        self, keys: Sequence[bytes], pages: Sequence[Page]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        """Reads all in one round trip. A page may be shorter than its limit only at its end. To
+        read nothing takes the snapshot too.
+
+        May raise `Unreachable`, or `SnapshotLost` when the snapshot can no longer be read.
+        """
+        ...
+
+    def commit(self, commit: Commit) -> None:
+        """Checks and applies, in one step that all others see whole, and ends the session.
+
+        Durable when it returns. May raise any of the four exceptions above. If it is interrupted
+        (Ctrl-C) while it waits for the reply, it raises `Unsettled` from that.
+        """
+        ...
+
+    def close(self) -> None:
+        """Gives the snapshot free. After a commit, or a second time, it does nothing."""
+        ...
+
+
+@runtime_checkable
+class Locking(Protocol):
+    """What a backend also gives if it can make others wait."""
+
+    def exclusive_session(self, space: bytes) -> Session:
+        """A session that lets no one else commit in its space from its first `fetch` to its end,
+        so that its own commit is in no conflict."""
+        ...
+
+
+class Backend(Protocol):
+    """One store on a server or a cluster. All of it may be called from any thread."""
+
+    name: str  # for messages: the URL without its password
+    long_keys: LongKeys | None
+
+    def session(self, space: bytes) -> Session: ...
+
+    def newest_notice(self) -> Any:
+        """The place in the log of notices behind all commits that have returned so far."""
+        ...
+
+    def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
+        """The new place, how many commits between were forgotten, and the notices in order."""
+        ...
+
+    def listen(self, wake: Callable[[], None], stopped: threading.Event) -> None:
+        """Calls `wake` whenever there may be new notices, until `stopped` is set; runs in a thread
+        of its own, and survives lost connections. Within a second it must see `stopped`."""
+        ...
+
+    def problems(self) -> list[str]:
+        """What contradicts itself in the store, a sentence each."""
+        ...
+
+    def checkpoint(self) -> None: ...
+
+    def backup(self, target: Path) -> None: ...
+
+    def stats(self) -> dict[str, int]: ...
+
+    def close(self) -> None: ...
+
+    def forked(self) -> None:
+        """Called in a child process: nothing of the parent's connections may be touched."""
+        ...

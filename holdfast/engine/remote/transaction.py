@@ -1,0 +1,202 @@
+"""The writes of a transaction, and of the group that it is committed with.
+
+A `Writes` is a buffer that knows one thing more: an `add` to a counter that was not read stays an
+addition. The server makes it, so any number of transactions can add to one counter and none of them
+conflicts. Whoever reads the counter afterwards reads what lies below, and from then on it is an
+ordinary value that was read and written.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.engine.buffer import Buffer, Pair, after_prefix, check_pair
+from holdfast.engine.contract import Reader
+from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.remote.protocol import Commit, Walked
+from holdfast.engine.remote.seen import Seen
+from holdfast.errors import OutsideSpace
+from holdfast.limits import MAX_COUNTER, MIN_COUNTER
+
+
+class Below(Reader, Protocol):
+    """What writes lie on: a snapshot, or the writes of the transactions before."""
+
+    def has_read(self, key: bytes) -> bool:
+        """Whether reading `key` gives nothing away: it was read before, or is known by itself."""
+        ...
+
+
+class Writes(Buffer):
+    """A transaction on a snapshot, or on the writes of those before it in its group.
+
+    `careful` reads every counter that is added to, so that one which can't take it is noticed by
+    the transaction that adds.
+    """
+
+    __slots__ = ("_careful", "_longest", "adds")
+
+    _below: Below
+
+    def __init__(
+        self,
+        below: Below,
+        space: bytes,
+        now: float,
+        *,
+        long_keys: LongKeys | None,
+        careful: bool = False,
+    ) -> None:
+        super().__init__(below, space, now)
+        self.adds: dict[bytes, int] = {}
+        self._careful = careful
+        # A long key stands in front of its value: the server can't add to it.
+        self._longest = long_keys.whole if long_keys is not None else 1 << 62
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        if key in self.adds:
+            self._resolve(key)
+        return super().get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if self.adds and (added_to := [key for key in keys if key in self.adds]):
+            self._below.get_many(added_to)  # all in one round trip
+            for key in added_to:
+                if key in self.adds:  # it may have been asked for twice
+                    self._resolve(key)
+        return super().get_many(keys)
+
+    def has_read(self, key: bytes) -> bool:
+        if key in self.adds:
+            return False
+        return key in self.written or self._is_cleared(key) or self._below.has_read(key)
+
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        self._settle_range(begin, end)
+        return super()._first(begin, end, reverse)
+
+    def _settle_range(self, begin: bytes, end: bytes) -> None:
+        if self.adds:
+            for key in [key for key in self.adds if begin <= key < end]:
+                self._resolve(key)
+
+    def _resolve(self, key: bytes) -> None:
+        """Makes a value of an addition, by reading what it is added to."""
+        delta = self.adds.pop(key)
+        try:
+            super().add(key, delta)
+        except BaseException:
+            self.adds[key] = delta  # what was accepted stays, for the commit to refuse
+            raise
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def put(self, key: bytes, value: bytes) -> None:
+        super().put(key, value)
+        if self.adds:
+            self.adds.pop(bytes(key), None)
+
+    def delete(self, key: bytes) -> None:
+        super().delete(key)
+        if self.adds:
+            self.adds.pop(bytes(key), None)
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        super().clear(begin, end)
+        for key in [key for key in self.adds if begin <= key < end]:
+            del self.adds[key]
+
+    def add(self, key: bytes, delta: int) -> None:
+        key, _ = check_pair(key, b"", self.space)
+        if self._careful or len(key) >= self._longest or self.has_read(key):
+            super().add(key, delta)
+            return
+        if MIN_COUNTER <= self._pending(key) + delta <= MAX_COUNTER:
+            self.adds[key] = self.adds.get(key, 0) + delta
+            self._clears += 1  # a scan with the counter ahead of it looks again
+        else:
+            super().add(key, delta)  # only the counter's value tells whether it can take this
+
+    def _pending(self, key: bytes) -> int:
+        """What is added to a counter here and in the writes below."""
+        below = self._below
+        pending = self.adds.get(key, 0)
+        return pending + below._pending(key) if isinstance(below, Writes) else pending
+
+    # --- joining ---------------------------------------------------------------------------------
+
+    def take(self, other: Buffer) -> None:
+        assert isinstance(other, Writes)
+        super().take(other)
+        for key in other.written:
+            self.adds.pop(key, None)
+        for key, delta in other.adds.items():
+            if key in self.written or self._is_cleared(key):
+                super().add(key, delta)
+            else:
+                self.adds[key] = self.adds.get(key, 0) + delta
+        self.notices += other.notices
+
+    def commit_of(self, seen: Seen, rule: LongKeys | None) -> Commit:
+        """All of it, in the backend's own keys. May read the edges of what was cleared."""
+        clears = list(self.cleared)
+        gone: list[bytes] = []
+        if rule is not None:
+            clears = []
+            for begin, end in self.cleared:
+                clears += self._stored_clear(begin, end, rule, gone)
+        puts: dict[bytes, bytes] = {}
+        deletes: dict[bytes, None] = dict.fromkeys(gone)
+        for key, value in self.written.items():
+            stored = key
+            if rule is not None and len(key) >= rule.whole:
+                stored = rule.fold(key)
+                value = None if value is None else rule.join(key, value)
+            if value is None:
+                deletes[stored] = None
+            else:
+                deletes.pop(stored, None)
+                puts[stored] = value
+        ranges = seen.read_ranges()
+        keys = seen.read_keys(ranges)
+        if puts or deletes or clears or self.adds or self.notices:
+            self._refuse_outside(keys, ranges)
+        return Commit(
+            space=self.space,
+            keys=keys,
+            ranges=ranges,
+            clears=clears,
+            puts=puts,
+            deletes=list(deletes),
+            adds={key: delta for key, delta in self.adds.items() if key not in puts},
+            notices=self.notices,
+        )
+
+    def _refuse_outside(self, keys: dict[bytes, int], ranges: list[Walked]) -> None:
+        """A commit excludes those of its own space only: what was read elsewhere may change in the
+        very moment in which it is checked."""
+        begin, end = self.space, after_prefix(self.space)
+        outside = [key for key in keys if not key.startswith(self.space)]
+        outside += [walked.begin for walked in ranges if walked.begin < begin or walked.end > end]
+        if outside:
+            raise OutsideSpace(f"the transaction in {begin!r} has also read {outside[0][:64]!r}")
+
+    def _stored_clear(
+        self, begin: bytes, end: bytes, rule: LongKeys, gone: list[bytes]
+    ) -> list[tuple[bytes, bytes]]:
+        """A cleared range in stored keys. Folded keys have no order among those with the same
+        prefix: where the range ends within such a group, its members are named in `gone`."""
+        middle_begin, middle_end = begin, end
+        edges = []
+        if len(begin) >= rule.whole:
+            prefix = begin[: rule.whole]
+            edges.append((begin, min(end, after_prefix(prefix))))
+            middle_begin = rule.group_end(prefix)
+        if len(end) >= rule.whole:
+            prefix = end[: rule.whole]
+            edges.append((max(begin, prefix), end))
+            middle_end = prefix
+        for edge_begin, edge_end in edges:
+            gone += [rule.fold(key) for key, _ in self._below.scan(edge_begin, edge_end)]
+        return [(middle_begin, middle_end)] if middle_begin < middle_end else []

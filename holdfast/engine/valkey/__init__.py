@@ -1,0 +1,31 @@
+"""Valkey as an engine: one server, or a cluster that the spaces of a store spread over.
+
+`library.lua` is the part that runs in the servers, `session.py` its other half: a snapshot that is
+read a part at a time, and a commit. `servers.py` finds the server of a space and survives its loss,
+`links.py` holds the connections, `durability.py` says what a commit waits for, `listening.py` hears
+the notices, `whole.py` sees all spaces as one map. `backend.py` puts them together for remote/.
+"""
+
+from collections.abc import Callable
+
+from holdfast.engine.remote import RemoteEngine
+from holdfast.engine.valkey.address import SCHEMES, parse
+from holdfast.errors import MissingDriver
+
+__all__ = ["SCHEMES", "open_valkey"]
+
+
+def open_valkey(url: str, *, durability: str, clock: Callable[[], float]) -> RemoteEngine:
+    """The engine on the servers that `url` names."""
+    address = parse(url)
+    try:
+        from holdfast.engine.valkey.backend import ValkeyBackend
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "valkey":
+            raise
+        raise MissingDriver(
+            "the package valkey is not installed, and a store in Valkey needs it",
+            hint="Install it with: pip install 'holdfast[valkey]'.",
+        ) from error
+    backend = ValkeyBackend(address, durability=durability)
+    return RemoteEngine(backend, clock=clock, reconnect_seconds=address.patience)

@@ -1,0 +1,266 @@
+"""One snapshot of a space, read a part at a time, and the commit of what was written on it.
+
+A server keeps the newest state only, and a log of what was changed lately with the values before.
+Each answer comes with what was changed since the answer before it. Put over what was read, the old
+values give back the moment of the first read: however often the space changes meanwhile, a session
+sees one state of it.
+"""
+
+import threading
+import time
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.engine.contract import pack_counter
+from holdfast.engine.remote import (
+    AddRefused,
+    Commit,
+    Conflicted,
+    Page,
+    Row,
+    SnapshotLost,
+    Unreachable,
+    Unsettled,
+)
+from holdfast.engine.valkey.library import Names, function, pack_list, unpack_list
+from holdfast.engine.valkey.links import Command
+from holdfast.engine.valkey.servers import Servers, Unanswered, slot_of
+from holdfast.errors import OutcomeUnknown, StoreUnusable
+from holdfast.limits import MAX_COUNTER, MIN_COUNTER
+
+if TYPE_CHECKING:
+    from holdfast.engine.valkey.backend import ValkeyBackend
+
+_PAGE_BYTES: Final = 4 * 1024 * 1024  # a server is not kept from others for longer than this takes
+_LASTING_SECONDS: Final = 1.0  # a session of this age has its moment kept in the log
+_KEPT_MS: Final = 120_000
+_KEEP_AGAIN_SECONDS: Final = 30.0
+_VERSION: Final = 1  # rows have none of their own: the log knows what was changed
+
+Pairs = list[tuple[bytes, Row]]
+
+
+class Lane:
+    """Who commits: one commit at a time, each with the next number, so that a server knows the one
+    that it has done last when it comes again."""
+
+    __slots__ = ("id", "number")
+
+    def __init__(self) -> None:
+        self.id = token_hex(8).encode()
+        self.number = 0
+
+
+class Place:
+    """Where a space lives, and the lanes on which this process commits to it."""
+
+    def __init__(self, store: str, space: bytes) -> None:
+        self.space = space
+        self.names = Names(store, space)
+        self.slot = slot_of(self.names.tag)
+        self.registered_at = -1  # the change of the servers for which the space was registered
+        self._lanes: list[Lane] = []
+        self._lock = threading.Lock()
+
+    def take_lane(self) -> Lane:
+        with self._lock:
+            return self._lanes.pop() if self._lanes else Lane()
+
+    def give_back(self, lane: Lane) -> None:
+        with self._lock:
+            self._lanes.append(lane)
+
+
+class SpaceSession:
+    """A session on one space."""
+
+    def __init__(
+        self, backend: "ValkeyBackend", place: Place, along: Command | None = None
+    ) -> None:
+        self._ask_along = along  # something else of the same slot, asked for with the first read
+        self.along: Any = None  # and its reply
+        self._backend = backend
+        self._servers: Servers = backend.servers
+        self._place = place
+        self._first: tuple[bytes, bytes] | None = None  # version and id of the snapshot
+        self._seen: tuple[bytes, bytes] = (b"", b"")  # the same of the newest answer
+        self._old: dict[bytes, bytes | None] = {}  # what has been changed since, as it was
+        self._old_keys: list[bytes] = []
+        self._keep_at = 0.0
+        self.committed = False
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def fetch(
+        self, keys: Sequence[bytes], pages: Sequence[Page]
+    ) -> tuple[list[Row | None], list[Pairs]]:
+        values, found = self._read(keys, pages)
+        rows = [self._as_it_was(key, value) for key, value in zip(keys, values, strict=True)]
+        return rows, [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
+
+    def _read(self, keys: Sequence[bytes], pages: Sequence[Page]) -> tuple[list[Any], list[Any]]:
+        names = self._place.names
+        arguments: list[Any] = [*self._seen, b"1", _PAGE_BYTES, len(keys), *keys]
+        for page in pages:
+            arguments += (page.begin, page.end, page.limit, int(page.reverse))
+        command: Command = ("FCALL_RO", function("read"), 4, *names.read, *arguments)
+        try:
+            reply, *more = self._servers.ask(self._place.slot, [command, *self._beside()])
+        except Unanswered as problem:
+            raise Unreachable(str(problem)) from problem
+        version, id, changes, *rest = reply
+        if changes is None:
+            raise SnapshotLost("it is older than what the server remembers")
+        for changed, _, old in changes:
+            self._put_back(changed, old)
+        self._seen = (version, id)
+        if self._first is None:
+            self._first = self._seen
+            self._keep_at = time.monotonic() + _LASTING_SECONDS
+            self.along = more[0] if more else None
+        return rest[0], rest[1]
+
+    def _beside(self) -> list[Command]:
+        """What is asked for along with a read. A session that lasts has its moment kept."""
+        if self._first is None:
+            return [] if self._ask_along is None else [self._ask_along]
+        if time.monotonic() < self._keep_at:
+            return []
+        self._keep_at = time.monotonic() + _KEEP_AGAIN_SECONDS
+        names = self._place.names
+        return [("FCALL", function("keep"), 2, names.state, names.views, _KEPT_MS, self._first[0])]
+
+    def _put_back(self, changed: bytes, old: bytes | None) -> None:
+        """Notes what a commit has changed, as it was before."""
+        if old is None:
+            raise SnapshotLost("so much was changed at once that the server did not keep it")
+        for key, value in zip(unpack_list(changed), unpack_list(old), strict=True):
+            if key not in self._old:
+                self._old[key] = value[1:] if value else None
+                insort(self._old_keys, key)
+
+    def _as_it_was(self, key: bytes, value: bytes | None) -> Row | None:
+        value = self._old.get(key, value) if self._old else value
+        return None if value is None else Row(value, _VERSION)
+
+    def _fill(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
+        """The pairs of a page as they were, fetched on where large values have cut it short."""
+        pairs = self._restore(page, is_whole, flat)
+        rest = page
+        while not is_whole and len(pairs) < page.limit:
+            rest = _rest(rest, flat)._replace(limit=page.limit - len(pairs))
+            _, [[is_whole, flat]] = self._read((), (rest,))
+            pairs += self._restore(rest, is_whole, flat)
+        return pairs[: page.limit]
+
+    def _restore(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
+        values = [Row(value, _VERSION) for value in flat[1::2]]
+        pairs = list(zip(flat[::2], values, strict=True))
+        begin, end = page.begin, page.end
+        if not is_whole:
+            begin, end = (flat[-2], end) if page.reverse else (begin, flat[-2] + b"\0")
+        first, last = bisect_left(self._old_keys, begin), bisect_left(self._old_keys, end)
+        if first == last:
+            return pairs
+        were = dict(pairs)
+        for key in self._old_keys[first:last]:
+            value = self._old[key]
+            if value is None:
+                were.pop(key, None)
+            else:
+                were[key] = Row(value, _VERSION)
+        return sorted(were.items(), reverse=page.reverse)
+
+    # --- committing ------------------------------------------------------------------------------
+
+    def commit(self, commit: Commit) -> None:
+        for delta in commit.adds.values():
+            if not MIN_COUNTER <= delta <= MAX_COUNTER:
+                raise AddRefused
+        self._backend.register(self._place)
+        lane = self._place.take_lane()
+        lane.number += 1
+        try:
+            reply = self._send(self._message(commit, lane))
+        except Unanswered as problem:
+            if problem.sent:  # the lane is not used again: its last number is open
+                raise Unsettled(lambda: self._settle(lane)) from problem
+            self._place.give_back(lane)
+            raise Unreachable(str(problem)) from problem
+        except KeyboardInterrupt as interrupt:
+            raise Unsettled(lambda: self._settle(lane)) from interrupt
+        self._place.give_back(lane)
+        self._understand(reply)
+
+    def close(self) -> None:
+        """A server holds nothing for a session but a few versions in a log, for a while."""
+
+    def _message(self, commit: Commit, lane: Lane) -> Command:
+        names, reads = self._place.names, bool(commit.keys or commit.ranges)
+        assert not reads or self._first is not None  # it was read here
+        grows = bool(commit.puts or commit.adds or commit.notices)
+        ranges = [bound for walked in commit.ranges for bound in (walked.begin, walked.end)]
+        return (
+            "FCALL",
+            function("commit" if grows else "commit_less"),
+            6,
+            *names.commit(lane.id),
+            lane.id,
+            lane.number,
+            *((self._first or (b"", b"")) if reads else (b"", b"")),
+            pack_list(commit.keys),
+            pack_list(ranges),
+            msgspec.msgpack.encode(commit.notices) if commit.notices else b"",
+            self._backend.names.channel,
+            len(commit.clears),
+            len(commit.deletes),
+            len(commit.puts),
+            len(commit.adds),
+            *(bound for cleared in commit.clears for bound in cleared),
+            *commit.deletes,
+            *(part for pair in commit.puts.items() for part in pair),
+            *(part for key, delta in commit.adds.items() for part in (key, pack_counter(delta))),
+        )
+
+    def _send(self, command: Command) -> list[Any]:
+        """One round trip, also if the commit waits for replicas or for a disk."""
+        waits = self._backend.waits
+        end = time.monotonic() + self._backend.patience
+        while True:
+            reply, *waited = self._servers.ask(self._place.slot, [command, *waits.commands])
+            if reply[0] != b"ok" or waits.are_met(waited):
+                return list(reply)
+            if time.monotonic() > end:
+                raise OutcomeUnknown(
+                    f"a commit was made, but {waits.shortfall(waited)}, and its server may be lost",
+                    hint="Look whether all replicas run; read before you write it again.",
+                )
+
+    def _understand(self, reply: list[Any]) -> None:
+        if reply[0] == b"conflict":
+            raise Conflicted
+        if reply[0] == b"counter":
+            raise AddRefused
+        if reply[0] != b"ok":
+            raise StoreUnusable(f"a commit was answered with {reply!r}")
+        self.committed = True
+
+    def _settle(self, lane: Lane) -> bool:
+        names = self._place.names.commit(lane.id)
+        command: Command = ("FCALL", function("settle"), 6, *names, lane.id, lane.number)
+        try:
+            reply, *_ = self._servers.ask(self._place.slot, [command])
+        except Unanswered as problem:
+            raise Unreachable(str(problem)) from problem
+        return bool(reply)
+
+
+def _rest(page: Page, flat: list[bytes]) -> Page:
+    """What lies behind the pairs of a page that were read."""
+    if page.reverse:
+        return page._replace(end=flat[-2])
+    return page._replace(begin=flat[-2] + b"\0")
