@@ -28,6 +28,7 @@ CONTENDED_SECONDS: Final = 1.0  # after a conflict, that a space is locked befor
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25  # between two of them; chosen at random below it
 RECONNECT_SECONDS: Final = 30.0  # that a server may be away before its callers hear of it
 MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are kept to guess with
+MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # a server takes a message of twice as much
 REMOTE_POLL_SECONDS: Final = 1.0  # between two looks for notices that no one announced
 MAX_POSTGRES_CONNECTIONS: Final = 32  # of one process; a server of 100 serves three
 CONNECTION_WAIT_SECONDS: Final = 30.0  # for one that is free

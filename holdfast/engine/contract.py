@@ -6,21 +6,26 @@ and writes only below it, so that an engine of many machines can keep a space to
 prefix is the whole store.
 """
 
+import os
 import struct
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from hashlib import shake_128
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
 __all__ = [
+    "Draws",
     "Engine",
     "Notice",
     "Outcome",
     "Reader",
     "Subscription",
     "Transaction",
+    "draw",
     "pack_counter",
     "read_counter",
     "read_counters",
@@ -213,3 +218,45 @@ def read_counters(values: Iterable[bytes | None]) -> list[int]:
 def pack_counter(number: int) -> bytes:
     """The value that `add` stores: 8 bytes, big-endian, two's complement."""
     return _COUNTER.pack(number)
+
+
+class Draws:
+    """Random bytes that can be drawn again, for the runs of one transaction."""
+
+    __slots__ = ("_count", "_seed")
+
+    def __init__(self) -> None:
+        self._seed = b""
+        self._count = 0
+
+    def next(self, count: int) -> bytes:
+        if not self._seed:
+            self._seed = os.urandom(16)
+        self._count += 1
+        return shake_128(self._seed + self._count.to_bytes(8)).digest(count)
+
+    def __enter__(self) -> Self:
+        """From here on, `draw` in this thread begins again with the first ones."""
+        self._count = 0
+        _this_thread.draws = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _this_thread.draws = None
+
+
+class _ThisThread(threading.local):
+    draws: Draws | None = None
+
+
+_this_thread: Final = _ThisThread()
+
+
+def draw(count: int) -> bytes:
+    """Random bytes for what a transaction names: ids, and places in the order of keys.
+
+    Chance is given, as time is: work that is run again gets the same bytes again. So it asks for
+    the same keys again, which an engine on another machine has then fetched for it.
+    """
+    draws = _this_thread.draws
+    return os.urandom(count) if draws is None else draws.next(count)

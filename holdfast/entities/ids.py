@@ -1,12 +1,12 @@
 """Where ids come from: chance, or the columns of a compound primary key."""
 
-import os
 import struct
 from binascii import b2a_base64
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from holdfast.engine.contract import draw
 from holdfast.entities.order import Instant, milliseconds
 from holdfast.entities.text import normalise
 from holdfast.entities.values import MAX_UINT, MIN_INT
@@ -27,7 +27,7 @@ def random_id() -> str:
 
 def random_ids(count: int) -> Iterator[str]:
     """Random ids, drawn at once: to ask the system costs as much as to write them."""
-    drawn = os.urandom(8 * count)
+    drawn = draw(8 * count)
     for at in range(0, len(drawn), 8):
         yield b2a_base64(drawn[at : at + 8], newline=False)[:11].translate(_URL_SAFE).decode()
 

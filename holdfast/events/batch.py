@@ -4,12 +4,11 @@ Many events of a batch meet at the same keys ("all visitors today"). Their recor
 the first event needs them and written when the batch ends, however often they change in between.
 """
 
-import os
 from collections.abc import Callable
 from typing import Final
 
 from holdfast import expiry
-from holdfast.engine.contract import Notice, Reader, Transaction
+from holdfast.engine.contract import Notice, Reader, Transaction, draw
 from holdfast.events.layout import keys_of
 from holdfast.events.record import BOARD, ROWS, Record, decode
 from holdfast.keys import prefix_range
@@ -110,7 +109,7 @@ class WritingBatch(Batch):
     def new_generation(self, record: Record) -> bytes:
         """A place for the rows of a key, and its prefix. Random, so that nobody waits for a counter
         that all keys would share."""
-        record.generation = int.from_bytes(os.urandom(8), "big") >> 1
+        record.generation = int.from_bytes(draw(8), "big") >> 1
         record.flags |= ROWS
         return self.keys.generation(record.generation)
 

@@ -6,11 +6,11 @@ event. Ingesting parses nothing and searches nothing: the handlers of an event n
 looking up each of its prefixes, at most 33, among any number.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
 
+from holdfast.engine.contract import draw
 from holdfast.errors import ExpandsTooFar, InvalidEvent
 from holdfast.events.expressions import Attribute, BuiltIn, Expression, Literal, Term
 from holdfast.events.records import DEFAULT_SCHEMA, Event, Settings
@@ -86,7 +86,7 @@ class Scope(dict[str, Strings]):
         if name == "timestamp":
             return [b"%d" % self.at]
         if name == "unique_id":
-            return [os.urandom(16).hex().encode()]
+            return [draw(16).hex().encode()]
         if not self.event.ip:
             raise Unresolved("@request_ip")
         return [_encoded("ip", self.event.ip)]

@@ -1,9 +1,9 @@
 """Putting: a job comes into a queue, new or from any state, one at a time or many at once."""
 
 from collections.abc import Sequence
-from os import urandom
 from typing import TYPE_CHECKING, Any
 
+from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import dependencies, places, tags, unique
 from holdfast.jobs.arguments import (
@@ -221,4 +221,4 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 
 def new_jid(now: float) -> str:
     """A new id of 32 hex digits that begins with the time: jobs put together lie together."""
-    return int(now * 1_000_000).to_bytes(8, "big").hex() + urandom(8).hex()
+    return int(now * 1_000_000).to_bytes(8, "big").hex() + draw(8).hex()

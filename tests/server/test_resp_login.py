@@ -99,14 +99,17 @@ def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
 
 
 def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None:
-    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
-        with _logged_in(door, "ann", "secret") as other:
-            other.ask("NOTICES", "jobs.ready")
-            eve.ask("NOTICES")
-            ann.ask("JOBS.PUT", '{"queue":"q"}')
+    with (
+        _logged_in(door, "ann", "secret") as ann,
+        _logged_in(door, "eve", "spy") as eve,
+        _logged_in(door, "ann", "secret") as other,
+    ):
+        other.ask("NOTICES", "jobs.ready")
+        eve.ask("NOTICES")
+        ann.ask("JOBS.PUT", '{"queue":"q"}')
 
-            assert other.receive() == [b"notice", b"jobs.ready", b"q"]
-            assert eve.ask("PING") == [b"pong", b""]
+        assert other.receive() == [b"notice", b"jobs.ready", b"q"]
+        assert eve.ask("PING") == [b"pong", b""]
 
 
 def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:

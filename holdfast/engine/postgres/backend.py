@@ -39,6 +39,7 @@ from holdfast.errors import (
     BadInput,
     HoldfastError,
     StoreFull,
+    StoreUnreachable,
     StoreUnusable,
     UnsupportedFormat,
 )
@@ -73,7 +74,12 @@ class PostgresBackend:
         self._known_spaces: set[bytes] = set()
         self._cleaned = 0
         self._pool = Pool(self._connect)
-        self._open()
+        try:
+            self._open()
+        except Unreachable as error:
+            raise StoreUnreachable(f"{self.name} could not be reached: {error}") from error
+        except psycopg.Error as error:
+            raise StoreUnusable(f"{self.name}: {error}") from error
 
     # --- opening ---------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from psycopg import pq
 from holdfast.engine.postgres import statements
 from holdfast.engine.postgres.statements import Statement
 from holdfast.engine.remote import Unreachable
+from holdfast.errors import BadInput
 
 _BYTEA: Final = 17
 _INT8: Final = 20
@@ -53,7 +54,14 @@ class Refused(Exception):
 
 def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
     """A plain connection of psycopg, or `Unreachable`."""
-    given = psycopg.conninfo.conninfo_to_dict(url)
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error as error:
+        # It may repeat the URL, and with it a password.
+        raise BadInput(
+            "the URL of PostgreSQL can't be read",
+            hint="Write postgresql://user:password@host:port/database?option=value.",
+        ) from error
     options = {name: value for name, value in _CONNECTION_OPTIONS.items() if name not in given}
     try:
         return psycopg.connect(url, autocommit=autocommit, **options)  # type: ignore[arg-type]

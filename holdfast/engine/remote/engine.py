@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
+from holdfast.engine.contract import Draws, Notice, Outcome, Reader, Subscription, Transaction
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.remote.lines import Lines
 from holdfast.engine.remote.protocol import (
@@ -191,6 +191,7 @@ class RemoteEngine:
     def _run_together(self, works: list[Work], space: bytes, publish: Publish) -> bool:
         """Runs a group until its commit succeeds, and says whether Ctrl-C came right after it."""
         times = [self._read_time() for _ in works]
+        draws = [Draws() for _ in works]
         careful = False
         conflicts = 0
         gone_until: float | None = None
@@ -199,7 +200,7 @@ class RemoteEngine:
             run = self._begin(space, 0.0, exclusive=space in self._contended)
             interrupted = False
             try:
-                outcomes, commit = self._run(run, works, times, careful)
+                outcomes, commit = self._run(run, works, times, draws, careful)
                 if commit.writes:
                     self._fix_views(space)
                     self._count("round_trips")
@@ -242,6 +243,7 @@ class RemoteEngine:
         run: "_Run",
         works: list[Work],
         times: list[float | BaseException],
+        draws: list[Draws],
         careful: bool,
     ) -> tuple[list[Outcome[Any]], Commit]:
         """Runs the works of a group on one snapshot: first guessing, so that all reads share round
@@ -249,13 +251,13 @@ class RemoteEngine:
         seen = run.seen
         for _ in range(MAX_GUESSING_RUNS):
             seen.begin_run(guessing=True)
-            outcomes, writes = self._run_once(run, works, times, careful)
+            outcomes, writes = self._run_once(run, works, times, draws, careful)
             if not seen.guessed:
                 break
             seen.fetch_missed()
         else:
             seen.begin_run(guessing=False)
-            outcomes, writes = self._run_once(run, works, times, careful)
+            outcomes, writes = self._run_once(run, works, times, draws, careful)
         seen.begin_end()
         return outcomes, writes.commit_of(seen, self.backend.long_keys)
 
@@ -264,18 +266,20 @@ class RemoteEngine:
         run: "_Run",
         works: list[Work],
         times: list[float | BaseException],
+        draws: list[Draws],
         careful: bool,
     ) -> tuple[list[Outcome[Any]], Writes]:
         space = run.seen.space
         together = run.writes(run.base, space, 0.0, careful=careful)
         outcomes: list[Outcome[Any]] = []
-        for work, now in zip(works, times, strict=True):
+        for work, now, chance in zip(works, times, draws, strict=True):
             if isinstance(now, BaseException):
                 outcomes.append(Outcome(error=now))
                 continue
             writes = run.writes(together, space, now, careful=careful)
             try:
-                outcome = Outcome(result=work(writes))
+                with chance:
+                    outcome = Outcome(result=work(writes))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
