@@ -35,7 +35,7 @@ def zone(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         raise BadInput(
             f"unknown time zone {name!r}", hint="Use a name such as 'Europe/Berlin'."
         ) from None
