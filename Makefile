@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-engines docs bench serve
+.PHONY: help setup check test test-engines docs faces bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -22,8 +22,14 @@ test-engines: ## run everything on every engine; args="--engines postgres tests/
 docs:  ## write docs/reference/ and docs/limits.md anew from the source
 	@.ci/docs
 
-bench: ## run a benchmark: args="engine --quick"; without args, list them
+faces: ## write holdfast/client/generated/ anew from operations.py
+	@.ci/generate
+
+bench: ## run all benchmarks, quickly, and write docs/benchmarks.md; args="engine" runs one
 	@.ci/bench $(args)
+
+bench-full: ## the same with large stores and many rounds
+	@.ci/bench --full
 
 serve: ## install and run the server; args="--data data"
 	@.ci/serve $(args)

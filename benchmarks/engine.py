@@ -14,7 +14,7 @@ from typing import Any
 
 import lmdb
 
-from benchmarks.rounds import Contender, reach, report, seconds_each
+from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction
 
@@ -29,8 +29,8 @@ _keys = [random.Random(number).randbytes(16) for number in range(KEYS)]
 _hot_keys = sorted(_keys)[:HOT_KEYS]
 
 
-def main() -> None:
-    rounds = 5 if "--quick" in sys.argv else 15
+def main(quick: bool) -> None:
+    rounds = 5 if quick else 15
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as folder:
         path = Path(folder)
         raw = open_raw(path / "raw", sync=True)
@@ -181,7 +181,16 @@ def run_commits(
         "transact_many, interval, each": group(interval),
     }
     figures = seconds_each(contenders, rounds=rounds)
-    report(f"a transaction of {PUTS} puts", figures, beside="raw, synced")
+    report(
+        f"a transaction of {PUTS} puts",
+        figures,
+        beside="raw, synced",
+        durability={
+            "not synced": "none",
+            "interval": "a checkpoint every second",
+            "": "fsync before each reply",
+        },
+    )
     return figures
 
 
@@ -258,4 +267,4 @@ def group(engine: Engine) -> Contender:
 
 if __name__ == "__main__":
     print(f"Python {sys.version.split()[0]}, LMDB {lmdb.version()}, {os.cpu_count()} cores")
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

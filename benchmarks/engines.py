@@ -1,13 +1,12 @@
 """What does the same work cost on every engine, and how does it grow?
 
-Run: python -m benchmarks.engines [--quick] [--engines lmdb,postgres,valkey,cluster]
+Run: python -m benchmarks.engines [--quick]
 
 The servers are those of the tests, on this machine, so a round trip is a local one: count the round
 trips, and multiply them with those of your network. CPU is that of this process, all its threads;
 it depends less on what else the machine does than the time does, which is the least of all rounds.
 """
 
-import argparse
 import json
 import tempfile
 import threading
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import holdfast
+from benchmarks.rounds import fact, keep, run_benchmark
 from holdfast.store import Space, Store
 from tests.server.running import Server
 from tests.servers import ENGINES, Servers
@@ -36,15 +36,11 @@ class Cost(NamedTuple):
     round_trips: float
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--engines", default=",".join(ENGINES))
-    arguments = parser.parse_args()
-    rounds, calls = (3, 96) if arguments.quick else (7, 480)
+def main(quick: bool) -> None:
+    rounds, calls = (3, 96) if quick else (7, 480)
     servers = Servers()
     try:
-        for engine in arguments.engines.split(","):
+        for engine in ENGINES:
             measure_calls(servers, engine, rounds, calls)
             measure_spaces(servers, engine, rounds, calls)
             measure_servers(servers, engine, calls)
@@ -58,11 +54,18 @@ def main() -> None:
 def measure_calls(servers: Servers, engine: str, rounds: int, calls: int) -> None:
     print(f"\n{engine}: one call          1 thread                {THREADS} threads")
     print("                          µs    CPU µs   trips        µs    CPU µs   trips")
+    seconds: dict[str, float] = {}
     with opened(servers, engine) as store:
         for name, call in operations(store).items():
             alone = least(store, call, rounds, calls, threads=1)
             together = least(store, call, rounds, calls, threads=THREADS)
             print(f"  {name:<20}{shown(alone)}   {shown(together)}")
+            seconds[name] = alone.seconds
+            seconds[f"{name}, {THREADS} threads"] = together.seconds
+            if engine != "lmdb":
+                trips = f"{alone.round_trips:.1f} alone, {together.round_trips:.1f} in a crowd"
+                fact(f"{engine}: round trips to {name}", trips)
+    keep(f"{engine}: one call", seconds, "as in interval mode")
 
 
 def operations(store: Store) -> dict[str, Call]:
@@ -207,4 +210,4 @@ def shown(cost: Cost) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

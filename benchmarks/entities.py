@@ -8,7 +8,6 @@ has 1,000,000 entities; with --quick 100,000.
 """
 
 import random
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ import sqlalchemy
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import holdfast
-from benchmarks.rounds import Contender, reach, report, seconds_each
+from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each
 from holdfast.entities import Model, StoreEntities, column
 from holdfast.entities.ids import random_id
 from holdfast.entities.schema import Index, Schema
@@ -57,8 +56,7 @@ class Users(Protocol):
     def update(self, id: str) -> None: ...
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool) -> None:
     large = 100_000 if quick else 1_000_000
     rounds = 5 if quick else 15
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as folder:
@@ -98,7 +96,7 @@ def run(contenders: dict[str, Users], rounds: int) -> dict[str, dict[str, float]
     for work, repeats in WORKS.items():
         own = {name: repeats(users) for name, users in contenders.items()}
         figures[work] = seconds_each(own, rounds=rounds)
-        report(work, figures[work], beside="holdfast")
+        report(work, figures[work], beside="holdfast", durability="fsync before each reply")
     return figures
 
 
@@ -360,4 +358,4 @@ def raw_put(path: Path, rounds: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

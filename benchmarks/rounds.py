@@ -1,10 +1,83 @@
-"""Contenders in rounds: each runs once in every round, so noise of the machine hits all alike."""
+"""Contenders in rounds, and the one form in which every benchmark says what came of them.
 
+Each contender runs once in every round, so noise of the machine hits all alike. What is printed is
+also written down: `--json FILE` keeps it for the report that `python -m benchmarks` makes.
+"""
+
+import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
 
 Contender = Callable[[], int]  # does its work and returns how many times it did it
+
+
+class Line(msgspec.Struct, frozen=True):
+    """What one contender takes, and how safe its writes are when it returns."""
+
+    name: str
+    microseconds: float
+    durability: str = ""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Contenders that did the same work."""
+
+    title: str
+    beside: str  # the contender that the others are compared with
+    lines: list[Line]
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What the project wants to reach, and what came of it."""
+
+    what: str
+    reached: float
+    wanted: float
+    at_most: bool
+
+    @property
+    def met(self) -> bool:
+        return self.reached <= self.wanted if self.at_most else self.reached >= self.wanted
+
+    def __str__(self) -> str:
+        sign = "at most" if self.at_most else "at least"
+        return f"{self.what}: {self.reached:.2f} ({sign} {self.wanted:g})"
+
+
+class Book(msgspec.Struct):
+    """All that one benchmark has to say."""
+
+    name: str = ""
+    question: str = ""
+    seconds: float = 0.0
+    tables: list[Table] = []
+    targets: list[Target] = []
+    facts: dict[str, str] = {}  # what is no time: memory, sizes
+    skipped: dict[str, str] = {}  # contenders that could not take part, and why
+
+
+BOOK: Final = Book()
+
+
+def run_benchmark(main: Callable[[bool], None], *, file: str, doc: str | None) -> None:
+    """Runs a benchmark as a program; `main` is told whether it should be quick."""
+    BOOK.name = Path(file).stem
+    BOOK.question = (doc or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{BOOK.name}", description=doc)
+    parser.add_argument("--quick", action="store_true", help="smaller stores and fewer rounds")
+    parser.add_argument("--json", type=Path, help="write the figures into a file as well")
+    options = parser.parse_args()
+    begin = time.perf_counter()
+    main(options.quick)
+    BOOK.seconds = time.perf_counter() - begin
+    if options.json is not None:
+        options.json.write_bytes(msgspec.json.encode(BOOK))
 
 
 def seconds_each(contenders: Mapping[str, Contender], *, rounds: int) -> dict[str, float]:
@@ -18,17 +91,63 @@ def seconds_each(contenders: Mapping[str, Contender], *, rounds: int) -> dict[st
     return {name: statistics.median(values) for name, values in figures.items()}
 
 
-def report(title: str, figures: Mapping[str, float], *, beside: str) -> None:
-    """Prints microseconds, and the ratio of each to the contender `beside`."""
+def report(
+    title: str,
+    figures: Mapping[str, float],
+    *,
+    beside: str,
+    durability: Mapping[str, str] | str = "",
+) -> None:
+    """Prints microseconds, the ratio of each to the contender `beside`, and how durable it is.
+
+    `durability` is one for all, or that of each name with a certain part in it.
+    """
     print(f"\n{title}")
+    table = keep(title, figures, durability, beside=beside)
+    for line in table.lines:
+        ratio = line.microseconds / (figures[beside] * 1e6)
+        figure = f"{line.microseconds:10.2f} µs   {ratio:6.2f} x"
+        print(f"  {line.name:<44} {figure}   {line.durability}".rstrip())
+    sys.stdout.flush()
+
+
+def keep(
+    title: str,
+    figures: Mapping[str, float],
+    durability: Mapping[str, str] | str = "",
+    *,
+    beside: str = "",
+) -> Table:
+    """Writes figures down that are printed in another form."""
+    lines = []
     for name, seconds in figures.items():
-        ratio = seconds / figures[beside]
-        print(f"  {name:<44} {seconds * 1e6:10.2f} µs   {ratio:6.2f} x")
+        kept = durability if isinstance(durability, str) else _chosen(durability, name)
+        lines.append(Line(name, seconds * 1e6, kept))
+    table = Table(title, beside or next(iter(figures)), lines)
+    BOOK.tables.append(table)
+    return table
 
 
 def reach(what: str, reached: float, wanted: float, *, at_most: bool) -> bool:
     """Prints a target, what came of it, and whether it is met."""
-    met = reached <= wanted if at_most else reached >= wanted
-    sign = "at most" if at_most else "at least"
-    print(f"  {'met   ' if met else 'MISSED'} {what}: {reached:.2f} ({sign} {wanted:g})")
-    return met
+    target = Target(what, reached, wanted, at_most)
+    BOOK.targets.append(target)
+    print(f"  {'met   ' if target.met else 'MISSED'} {target}")
+    return target.met
+
+
+def fact(name: str, figure: str) -> None:
+    """Says what is no time."""
+    BOOK.facts[name] = figure
+    print(f"  {name}: {figure}")
+
+
+def skip(contender: str, reason: str) -> None:
+    """Says that a contender could not take part."""
+    BOOK.skipped[contender] = reason
+    print(f"  {contender} is left out: {reason}")
+
+
+def _chosen(durability: Mapping[str, str], name: str) -> str:
+    found = [kept for part, kept in durability.items() if part in name]
+    return found[0] if found else ""

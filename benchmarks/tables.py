@@ -14,7 +14,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ from uuid import UUID
 import lmdb
 
 import holdfast
-from benchmarks.rounds import Contender, reach, report
+from benchmarks.rounds import Contender, reach, report, run_benchmark
 from holdfast.store import Store
 from holdfast.tables.versions import version_at
 
@@ -58,8 +57,7 @@ Make = Callable[[tuple[Any, ...]], Any] | None  # what is made of a row; None: t
 SELECT = f"select {', '.join(NAMES)} from"
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool) -> None:
     rounds = 15 if quick else 40
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as folder:
         path = Path(folder)
@@ -79,7 +77,12 @@ def measure(path: Path, rows: int, rounds: int) -> dict[str, float]:
         for line, contenders in lines(store, db, raw, rows).items():
             found = least_seconds_each(contenders, rounds=rounds)
             beside = "sqlite3" if "sqlite3" in found else "holdfast"
-            report(f"{line}, {rows:,} rows", found, beside=beside)
+            report(
+                f"{line}, {rows:,} rows",
+                found,
+                beside=beside,
+                durability="fsync before each reply",
+            )
             figures |= {f"{line}: {name}": seconds for name, seconds in found.items()}
         db.close()
     return figures
@@ -372,4 +375,4 @@ def print_reach(
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main, file=__file__, doc=__doc__)

@@ -17,15 +17,17 @@ transactions (a wait, a long job in bounded steps) derives from it:
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from holdfast.engine.contract import Reader, Subscription, Transaction
 
-__all__ = ["Runner", "is_read", "per_call", "read"]
+__all__ = ["EVERY_SPACE", "Runner", "is_read", "per_call", "read"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+
+EVERY_SPACE: Final = "*"  # the space that stands for all: its tables are every other's defaults
 
 
 class Runner(Protocol):

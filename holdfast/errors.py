@@ -60,8 +60,8 @@ HoldfastError
 │   ├── StoreFull
 │   ├── StoreDamaged
 │   ├── StoreBusy
+│   ├── CopyUnfinished
 │   ├── StoreUnreachable
-│   ├── OutcomeUnknown
 │   ├── UnsupportedFormat
 │   └── UnsupportedFileSystem
 ├── MethodNotAllowed
@@ -69,6 +69,11 @@ HoldfastError
 ├── NotAuthenticated
 ├── Forbidden
 ├── ServerBusy
+├── ServerFailed
+├── Unanswered
+│   ├── Unreachable
+│   ├── NoAnswer
+│   └── OutcomeUnknown
 ├── MissingDriver
 ├── TableError
 │   ├── InvalidTableRequest
@@ -103,7 +108,7 @@ HoldfastError
 Those of the ground and of the server come first, then one section for each layer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 
@@ -111,11 +116,14 @@ class HoldfastError(Exception):
     """Anything that went wrong, said so that all doors can say the same.
 
     `code` names the error for programs, `status` is its HTTP status, `hint` says what to do next.
+    `position` says which operation of a batch it was, counted from 0.
     """
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 500
+    facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # attributes that travel, beside these
     hint: str = ""
+    position: int | None = None
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -279,19 +287,18 @@ class StoreBusy(StoreUnusable):
     code, status = "store_busy", 409
 
 
+class CopyUnfinished(StoreUnusable):
+    """The store is half a copy of another one."""
+
+    code, status = "copy_unfinished", 409
+    hint = "Run the same `holdfast copy` again: it goes on where it stopped."
+
+
 class StoreUnreachable(StoreUnusable):
     """The server of the engine could not be reached; nothing was written."""
 
     code = "store_unreachable"
     hint = "Look whether it runs, and whether the URL is right; then try again."
-
-
-class OutcomeUnknown(StoreUnusable):
-    """The server was lost in the middle of a commit and did not come back in time: the commit was
-    made, or it was not."""
-
-    code = "outcome_unknown"
-    hint = "Read what was to be written before you write it again."
 
 
 class UnsupportedFormat(StoreUnusable):
@@ -345,6 +352,43 @@ class ServerBusy(HoldfastError):
     hint = "Try again in a moment, with fewer requests at the same time."
 
 
+class ServerFailed(HoldfastError):
+    """A server met an error of its own, or gave an answer that can't be read."""
+
+    code = "internal"
+    hint = "The server's log says more."
+
+
+class Unanswered(HoldfastError):
+    """A server gave no answer: a server of ours to its client, or an engine's to us."""
+
+    code, status = "unanswered", 504
+
+
+class Unreachable(Unanswered):
+    """No server could be reached: what was asked was not done."""
+
+    code, status = "unreachable", 503
+    hint = "Nothing was changed. See whether the server runs and the address is right; try again."
+
+
+class NoAnswer(Unanswered):
+    """The connection broke, or time ran out, before the answer to a read had come."""
+
+    code = "no_answer"
+    hint = "Nothing was changed. Try again, or allow it more time (`timeout`)."
+
+
+class OutcomeUnknown(Unanswered):
+    """The connection broke, or time ran out, after a write was sent: it was done once, or never.
+
+    A client never sends such a write again by itself, so that nothing is done twice.
+    """
+
+    code = "outcome_unknown"
+    hint = "Read whether it was done, and call again only if it was not."
+
+
 class MissingDriver(HoldfastError):
     """The engine that a URL names needs a package that is not installed."""
 
@@ -362,6 +406,7 @@ class TableError(HoldfastError):
 
     code, status = "table_error", 400
     type: ClassVar[str] = "invalid_request"
+    facts = {"attribute": str}  # noqa: RUF012  # nobody changes it
 
     def __init__(
         self, message: str = "", *, attribute: str | None = None, hint: str | None = None
@@ -548,6 +593,7 @@ class SchemaInvalid(BadInput):
     """A schema has errors; `problems` names each of them, with file and line."""
 
     code = "bad_schema"
+    facts = {"problems": tuple}  # noqa: RUF012  # nobody changes it
 
     def __init__(self, message: str = "", *, problems: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -626,6 +672,7 @@ class InvalidSchema(BadInput):
 
     code = "invalid_schema"
     hint = "Nothing was deployed. Mend all of these and deploy it again."
+    facts = {"problems": list}  # noqa: RUF012  # nobody changes it
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -827,3 +874,58 @@ class LimitExceeded(HoldfastError):
     def __init__(self, message: str = "", result: Any = None, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.result = result
+
+
+# --- errors on their way ----------------------------------------------------------------------
+
+
+def at_position(error: BaseException, position: int) -> None:
+    """Notes which operation of a batch has failed."""
+    error.position = position  # type: ignore[attr-defined]  # most are a HoldfastError, not all
+    error.add_note(f"at position {position} of the batch")
+
+
+def facts_of(error: HoldfastError) -> dict[str, Any]:
+    """All that `made_of` needs to make the error again, as plain values."""
+    facts = {name: getattr(error, name) for name in error.facts}
+    return {
+        "error": type(error).__name__,
+        "message": _text(error.message),
+        "hint": _text(error.hint),
+        "position": error.position,
+        "facts": {name: fact for name, fact in facts.items() if fact is not None},
+    }
+
+
+def _text(said: str) -> str:
+    """Without what no encoding can hold."""
+    return said.encode(errors="replace").decode()
+
+
+def made_of(code: str, given: Mapping[str, Any]) -> HoldfastError:
+    """The error that `facts_of` has described; one of a newer Holdfast, as far as it is known."""
+    kind = _known(given.get("error", ""), code)
+    message = given.get("message", "")
+    error: HoldfastError = kind.__new__(kind, message)
+    error.args = (message,)
+    error.message = message
+    if given.get("hint", "") != kind.hint:
+        error.hint = given.get("hint", "")
+    for name, make in kind.facts.items():
+        fact = given.get("facts", {}).get(name)
+        setattr(error, name, None if fact is None else make(fact))
+    position = given.get("position")
+    if position is not None:
+        at_position(error, position)
+    return error
+
+
+def _known(name: str, code: str) -> type[HoldfastError]:
+    """The class of that name or else, as two may share a code, the first one of that code."""
+    named = globals().get(name)
+    if isinstance(named, type) and issubclass(named, HoldfastError):
+        return named
+    for each in list(globals().values()):
+        if isinstance(each, type) and issubclass(each, HoldfastError) and each.code == code:
+            return each
+    return HoldfastError

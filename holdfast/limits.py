@@ -15,6 +15,13 @@ MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their numb
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
 MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
 CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
+FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB gets it
+REDO_LOG_BYTES: Final = 4 * 1024 * 1024  # commits that LMDB has not yet got; read when opening
+MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting
+CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
+FEW_DELETED: Final = 8  # deleted keys that are passed again rather than remembered
+MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
+RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
 MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
 MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
 MAX_CONFLICT_RUNS: Final = 200  # of a transaction that others are in the way of; then `Conflict`
@@ -22,6 +29,7 @@ CONTENDED_SECONDS: Final = 1.0  # after a conflict, that a space is locked befor
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25  # between two of them; chosen at random below it
 RECONNECT_SECONDS: Final = 30.0  # that a server may be away before its callers hear of it
 MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are kept to guess with
+MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # a server takes a message of twice as much
 REMOTE_POLL_SECONDS: Final = 1.0  # between two looks for notices that no one announced
 MAX_POSTGRES_CONNECTIONS: Final = 32  # of one process; a server of 100 serves three
 CONNECTION_WAIT_SECONDS: Final = 30.0  # for one that is free
@@ -35,9 +43,20 @@ MAX_TUPLE_DEPTH: Final = 32  # tuples within tuples in a key; a reader's stack m
 MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and stands in URLs
 CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction removes
 
+# --- care -------------------------------------------------------------------------------------
+
+CHECKED_PER_STEP: Final = 1_000  # keys that one call of `admin.check` looks at
+MAX_REPORTED_PROBLEMS: Final = 1_000  # of one such call: one damaged table has as many as rows
+DEFAULT_INSPECTED_KEYS: Final = 100  # what people read at once
+MAX_INSPECTED_KEYS: Final = 10_000  # of one page; it is held in memory
+MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, shown to people
+COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
+COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch is held in memory
+
 # --- expiry -----------------------------------------------------------------------------------
 
 EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
+EXPIRY_LOOK_SECONDS: Final = 0.01  # between two looks of one space's writers for what is due
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
 UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # a kind that the next process to sweep may know
@@ -94,6 +113,7 @@ INDEX_STEP_ENTITIES: Final = (
     500  # indexed, checked or cleared in one transaction, so that others wait little
 )
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
+DUMPED_PER_PAGE: Final = 500  # entities of a page of a dump over the network
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
 SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table
@@ -147,6 +167,7 @@ MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may t
 MAX_JOB_TIME: Final = 10.0**11  # seconds: the year 5138; a clock beyond it counts something else
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unlimited
 JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
+MAX_QUEUES_KEPT_PACKED: Final = 4_096  # queues of a space whose keys a process keeps packed
 JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: some 10 ms
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of dependencies looks at
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away
@@ -160,7 +181,8 @@ MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
 MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
 MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
-MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check reads them all
+MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
+MAX_TALLIED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
 MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
 MAX_TOP_ENTITIES: Final = 10_000  # of one answer
@@ -179,6 +201,9 @@ MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
 MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; then writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: others wait while it is run
+MAX_COMPANY_SECONDS: Final = 0.0005  # that a group waits for those who were in the last ones
+COMPANY_LOOK_SECONDS: Final = 0.00005  # between two looks whether they have come
+BULLETIN_LOOK_SECONDS: Final = 0.005  # between two looks for notices of other processes
 COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
 PAUSE_UNSENT_BYTES: Final = 1024 * 1024  # to a client that does not read; then it is not served
 STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading
@@ -212,3 +237,14 @@ MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be c
 SECOND_SIGNAL_SECONDS: Final = 0.1  # closer ones are the first: `make` passes on what its group got
 STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, made and sent at once
 STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # of events of a stream that are held and sent at once
+
+# --- client -----------------------------------------------------------------------------------
+
+CALL_SECONDS: Final = 30.0  # that a call of a client may take in all, its retries included
+LONG_CALL_SECONDS: Final = 3_600.0  # the same of a call that takes many steps, such as `repair`
+CONNECT_SECONDS: Final = 5.0  # that a client waits for a connection to be made
+CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; others wait for one of them
+CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first try
+RETRY_SECONDS: Final = 0.05  # before the first retry; each further one waits twice as long
+MAX_RETRY_SECONDS: Final = 1.0  # before any retry
+WAIT_STEP_SECONDS: Final = 60.0  # that a client waits in one call, so that it notices a dead server

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
 
+from holdfast.admin import StoreAdmin
 from holdfast.binding import is_read
 from holdfast.entities import Entities, StoreEntities
 from holdfast.entities.messages import PutEntity
@@ -32,6 +33,7 @@ __all__ = ["LAYERS", "OPERATIONS", "Operation", "find"]
 Kind = Literal["read", "write", "long", "wait"]
 
 LAYERS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
+    "admin": (object, StoreAdmin),
     "entities": (Entities, StoreEntities),
     "events": (Events, StoreEvents),
     "jobs": (Jobs, StoreJobs),
@@ -49,13 +51,23 @@ LOCAL: Final[dict[str, frozenset[str]]] = {
         | {"read_notice", "select", "subscribe", "update"}
     ),
     "events": frozenset({"send_stream", "subscribe"}),
-    "jobs": frozenset({"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some"}),
+    "jobs": frozenset(
+        {"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some", "waiting"}
+    ),
     "metrics": frozenset({"foreign_windows", "limiter", "reader", "writer"}),
     "tables": frozenset({"delete_by_url", "export", "get_by_url", "put_by_url", "scan"}),
 }
 
 # Methods that wait for something to happen.
 WAITING: Final[dict[str, frozenset[str]]] = {"jobs": frozenset({"pop_wait", "result_wait"})}
+
+# What takes several steps or its time, and yet changes nothing that anyone could notice.
+LOOKING: Final = frozenset(
+    {"admin.check", "admin.inspect", "admin.spaces", "admin.status", "admin.users"}
+    | {"entities.check", "entities.dump_some"}
+    | {"jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
+    | {"jobs.result_wait"}
+)
 
 # What a method is called outside, where its own name would only mean something in Python.
 RENAMED: Final[dict[str, dict[str, str]]] = {
@@ -83,10 +95,15 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     positional: tuple[str, ...]  # the arguments in front of *values, in the method's order
     star: str | None  # the argument that the method takes as *values
+    full_name: str = ""  # `layer.name`
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "full_name", f"{self.layer}.{self.name}")
 
     @property
-    def full_name(self) -> str:
-        return f"{self.layer}.{self.name}"
+    def only_reads(self) -> bool:
+        """Whether it can be called again as if it had not been called before."""
+        return self.kind == "read" or self.full_name in LOOKING
 
     @property
     def cost(self) -> str:
@@ -98,11 +115,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def call(self, face: Any, arguments: msgspec.Struct) -> Any:
         """Calls the method on a layer (`read`, `write`) or on a store's face of it (`long`)."""
-        given = {}
-        for name in arguments.__struct_fields__:
-            value = getattr(arguments, name)
-            if value is not msgspec.UNSET:
-                given[name] = value
+        unset = msgspec.UNSET
+        fields = msgspec.structs.asdict(arguments)
+        given = {name: value for name, value in fields.items() if value is not unset}
         if self.method == "put_raw":
             given["entities"] = [_entity(each) for each in given["entities"]]
         method = getattr(face, self.method)

@@ -6,16 +6,33 @@ that a name of any length costs two or three bytes in each key.
 (0, "space", name)    -> number    the spaces that can be opened
 (0, "last")           -> counter   the number given last; none is used twice
 (0, "dropped", number)-> name      spaces that are being emptied
+(0, "copying")        -> text      a copy that has begun and not ended; see copying.py
 """
 
+import importlib
+import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    overload,
+)
 
-from holdfast import entities, events, expiry, jobs, metrics, tables
+from holdfast import expiry
+from holdfast.binding import EVERY_SPACE
+from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Engine,
@@ -26,37 +43,82 @@ from holdfast.engine.contract import (
     Transaction,
     read_counter,
 )
-from holdfast.entities import Entities, StoreEntities
 from holdfast.errors import BadInput, RemovalFailed
-from holdfast.events import Events, StoreEvents
-from holdfast.jobs import Jobs, StoreJobs
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import (
     CHECKPOINT_SECONDS,
     CLEARED_PER_STEP,
     EXPIRED_PER_STEP,
     EXPIRED_PER_WRITE,
+    EXPIRY_LOOK_SECONDS,
     MAX_SPACE_NAME_BYTES,
 )
-from holdfast.metrics import Metrics, StoreMetrics
-from holdfast.tables import EVERY_DOMAIN, EveryDomainTables, StoreTables, Tables, Versions
+
+# A layer is loaded when it is first used: most programs use one or two of the five, and all of them
+# together take three times as long to load as the rest of Holdfast.
+if TYPE_CHECKING:
+    from holdfast.admin import StoreAdmin
+    from holdfast.entities import Entities, StoreEntities
+    from holdfast.events import Events, StoreEvents
+    from holdfast.jobs import Jobs, StoreJobs
+    from holdfast.metrics import Metrics, StoreMetrics
+    from holdfast.tables import StoreTables, Tables, Versions
 
 T = TypeVar("T")
 
 DEFAULT_SPACE: Final = "default"
 DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
+SPACE_DROPPED: Final = "spaces.dropped"  # a notice in the directory, with the name as its payload
 Durability = Literal["commit", "interval"]
 
-# What each layer removes when it expires, by kind; see expiry.py.
-REMOVERS: Final[dict[str, expiry.Remover]] = {
-    # --- layers: **jobs.REMOVERS and its brothers -------------------------------------------------
-    **metrics.REMOVERS,
-    **entities.REMOVERS,
-    **events.REMOVERS,
-    **jobs.REMOVERS,
-    **tables.REMOVERS,
-}
+LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
+
+
+@cache
+def _layer(name: str) -> ModuleType:
+    """The package of a layer. A statement `import` in its place would take a µs each time."""
+    return importlib.import_module(f"holdfast.{name}")
+
+
+class _Once(Generic[T]):
+    """An attribute that is made when it is first asked for; until Python 3.12 `cached_property`
+    takes a lock for that, which costs more than most layers."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> T | Self:
+        if instance is None:
+            return self
+        # Of two threads that come at the same time, both get the one that is kept.
+        made: T = instance.__dict__.setdefault(self._name, self._make(instance))
+        return made
+
+
+class Removers(dict[str, expiry.Remover]):
+    """What each layer removes when it expires, by kind; see expiry.py.
+
+    A kind begins with the name of its layer, which is loaded when the first such entry is due.
+    """
+
+    def get(self, kind: str, default: Any = None) -> Any:
+        if kind not in self:
+            layer = kind.partition(".")[0]
+            if layer in LAYERS:
+                self.update(_layer(layer).REMOVERS)
+        return super().get(kind, default)
+
+
+REMOVERS: Final = Removers()
 
 
 def open(
@@ -85,9 +147,9 @@ def open(
 class View:
     """The layers on one consistent snapshot."""
 
-    def __init__(self, reader: Reader, versions: Versions | None = None) -> None:
+    def __init__(self, reader: Reader, shared: "Shared | None" = None) -> None:
         self._tx = reader
-        self._versions = versions  # makes the automatic versions of tables, for the whole store
+        self._shared = shared
 
     @property
     def now(self) -> float:
@@ -100,25 +162,30 @@ class View:
 
     # --- layers: one property each; what a layer needs of a neighbour is handed to it here --------
 
-    @cached_property
-    def entities(self) -> Entities:
-        return Entities(self.raw)
+    @_Once
+    def entities(self) -> "Entities":
+        made: Entities = _layer("entities").Entities(self._tx)
+        return made
 
-    @cached_property
-    def events(self) -> Events:
+    @_Once
+    def events(self) -> "Events":
         return _events(self.raw)
 
-    @cached_property
-    def jobs(self) -> Jobs:
-        return Jobs(self.raw)
+    @_Once
+    def jobs(self) -> "Jobs":
+        made: Jobs = _layer("jobs").Jobs(self._tx)
+        return made
 
-    @cached_property
-    def metrics(self) -> Metrics:
-        return Metrics(self.raw)
+    @_Once
+    def metrics(self) -> "Metrics":
+        made: Metrics = _layer("metrics").Metrics(self._tx)
+        return made
 
-    @cached_property
-    def tables(self) -> Tables:
-        return Tables(self.raw, self._versions)
+    @_Once
+    def tables(self) -> "Tables":
+        versions = None if self._shared is None else self._shared.versions
+        made: Tables = _layer("tables").Tables(self._tx, versions)
+        return made
 
 
 class Tx(View):
@@ -137,7 +204,9 @@ class SpaceRunner:
     def __init__(self, engine: Engine, prefix: bytes) -> None:
         self._engine = engine
         self.prefix = prefix
-        self._dropped_key = expiry.dropped_key(prefix)
+        self.dropped_key = expiry.dropped_key(prefix)
+        self.is_remote = engine.is_remote
+        self._looked = -math.inf  # when nothing was found to be due
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Runs `work`, and in the same transaction removes a little of what has expired.
@@ -147,7 +216,7 @@ class SpaceRunner:
         """
 
         try:
-            return self._engine.transact(self.and_sweep(work), space=self.prefix)
+            return self._engine.transact(partial(self.run_and_sweep, work), space=self.prefix)
         except RemovalFailed as failure:
             self._postpone(failure)
 
@@ -157,15 +226,20 @@ class SpaceRunner:
 
         return self._engine.transact(run, space=self.prefix)
 
-    def and_sweep(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
-        """`work`, and behind it, in the same transaction, the removal of a little that expired."""
+    def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
+        """Runs `work`, and behind it, in the same transaction, removes a little that expired.
 
-        def run_and_sweep(tx: Transaction) -> T:
-            result = work(tx)
-            expiry.sweep(tx, REMOVERS, limit=EXPIRED_PER_WRITE)
-            return result
-
-        return run_and_sweep
+        Whoever has just looked and found nothing to be due does not look again at once: at a
+        thousand writes a second that would cost more than all removals.
+        """
+        if tx.get(self.dropped_key) is not None:
+            expiry.refuse_dropped(tx)
+        result = work(tx)
+        if not 0 <= tx.now - self._looked < EXPIRY_LOOK_SECONDS and not expiry.sweep(
+            tx, REMOVERS, limit=EXPIRED_PER_WRITE
+        ):
+            self._looked = tx.now
+        return result
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -190,9 +264,7 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        if self._engine.is_remote:
-            return _RemoteSpaceView(self._engine.view(space=self.prefix), self._dropped_key)
-        return _SpaceView(self._engine.view(space=self.prefix), self._dropped_key)
+        return _SpaceView(self._engine.view(space=self.prefix), self)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
@@ -207,51 +279,61 @@ class _SpaceView:
     A context manager by hand: a generator would cost as much as the view itself.
     """
 
-    __slots__ = ("_dropped_key", "_view")
+    __slots__ = ("_runner", "_view")
 
-    def __init__(self, view: AbstractContextManager[Reader], dropped_key: bytes) -> None:
+    def __init__(self, view: AbstractContextManager[Reader], runner: SpaceRunner) -> None:
         self._view = view
-        self._dropped_key = dropped_key
+        self._runner = runner
 
     def __enter__(self) -> Reader:
-        reader = self._view.__enter__()
+        reader: Any = self._view.__enter__()
+        runner = self._runner
         try:
-            if reader.get(self._dropped_key) is not None:
+            if runner.is_remote:  # a read is a round trip: the engine looks with the first one
+                reader.guard(runner.dropped_key, expiry.refuse_dropped)
+            elif reader.get(runner.dropped_key) is not None:
                 expiry.refuse_dropped(reader)
         except BaseException:
             self._view.__exit__(None, None, None)
             raise
-        return reader
+        return reader  # type: ignore[no-any-return]  # a reader, remote ones with one method more
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
         return self._view.__exit__(kind, error, traceback)
 
 
-class _RemoteSpaceView(_SpaceView):
-    """The same where a read is a round trip: the engine looks together with the first read."""
+class _LayersView(_SpaceView):
+    """The layers on such a view."""
 
-    __slots__ = ()
+    __slots__ = ("_shared",)
 
-    def __enter__(self) -> Reader:
-        reader: Any = self._view.__enter__()
-        reader.guard(self._dropped_key, expiry.refuse_dropped)
-        return reader  # type: ignore[no-any-return]  # a reader with one method more
-
-
-class _LayersView:
-    """The layers on a view; by hand too, since a server opens one for each read."""
-
-    __slots__ = ("_versions", "_view")
-
-    def __init__(self, view: AbstractContextManager[Reader], versions: Versions) -> None:
+    def __init__(
+        self, view: AbstractContextManager[Reader], runner: SpaceRunner, shared: "Shared"
+    ) -> None:
         self._view = view
-        self._versions = versions
+        self._runner = runner
+        self._shared = shared
 
-    def __enter__(self) -> View:
-        return View(self._view.__enter__(), self._versions)
+    def __enter__(self) -> View:  # type: ignore[override]  # the layers, and not their reader
+        return View(super().__enter__(), self._shared)
 
-    def __exit__(self, *exc: Any) -> bool | None:
-        return self._view.__exit__(*exc)
+
+class Shared:
+    """What all spaces of an open store have in common."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._versions: Versions | None = None
+
+    @property
+    def versions(self) -> "Versions":
+        """Makes the automatic versions of tables: one for the store, so that all of them differ."""
+        if self._versions is None:
+            from holdfast import tables
+
+            with self._lock:
+                self._versions = self._versions or tables.Versions()
+        return self._versions
 
 
 class Step(NamedTuple):
@@ -265,20 +347,62 @@ class Space:
     """An isolated set of everything, and the unit of atomicity: a transaction stays within one."""
 
     def __init__(
-        self, engine: Engine, name: str, prefix: bytes, versions: Versions | None = None
+        self,
+        engine: Engine,
+        name: str,
+        prefix: bytes,
+        shared: Shared | None = None,
+        home: "Store | None" = None,
     ) -> None:
         self.name = name
         self.prefix = prefix
-        self._versions = versions or Versions()
+        self._engine = engine
+        self._shared = shared or Shared()
         self._runner = SpaceRunner(engine, prefix)
-        # --- layers: one attribute each, a transaction for every call -----------------------------
-        self.entities = StoreEntities(self._runner)
-        self.events: StoreEvents = StoreEvents(self._runner, _events)  # type: ignore[arg-type, call-arg]  # see per_call
-        self.jobs = StoreJobs(self._runner)
-        self.metrics = StoreMetrics(self._runner)
-        self.tables = StoreTables(self._runner, self._versions)
-        if name == EVERY_DOMAIN:
-            self.tables = EveryDomainTables(_Domains(engine))
+        self._home = home
+
+    # --- layers: one attribute each, a transaction for every call ---------------------------------
+
+    @_Once
+    def entities(self) -> "StoreEntities":
+        from holdfast.entities import StoreEntities
+
+        return StoreEntities(self._runner)
+
+    @_Once
+    def events(self) -> "StoreEvents":
+        from holdfast.events import StoreEvents
+
+        return StoreEvents(self._runner, _events)  # type: ignore[arg-type, call-arg]  # see per_call
+
+    @_Once
+    def jobs(self) -> "StoreJobs":
+        from holdfast.jobs import StoreJobs
+
+        return StoreJobs(self._runner)
+
+    @_Once
+    def metrics(self) -> "StoreMetrics":
+        from holdfast.metrics import StoreMetrics
+
+        return StoreMetrics(self._runner)
+
+    @_Once
+    def tables(self) -> "StoreTables":
+        from holdfast.tables import EveryDomainTables, StoreTables
+
+        if self.name == EVERY_SPACE:
+            return EveryDomainTables(_Domains(self._engine))
+        return StoreTables(self._runner, self._shared.versions)
+
+    @_Once
+    def admin(self) -> "StoreAdmin":
+        """Looking after this space, and after the store that it is in."""
+        from holdfast.admin import StoreAdmin
+
+        return StoreAdmin(self._home or Store(self._engine), self, self._runner)
+
+    # --- transactions -----------------------------------------------------------------------------
 
     def transact(self, work: Callable[[Tx], T]) -> T:
         """Runs `work(tx)` and returns its result once all that it wrote is durable.
@@ -286,17 +410,17 @@ class Space:
         If it raises, nothing was written. It may run more than once, so it should touch nothing but
         its transaction.
         """
-        return self._runner.transact(partial(_on_layers, work, self._versions))
+        return self._runner.transact(partial(_on_layers, work, self._shared))
 
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
         """The same for a `with` block. On engines of several machines it may raise `Conflict`."""
         with self._runner.transaction() as tx:
-            yield Tx(tx, self._versions)
+            yield Tx(tx, self._shared)
 
     def view(self) -> AbstractContextManager[View]:
         """One consistent snapshot for any number of reads."""
-        return _LayersView(self._runner.view(), self._versions)
+        return _LayersView(self._engine.view(space=self.prefix), self._runner, self._shared)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         """The notices of this space from now on, in the order of their commits."""
@@ -313,7 +437,9 @@ class Store(Space):
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        super().__init__(engine, DEFAULT_SPACE, _find_or_create(engine, DEFAULT_SPACE))
+        refuse_unfinished(engine)
+        prefix = _find_or_create(engine, DEFAULT_SPACE)
+        super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
 
     def space(self, name: str) -> Space:
         """The space of that name, created if there is none.
@@ -321,8 +447,11 @@ class Store(Space):
         The space `*` stands for all: its tables are the defaults of every other space.
         """
         prefix = _find_or_create(self.engine, name)
-        EveryDomainTables(_Domains(self.engine)).catch_up(name)
-        return Space(self.engine, name, prefix, self._versions)
+        if _find(self.engine, EVERY_SPACE) is not None:
+            from holdfast.tables import EveryDomainTables
+
+            EveryDomainTables(_Domains(self.engine)).catch_up(name)
+        return Space(self.engine, name, prefix, self._shared, self)
 
     def transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
         """Runs each step as a transaction of its own, in order, with one wait for the disk.
@@ -332,7 +461,7 @@ class Store(Space):
         runners = [step.space._runner for step in steps]
         outcomes = self.engine.transact_many(
             [
-                runner.and_sweep(partial(_on_layers, step.work, step.space._versions))
+                partial(runner.run_and_sweep, partial(_on_layers, step.work, step.space._shared))
                 for runner, step in zip(runners, steps, strict=True)
             ],
             spaces=[runner.prefix for runner in runners],
@@ -401,8 +530,8 @@ class Store(Space):
         self.close()
 
 
-def _on_layers(work: Callable[[Tx], T], versions: Versions, tx: Transaction) -> T:
-    return work(Tx(tx, versions))
+def _on_layers(work: Callable[[Tx], T], shared: Shared, tx: Transaction) -> T:
+    return work(Tx(tx, shared))
 
 
 def _again(step: Step) -> Outcome[Any]:
@@ -413,9 +542,10 @@ def _again(step: Step) -> Outcome[Any]:
         return Outcome(error=error)
 
 
-def _events(tx: Transaction) -> Events:
+def _events(tx: Transaction) -> "Events":
     """A handler that enqueues puts its job in the transaction of its event."""
-    return Events(tx, enqueue=Jobs(tx).put)
+    made: Events = _layer("events").Events(tx, enqueue=_layer("jobs").Jobs(tx).put)
+    return made
 
 
 class _Domains:
@@ -473,6 +603,7 @@ def _move_to_dropped(tx: Transaction, name: str) -> int | None:
         return None
     tx.delete(pack(0, "space", name))
     tx.put(pack(0, "dropped", int(found)), name.encode())
+    tx.after_commit(Notice(SPACE_DROPPED, name.encode()))
     return int(found)
 
 

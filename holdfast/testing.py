@@ -1,10 +1,13 @@
-"""For the tests of those who use Holdfast: a throw-away store, a clock to turn, a crash to survive.
+"""For the tests of those who use Holdfast: a throw-away store or server, a clock, a crash.
 
 With pytest, the fixtures `holdfast_store` and `holdfast_clock` give the same without an import.
 """
 
 import os
+import re
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +19,7 @@ import holdfast
 from holdfast.engine.contract import Engine, Outcome, Transaction
 from holdfast.store import Store
 
-__all__ = ["Clock", "crash_at_write", "temporary_store"]
+__all__ = ["Clock", "crash_at_write", "temporary_server", "temporary_store"]
 
 T = TypeVar("T")
 
@@ -62,6 +65,40 @@ def temporary_store(*, clock: Callable[[], float] | None = None, **options: Any)
         holdfast.open(folder, clock=clock or Clock(), **options) as store,
     ):
         yield store
+
+
+@contextmanager
+def temporary_server(*options: str) -> Iterator[str]:
+    """A `holdfast serve` on a free port and an empty store; gives its URL, for `holdfast.connect`.
+
+    `options` are those of the command line. Both are gone afterwards.
+
+    >>> with temporary_server() as url, holdfast.connect(url) as client:
+    ...     client.jobs.put("emails", id="welcome")
+    'welcome'
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-") as folder,
+        (Path(folder) / "log").open("w+") as log,
+    ):
+        command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", f"{folder}/data"]
+        command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--durability", "interval"]
+        # Whatever folder this program runs in, the server is of the same Holdfast.
+        paths = [str(Path(holdfast.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        with subprocess.Popen(
+            [*command, *options], env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as server:
+            assert server.stdout is not None
+            try:
+                found = re.search(r"Redis clients on (\S+)", server.stdout.readline())
+                if found is None:
+                    log.seek(0)
+                    raise RuntimeError(f"the server did not start: {log.read()}")
+                yield f"holdfast://{found[1]}"
+            finally:
+                server.terminate()
+                server.communicate()
 
 
 def crash_at_write(

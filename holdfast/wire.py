@@ -30,6 +30,7 @@ _LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
+_ONLY_BYTES: Final = {bytes}
 _BLANKS: Final = b" \t\r\n"
 
 
@@ -168,7 +169,7 @@ class CommandReader:
 
 
 def _is_command(read: object) -> bool:
-    return type(read) is list and bool(read) and all(type(word) is bytes for word in read)
+    return type(read) is list and set(map(type, read)) == _ONLY_BYTES
 
 
 def _unfinished(data: bytes, at: int) -> int:

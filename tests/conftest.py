@@ -17,7 +17,7 @@ from holdfast.testing import Clock
 from tests.servers import ENGINES, Servers
 from tests.stores import Stores
 
-QUICK: Final = ("lmdb",)  # where the quick selection runs
+QUICK: Final = ENGINES  # where the quick selection runs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,6 +85,9 @@ def stores(servers: Servers, engine_name: str) -> Stores:
     return Stores(servers, engine_name)
 
 
+LAYERS = {"entities", "events", "jobs", "metrics", "tables"}
+
+
 @pytest.fixture
 def clock() -> Clock:
     """A clock that stands still until the test turns it."""
@@ -99,6 +102,21 @@ def engine(stores: Stores, clock: Clock) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def store(engine: Engine) -> Store:
-    """An empty store on `engine`."""
-    return Store(engine)
+def store(engine: Engine, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store on `engine`. At the end of a layer's test, it must agree with itself."""
+    store = Store(engine)
+    yield store
+    if request.path.parent.name in LAYERS and not request.node.get_closest_marker("damages"):
+        assert problems_of(store) == []
+
+
+def problems_of(store: Store) -> list[str]:
+    """What `admin.check` finds in all spaces."""
+    problems: list[str] = []
+    for space in map(store.space, store.spaces()):
+        step = space.admin.check()
+        problems += step.problems
+        while step.next is not None:
+            step = space.admin.check(after=step.next)
+            problems += step.problems
+    return problems

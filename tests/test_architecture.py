@@ -1,5 +1,6 @@
 """Arrows point down: a room imports what pyproject.toml lists for it, and nothing else."""
 
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -8,13 +9,19 @@ from pathlib import Path
 import grimp
 import pytest
 
+from holdfast.store import LAYERS
+
 ROOT = Path(__file__).parent.parent
 RULES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]
 MAY_IMPORT: dict[str, list[str]] = RULES["imports"]
 DRIVERS: dict[str, str] = RULES["drivers"]
 
 # What `import holdfast` may not load: each costs a user more time than the whole of Holdfast.
-HEAVY = {"asyncio", "http.server", "multiprocessing", "unittest", "pydoc", "urllib.request"}
+HEAVY = {
+    *{"asyncio", "http.server", "multiprocessing", "unittest", "pydoc", "urllib.request"},
+    *{"bson", "pymongo", "uvicorn", "uvloop", "yaml"},
+}
+LAYER_PACKAGES = {f"holdfast.{layer}" for layer in LAYERS}
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +76,57 @@ def test_the_rules_catch_an_arrow_that_points_up_or_sideways(importer: str, impo
 
 
 def test_importing_holdfast_loads_no_optional_driver_and_nothing_heavy() -> None:
-    program = "import sys, holdfast; print(*sys.modules)"
-
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.split()
+    loaded = loaded_by("import holdfast")
 
     optional = set(DRIVERS) - {"lmdb"}
     assert (optional | HEAVY).intersection(loaded) == set()
+
+
+def test_importing_holdfast_loads_no_layer() -> None:
+    assert LAYER_PACKAGES.intersection(loaded_by("import holdfast")) == set()
+
+
+@pytest.mark.parametrize(
+    ("used", "loaded"),
+    [
+        ("store.jobs.length('q')", {"jobs"}),
+        ("store.transact(lambda tx: tx.jobs.length('q'))", {"jobs"}),
+        ("store.metrics.define({'m': {}})", {"metrics"}),
+        ("store.entities", {"entities"}),
+        ("store.tables", {"tables"}),
+        ("store.events", {"events"}),
+        ("store.space('other')", set()),
+        ("store.sweep()", set()),
+    ],
+)
+def test_a_layer_is_loaded_when_it_is_used(used: str, loaded: set[str], tmp_path: Path) -> None:
+    program = f"import holdfast; store = holdfast.open({str(tmp_path)!r}); {used}; store.close()"
+
+    found = LAYER_PACKAGES.intersection(loaded_by(program))
+
+    assert found == {f"holdfast.{layer}" for layer in loaded}
+
+
+def test_what_a_layer_removes_is_named_after_it() -> None:
+    strangers = [
+        kind
+        for layer in LAYERS
+        for kind in importlib.import_module(f"holdfast.{layer}").REMOVERS
+        if not kind.startswith(f"{layer}.")
+    ]
+
+    assert strangers == [], "a sweep finds the layer to load by the kind's first word"
+
+
+def loaded_by(program: str) -> list[str]:
+    """The names of all modules that are there after `program`."""
+    return subprocess.run(
+        [sys.executable, "-c", f"{program}; import sys; print(*sys.modules)"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
 
 
 def modules(graph: grimp.ImportGraph) -> list[str]:

@@ -10,7 +10,7 @@ import holdfast
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadInput, StoreClosed, ViewOnlyReads
-from holdfast.limits import EXPIRED_PER_WRITE
+from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
 from holdfast.store import REMOVERS, Space, Store, Tx
 from holdfast.testing import Clock
 from tests.plain_keys import get, get_from, put, put_in
@@ -196,6 +196,36 @@ def test_what_has_expired_is_removed_by_later_writes_a_few_each(
     put_in(store, b"k")
 
     assert (after_one, things.left()) == (2, [])
+
+
+def test_a_writer_that_found_nothing_to_be_due_looks_again_in_a_moment(
+    store: Store, clock: Clock, things: Things
+) -> None:
+    things.put([b"a"])
+    clock.advance(seconds=59.999)
+    put_in(store, b"k")
+
+    clock.advance(seconds=0.001)
+    put_in(store, b"k")
+    at_once = things.left()
+    clock.advance(seconds=EXPIRY_LOOK_SECONDS)
+    put_in(store, b"k")
+
+    assert (at_once, things.left()) == ([b"a"], [])
+
+
+def test_a_clock_that_is_set_back_keeps_no_writer_from_looking(
+    store: Store, clock: Clock, things: Things
+) -> None:
+    clock.advance(seconds=1_000)
+    put_in(store, b"k")
+    clock.advance(seconds=-1_000)
+    things.put([b"a"])
+
+    clock.advance(seconds=60)
+    put_in(store, b"k")
+
+    assert things.left() == []
 
 
 def test_a_write_to_one_space_removes_nothing_in_another(

@@ -6,8 +6,9 @@ import pytest
 
 import holdfast
 from holdfast.engine.contract import Transaction
+from holdfast.errors import Unreachable
 from holdfast.store import Store, Tx
-from holdfast.testing import Clock, crash_at_write, temporary_store
+from holdfast.testing import Clock, crash_at_write, temporary_server, temporary_store
 from tests.plain_keys import get_from, put, put_in
 
 # --- the clock ------------------------------------------------------------------------------------
@@ -128,3 +129,16 @@ def wait_for_ever(store: Store) -> None:
 def test_a_work_that_never_ends_is_ended(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"not done after 0\.5 seconds"):
         crash_at_write(tmp_path, wait_for_ever, n=1, timeout_seconds=0.5)
+
+
+def test_a_temporary_server_is_empty_and_gone_afterwards() -> None:
+    with temporary_server() as url, holdfast.connect(url) as client:
+        assert client.jobs.queues() == []
+
+    with pytest.raises(Unreachable):
+        holdfast.connect(url, retries=0)
+
+
+def test_a_temporary_server_that_does_not_start_says_why() -> None:
+    with pytest.raises(RuntimeError, match="No such option"), temporary_server("--cake"):
+        pass

@@ -17,11 +17,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 import msgspec
 
 import holdfast
-from holdfast import errors, limits, operations
+from holdfast import cli, errors, limits, operations
 from holdfast.binding import is_read
+from holdfast.cli import settings
+from holdfast.cli.output import JSON_HELP
 from holdfast.server.auth import role_for
 from source_text import Source, property_signature, signature
 
@@ -56,6 +59,8 @@ def pages() -> dict[Path, str]:
             contents.append(f"- [`{title}`]({path.name}): {summary(about)}")
     made[REFERENCE / "calls.md"] = page("Calls", *call_sections())
     contents.append("- [calls](calls.md): every operation over HTTP and RESP.")
+    made[REFERENCE / "commands.md"] = page("Commands", *command_sections())
+    contents.append("- [commands](commands.md): the command line, with every option.")
     made[REFERENCE / "errors.md"] = page("Errors", *error_sections())
     contents.append(f"- [errors](errors.md): {summary(docstring(errors))}")
     contents.append("- [limits](../limits.md): every number that bounds something.")
@@ -97,6 +102,62 @@ def arguments_of(call: operations.Operation) -> str:
 
 def cell(text: str) -> str:
     return summary(text).replace("|", "\\|")
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def command_sections() -> Iterator[str]:
+    """Every command with its help and its options; what most of them have is told once."""
+    yield (
+        "[The guide](../howto/command-line.md) tells how commands find their store and their "
+        "settings, and what their exit codes mean. Most commands take these options:"
+    )
+    common = [settings.SETTINGS[name].option() for name in ("data", "url", "token", "space")]
+    yield option_table([*common, click.Option(["--json"], is_flag=True, help=JSON_HELP)])
+    context = click.Context(cli.main, info_name="holdfast")
+    for name in cli.main.list_commands(context):
+        command = cli.main.get_command(context, name)
+        assert command is not None
+        yield from command_entry(context, name, command, {option.name for option in common})
+
+
+def command_entry(
+    parent: click.Context, name: str, command: click.Command, common: set[str | None]
+) -> Iterator[str]:
+    context = click.Context(command, parent=parent, info_name=name)
+    if isinstance(command, click.Group):
+        yield f"## `holdfast {name}`"
+        yield command_help(command)
+        for below, each in command.commands.items():
+            yield from command_entry(context, below, each, common)
+        return
+    depth = "##" if parent.parent is None else "###"
+    pieces = " ".join(command.collect_usage_pieces(context))
+    yield f"{depth} `{context.command_path}`"
+    yield fenced(f"{context.command_path} {pieces}", language="text")
+    yield command_help(command)
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    own = [each for each in options if each.name not in {*common, "out"} or name == "serve"]
+    if own:
+        yield option_table([each for each in own if each.name != "out"])
+
+
+def command_help(command: click.Command) -> str:
+    text = inspect.cleandoc(command.help or "")
+    before, _, example = text.partition("\n\nExample: ")
+    shown = "\n\n".join(" ".join(part.split()) for part in before.split("\n\n"))
+    return f"{shown}\n\n{fenced(f'$ {example}', language='console')}"
+
+
+def option_table(options: Sequence[click.Option]) -> str:
+    rows = []
+    for option in options:
+        names = ", ".join(f"`{each}`" for each in option.opts)
+        value = "" if option.is_flag else option.make_metavar(click.Context(cli.main))
+        default = option.default if option.show_default else ""
+        rows.append((names, code(value), code(str(default or "")), option.help or ""))
+    return table("option", "value", "default", "what it does", rows=rows)
 
 
 # --- modules and their public names ------------------------------------------------------------

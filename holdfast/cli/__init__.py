@@ -1,21 +1,41 @@
-"""The command `holdfast`: one file for each of its commands."""
+"""The command `holdfast`: one file for each of its commands.
 
-import click
+A command's file is imported when the command is called, and what it needs of Holdfast only when it
+runs: `holdfast --help` loads little more than click.
 
-from holdfast.cli.events import events
-from holdfast.cli.gen import gen
-from holdfast.cli.serve import serve_command
-from holdfast.cli.user import user
-from holdfast.version import VERSION
+Exit codes are the same for all commands:
 
+    0  done
+    1  refused or failed; what went wrong is on standard error
+    2  wrong usage, or a setting that can't be
+    3  done, and something was found to be wrong: damage, refused events, refused rows
+"""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION)
-def main() -> None:
-    """One durable store, five data models, one transaction."""
+from typing import Final
 
+from holdfast.cli.lazy import Entry, Main
 
-main.add_command(events)
-main.add_command(gen)
-main.add_command(serve_command)
-main.add_command(user)
+__all__ = ["main"]
+
+COMMANDS: Final = {
+    "backup": Entry("backup", "Copy a store into a folder, and verify the copy."),
+    "check": Entry("check", "Look for damage in a store and in its indexes."),
+    "completion": Entry("completion", "Print the completion script of a shell."),
+    "config": Entry("config", "See which settings apply, and why."),
+    "copy": Entry("copy", "Move a whole store to another engine, and verify it."),
+    "dump": Entry("dump", "Write the entities of a table to a file."),
+    "events": Entry("events", "Deploy event schemas, send events, explain what they do."),
+    "gen": Entry("gen", "Write source code for the tables of schema files."),
+    "inspect": Entry("inspect", "Show stored keys and what they hold."),
+    "jobs": Entry("jobs", "List, show, retry and cancel jobs."),
+    "load": Entry("load", "Read dumped entities into a table."),
+    "restore": Entry("restore", "Make a store of a backup, and verify it."),
+    "schema": Entry("schema", "Check, plan and apply schemas of entities."),
+    "serve": Entry("serve", "Serve a store over RESP and HTTP."),
+    "space": Entry("space", "List and drop spaces."),
+    "status": Entry("status", "Show a store at a glance."),
+    "tables": Entry("tables", "Export and import the rows of tables."),
+    "user": Entry("user", "Add, remove and list the users of a store."),
+}
+
+main: Final = Main(COMMANDS)

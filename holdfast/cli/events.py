@@ -2,87 +2,97 @@
 
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import IO, Any
 
 import click
-import msgspec
 
-from holdfast.errors import HoldfastError, InvalidSchema
-from holdfast.store import Space, open
+from holdfast.cli.files import read_file, reading
+from holdfast.cli.output import FOUND, Output
+from holdfast.cli.place import Place, place_options
 
-_DATA = click.option(
-    "--data", default="data", show_default=True, metavar="DIR", help="The folder of the store."
-)
-_SPACE = click.option("--space", default="default", show_default=True, metavar="NAME")
-_FILE = click.argument("file", type=click.File("rb"), default="-")
+_FILE = click.argument("file", default="-")
+_PER_CALL = 1_000  # events that are sent together
 
 
-@click.group()
-def events() -> None:
-    """Events: deploy schemas, send events, explain what they do."""
+@click.group("events")
+def command() -> None:
+    """Deploy event schemas, send events, explain what they do.
+
+    Example: holdfast events deploy --data data shop.yaml
+    """
 
 
-@events.command()
-@_DATA
-@_SPACE
+@command.command("deploy")
 @click.option("--name", default="default", show_default=True, help="The name of the schema.")
 @_FILE
-def deploy(data: str, space: str, name: str, file: IO[bytes]) -> None:
-    """Puts the schema in FILE (JSON or YAML, standard input by default) into force."""
-    with _Space(data, space) as opened:
-        opened.events.deploy(file.read(), name)
-    click.echo(f"deployed {name}")
+@place_options
+def deploy(place: Place, out: Output, name: str, file: str) -> None:
+    """Put the schema in FILE (JSON or YAML, standard input by default) into force.
 
-
-@events.command()
-@_DATA
-@_SPACE
-@_FILE
-def send(data: str, space: str, file: IO[bytes]) -> None:
-    """Sends the events in FILE (standard input by default).
-
-    FILE holds one event, a JSON array of them, or one event on each line, of any number.
+    Example: holdfast events deploy --data data shop.yaml
     """
-    with _Space(data, space) as opened:
-        reply = opened.events.send_stream(_events(file))
-    click.echo(f"accepted {reply.accepted}")
-    for error in reply.errors:
-        click.echo(f"event {error.position}: {error.message}", err=True)
-    if reply.errors:
-        sys.exit(1)
+    schema = read_file(file)
+    with place.open(creates=True) as opened:
+        opened.space.events.deploy(schema, name)
+    out.result({"deployed": name}, lambda: out.say(f"deployed {name}"))
 
 
-@events.command()
-@_DATA
-@_SPACE
+@command.command("send")
 @_FILE
-def explain(data: str, space: str, file: IO[bytes]) -> None:
-    """Shows what the event in FILE (standard input by default) would do. Nothing is written."""
-    with _Space(data, space) as opened:
-        for event in _events(file):
-            explanation = opened.events.explain(event)
-            click.echo(msgspec.json.format(msgspec.json.encode(explanation)))
+@place_options
+def send(place: Place, out: Output, file: str) -> None:
+    """Send the events in FILE (standard input by default).
+
+    FILE holds one event, a JSON array of them, or one event on each line, of any number. Events
+    that are refused are named by their position, and the others count; then the exit code is 3.
+
+    Example: holdfast events send --data data events.ndjson
+    """
+    accepted = 0
+    errors: list[tuple[int, str]] = []
+    with place.open(creates=True) as opened, reading(file) as source, out.progress("send") as tell:
+        events = _events(source)
+        while portion := list(islice(events, _PER_CALL)):
+            begin = accepted + len(errors)
+            reply = opened.space.events.send_many(portion)
+            accepted += reply.accepted
+            errors += [(begin + error.position, error.message) for error in reply.errors]
+            tell(accepted)
+
+    def show() -> None:
+        out.say(f"accepted {accepted}")
+        for position, message in errors:
+            out.note(f"event {position}: {message}")
+
+    listed = [{"position": position, "message": message} for position, message in errors]
+    out.result({"accepted": accepted, "errors": listed}, show)
+    if errors:
+        sys.exit(FOUND)
 
 
-class _Space:
-    """A space of the store in a folder, for one command; what goes wrong is said in a line each."""
+@command.command("explain")
+@_FILE
+@place_options
+def explain(place: Place, out: Output, file: str) -> None:
+    """Show what the events in FILE (standard input by default) would do. Nothing is written.
 
-    def __init__(self, data: str, space: str) -> None:
-        self._data = data
-        self._space = space
+    Example: echo '{"name": "shop:view"}' | holdfast events explain --data data
+    """
+    with place.open() as opened, reading(file) as source:
+        explanations = [opened.space.events.explain(event) for event in _events(source)]
 
-    def __enter__(self) -> Space:
-        self._store = open(self._data)
-        return self._store.space(self._space)
+    def show() -> None:
+        for each in explanations:
+            out.say(f"{each.name}{' (seen before)' if each.duplicate else ''}")
+            for handler in each.handlers:
+                missing = f"no attribute {handler.missing}" if handler.missing else ""
+                why = handler.error or missing
+                keys = ", ".join(handler.keys)
+                words = f"skipped: {why}" if why else f"{handler.operation} {keys}"
+                out.say(f"  {handler.handler}: {words}".rstrip())
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._store.close()
-        if isinstance(error, InvalidSchema):
-            click.echo("\n".join(error.problems), err=True)
-            sys.exit(1)
-        if isinstance(error, HoldfastError | msgspec.DecodeError):
-            click.echo(str(error), err=True)
-            sys.exit(1)
+    out.result({"explanations": explanations}, show)
 
 
 def _events(file: IO[bytes]) -> Iterator[Any]:
@@ -91,13 +101,22 @@ def _events(file: IO[bytes]) -> Iterator[Any]:
     while first and not first.strip():
         first = file.readline()
     try:
-        whole = msgspec.json.decode(first)
-    except msgspec.DecodeError:
-        whole = msgspec.json.decode(first + file.read())
+        whole = _decoded(first)
+    except click.ClickException:
+        whole = _decoded(first + file.read())
     if isinstance(whole, list):
         yield from whole
         return
     yield whole
     for line in file:
         if line.strip():
-            yield msgspec.json.decode(line)
+            yield _decoded(line)
+
+
+def _decoded(text: bytes) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise click.ClickException(f"the events are not JSON: {error}") from None

@@ -1,16 +1,17 @@
 """`holdfast gen`: source code from schema files."""
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.entities.codegen import Language, Options, Style, generate
-from holdfast.entities.schema_file import read_schemas
-from holdfast.errors import SchemaInvalid
+from holdfast.cli.files import read_file, title_of, write_text
+from holdfast.cli.output import Output, json_option
+
+if TYPE_CHECKING:
+    from holdfast.entities.codegen import Language, Style
 
 
-@click.command()
+@click.command("gen")
 @click.option(
     "-f",
     "--file",
@@ -40,49 +41,36 @@ from holdfast.errors import SchemaInvalid
 @click.option("--package", default="model", show_default=True, help="Go: the name of the package.")
 @click.option("--meduza-types", is_flag=True, help="Go: the types of the public server's package.")
 @click.option("--bigint", is_flag=True, help="TypeScript: Int and Uint as bigint.")
-def gen(
+@json_option
+def command(
+    out: Output,
     files: tuple[str, ...],
-    lang: Language,
+    lang: "Language",
     output: str | None,
-    style: Style,
+    style: "Style",
     package: str,
     meduza_types: bool,
     bigint: bool,
 ) -> None:
-    """Writes models for the tables of schema files.
+    """Write models for the tables of schema files.
 
     Problems of the files are listed with file and line; then nothing is written.
+
+    Example: holdfast gen -f shop.schema.yaml -l py -o models.py
     """
+    from holdfast.entities.codegen import Options, generate
+    from holdfast.entities.schema_file import read_schemas
+
     options = Options(style=style, package=package, meduza_types=meduza_types, bigint=bigint)
-    reading = read_schemas((_title(file), _read(file)) for file in files)
+    reading = read_schemas((title_of(file), read_file(file)) for file in files)
     for warning in reading.warnings:
-        click.echo(str(warning), err=True)
-    try:
-        source = generate(reading.checked(), lang, options, places=reading.places)
-    except SchemaInvalid as invalid:
-        click.echo("\n".join(invalid.problems), err=True)
-        sys.exit(1)
-    if output is None or output == "-":
-        click.echo(source, nl=False)
-    else:
-        _write(Path(output), source)
-
-
-def _title(file: str) -> str:
-    return "<stdin>" if file == "-" else file
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}") from None
-
-
-def _write(path: Path, source: str) -> None:
-    try:
-        path.write_text(source, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from None
+        out.note(str(warning))
+    source = generate(reading.checked(), lang, options, places=reading.places)
+    if output is not None and output != "-":
+        write_text(output, source)
+    warnings = [str(warning) for warning in reading.warnings]
+    shown = source if output in (None, "-") else None
+    out.result(
+        {"language": lang, "output": output, "source": shown, "warnings": warnings},
+        lambda: click.echo(shown, nl=False) if shown is not None else None,
+    )

@@ -1,34 +1,25 @@
 """`holdfast user`: who may use a server, and for what."""
 
 import sys
-from pathlib import Path
 
 import click
 
-import holdfast
-from holdfast.errors import HoldfastError, StoreBusy
-from holdfast.server.auth import ROLES, Grant, add_user, remove_user, users_of
-
-_data = click.option(
-    "--data",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default="data",
-    show_default=True,
-    help="The folder of the store; a server may be running on it.",
-)
+from holdfast.cli.output import Failure, Output
+from holdfast.cli.place import Place, place_options
 
 
-@click.group()
-def user() -> None:
+@click.group("user")
+def command() -> None:
     """Add, remove and list the users of a store.
 
     While a store has no users, everyone on this machine may use its server, and nobody else.
     Servers that run hear of every change at once.
+
+    Example: holdfast user add web --data data --grant write:shop
     """
 
 
-@user.command("add")
-@_data
+@command.command("add")
 @click.argument("name")
 @click.option(
     "--grant",
@@ -38,60 +29,67 @@ def user() -> None:
     help="read, write or admin; in one space, or * for all; in one layer. May be repeated.",
 )
 @click.option("--password", is_flag=True, help="Ask for a password instead of making a token.")
-def add(data: Path, name: str, grants: tuple[str, ...], password: bool) -> None:
-    """Add a user, or replace one, and print its token.
+@place_options
+def add(place: Place, out: Output, name: str, grants: tuple[str, ...], password: bool) -> None:
+    """Add the user NAME, or replace it, and print its token.
 
-    Example: holdfast user add web --grant write:shop --grant read:*:metrics
+    Example: holdfast user add web --data data --grant write:shop --grant read:*:metrics
     """
-    chosen = tuple(_grant(text) for text in grants or ("write",))
+    from holdfast.users import Grant
+
+    chosen = grants or ("write",)
+    for grant in chosen:
+        Grant.parse(grant)  # before anyone types a password
     secret = _ask() if password else None
-    with _open(data) as store:
-        try:
-            token = add_user(store.engine, name, secret, chosen)
-        except HoldfastError as error:
-            raise click.ClickException(str(error)) from None
-    if token is not None:
-        click.echo(token)
-        click.echo("This is the only time that the token is shown.", err=True)
+    with place.open(creates=True) as opened:
+        user = opened.space.admin.add_user(name, chosen, password=secret)
+
+    def show() -> None:
+        if user.token is not None:
+            out.say(user.token)
+            out.note("This is the only time that the token is shown.")
+
+    out.result(user, show)
 
 
-@user.command("remove")
-@_data
+@command.command("remove")
 @click.argument("name")
-def remove(data: Path, name: str) -> None:
-    """Remove a user. Open connections of theirs stay open until they end."""
-    with _open(data) as store:
-        if not remove_user(store.engine, name):
-            raise click.ClickException(f"there is no user {name!r}")
+@place_options
+def remove(place: Place, out: Output, name: str) -> None:
+    """Remove the user NAME. Open connections of theirs stay open until they end.
+
+    Example: holdfast user remove web --data data
+    """
+    with place.open() as opened:
+        if not opened.space.admin.remove_user(name):
+            raise Failure(
+                "unknown_user",
+                f"there is no user {name!r}",
+                "`holdfast user list` shows all.",
+                is_json=out.is_json,
+            )
+    out.result({"removed": name}, lambda: None)
 
 
-@user.command("list")
-@_data
-def list_users(data: Path) -> None:
-    """List the users with their grants."""
-    with _open(data) as store:
-        for each in users_of(store.engine):
-            grants = " ".join(f"{grant.role}:{grant.space}:{grant.layer}" for grant in each.grants)
-            click.echo(f"{each.name}  {'token' if each.token else 'password'}  {grants}")
+@command.command("list")
+@place_options
+def list_users(place: Place, out: Output) -> None:
+    """List the users with their grants.
 
-
-def _open(data: Path) -> holdfast.Store:
-    """The store, with the durability that a server on it has."""
-    try:
-        try:
-            return holdfast.open(data)
-        except StoreBusy:
-            return holdfast.open(data, durability="interval")
-    except HoldfastError as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _grant(text: str) -> Grant:
-    role, _, rest = text.partition(":")
-    space, _, layer = rest.rpartition(":") if ":" in rest else (rest, "", "")
-    if role not in ROLES:
-        raise click.ClickException(f"{role!r} is no role; there are {', '.join(ROLES)}")
-    return Grant(role=role, space=space or "*", layer=layer or "*")  # type: ignore[arg-type]  # one of ROLES
+    Example: holdfast user list --data data
+    """
+    with place.open() as opened:
+        users = opened.space.admin.users()
+    out.result(
+        {"users": users},
+        lambda: (
+            out.say(
+                "\n".join(f"{user.name}  {user.login}  {' '.join(user.grants)}" for user in users)
+            )
+            if users
+            else None
+        ),
+    )
 
 
 def _ask() -> str:

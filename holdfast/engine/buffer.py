@@ -22,9 +22,14 @@ _BEHIND_ALL: Final = b"\xff" * (MAX_KEY_BYTES + 1)
 
 class Buffer:
     """A transaction whose writes stay in memory. `written` maps a key to its value, or to None if
-    it was deleted; of what lies below, the ranges in `cleared` are gone."""
+    it was deleted; of what lies below, the ranges in `cleared` are gone.
 
-    __slots__ = ("_below", "_changes", "_keys", "cleared", "notices", "now", "space", "written")
+    Every operation of an engine without a writer's lock of its own passes through here, so the
+    usual case of each method is its first lines. A write is one entry in a dict: keys are put in
+    order when a scan asks for them.
+    """
+
+    __slots__ = ("_below", "_clears", "_keys", "cleared", "notices", "now", "space", "written")
 
     def __init__(self, below: Reader, space: bytes, now: float) -> None:
         self._below = below
@@ -33,8 +38,8 @@ class Buffer:
         self.written: dict[bytes, bytes | None] = {}
         self.cleared: list[Range] = []
         self.notices: list[Notice] = []
-        self._keys: list[bytes] = []  # of `written`, in order
-        self._changes = 0  # counted so that a scan notices writes in its way
+        self._keys: list[bytes] = []  # of `written`, in order; the newest may still be missing
+        self._clears = 0  # counted so that a scan notices a clear in its way
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -56,53 +61,66 @@ class Buffer:
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
     ) -> Iterator[Pair]:
-        wanted = None if limit is None else max(0, limit)
-        pairs = self._backward(begin, end, wanted) if reverse else self._forward(begin, end, wanted)
-        return pairs if wanted is None else islice(pairs, wanted)
+        if limit is None:
+            return self._walk(begin, end, None, reverse)
+        if limit > 1:
+            return islice(self._walk(begin, end, limit, reverse), limit)
+        # One pair is a question without a next one: nothing can be written ahead of it.
+        pair = self._first(begin, end, reverse) if limit == 1 else None
+        return iter(() if pair is None else (pair,))
 
-    def _forward(self, begin: bytes, end: bytes, wanted: int | None) -> Iterator[Pair]:
-        keys = self._keys
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        written = self.written
+        keys = self._in_order() if written else self._keys
+        at = bisect_left(keys, begin)
+        if not self.cleared and (at == len(keys) or keys[at] >= end):
+            return next(self._below.scan(begin, end, limit=1, reverse=reverse), None)
+        if self.cleared or reverse:
+            return next(self._walk(begin, end, 1, reverse), None)
+        # The first that was written and not deleted, and before it the first below that was not
+        # deleted: each key that was may hide a pair.
+        own: Pair | None = None
+        first = at
+        while at < len(keys) and (key := keys[at]) < end:
+            if (value := written[key]) is not None:
+                own, end = (key, value), key
+                break
+            at += 1
+        for pair in self._below.scan(begin, end, limit=at - first + 1):
+            if pair[0] not in written:
+                return pair
+        return own
+
+    def _walk(self, begin: bytes, end: bytes, wanted: int | None, reverse: bool) -> Iterator[Pair]:
+        written = self.written
         while begin < end:
             self._settle_range(begin, end)
-            changes = self._changes
-            first, last = bisect_left(keys, begin), bisect_left(keys, end)
-            mine = keys[first:last]
-            below = self._scan_below(begin, end, _with_room(wanted, mine), reverse=False)
-            for pair in _merged(below, self._pairs(mine), reverse=False):
-                begin = pair[0] + b"\0"
-                if pair[1] is not None:
-                    yield pair  # type: ignore[misc]  # its value is not None
-                    if self._changes != changes:
-                        break
+            keys = self._in_order()
+            mine = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
+            # Each of the buffer's own may hide a pair from below.
+            room = None if wanted is None else wanted + len(mine)
+            pairs = self._scan_below(begin, end, room, reverse)
+            if mine:
+                pairs = _merged(pairs, mine, written, reverse)
+            count, clears = len(written), self._clears
+            for pair in pairs:
+                yield pair
+                # A new value of a key that was written before is read when its turn comes; only
+                # another set of keys makes it necessary to look again.
+                if len(written) != count or self._clears != clears:
+                    break
             else:
                 return
-
-    def _backward(self, begin: bytes, end: bytes, wanted: int | None) -> Iterator[Pair]:
-        keys = self._keys
-        while begin < end:
-            self._settle_range(begin, end)
-            changes = self._changes
-            first, last = bisect_left(keys, begin), bisect_left(keys, end)
-            mine = keys[first:last][::-1]
-            below = self._scan_below(begin, end, _with_room(wanted, mine), reverse=True)
-            for pair in _merged(below, self._pairs(mine), reverse=True):
+            if reverse:
                 end = pair[0]
-                if pair[1] is not None:
-                    yield pair  # type: ignore[misc]  # its value is not None
-                    if self._changes != changes:
-                        break
             else:
-                return
+                begin = pair[0] + b"\0"
 
     def _settle_range(self, begin: bytes, end: bytes) -> None:
-        """Called before a scan looks at what is written in a range."""
-
-    def _pairs(self, keys: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
-        written = self.written
-        return ((key, written[key]) for key in keys)
+        """Called before a walk looks at what is written in a range."""
 
     def _scan_below(
-        self, begin: bytes, end: bytes, limit: int | None, *, reverse: bool
+        self, begin: bytes, end: bytes, limit: int | None, reverse: bool
     ) -> Iterator[Pair]:
         """What is left of the range below, without what was cleared."""
         if not self.cleared:
@@ -116,32 +134,51 @@ class Buffer:
     def _is_cleared(self, key: bytes) -> bool:
         return any(begin <= key < end for begin, end in self.cleared)
 
+    def _in_order(self) -> list[bytes]:
+        """All keys of `written`, in order.
+
+        A dict keeps the order of its keys' arrival, so those that are missing in the list are the
+        last ones. They are added oldest first: wherever Ctrl-C strikes, that stays true.
+        """
+        keys = self._keys
+        missing = len(self.written) - len(keys)
+        if missing:
+            newest = list(islice(reversed(self.written), missing))
+            if 8 * missing > len(keys):
+                keys = self._keys = sorted(keys + newest)
+            else:
+                for key in reversed(newest):
+                    insort(keys, key)
+        return keys
+
     # --- writing ---------------------------------------------------------------------------------
 
     def put(self, key: bytes, value: bytes) -> None:
         if (
-            type(value) is not bytes
+            type(key) is not bytes
+            or type(value) is not bytes
             or not 0 < len(key) <= MAX_KEY_BYTES
             or len(value) > MAX_VALUE_BYTES
             or not key.startswith(self.space)
         ):
             key, value = check_pair(key, value, self.space)
-        self._write(key, value)
+        self.written[key] = value
 
     def delete(self, key: bytes) -> None:
-        if not 0 < len(key) <= MAX_KEY_BYTES or not key.startswith(self.space):
+        if (
+            type(key) is not bytes
+            or not 0 < len(key) <= MAX_KEY_BYTES
+            or not key.startswith(self.space)
+        ):
             key, _ = check_pair(key, b"", self.space)
-        self._write(key, None)
+        self.written[key] = None
 
     def clear(self, begin: bytes, end: bytes) -> None:
         if begin >= end:
             return
         check_range(begin, end, self.space)
-        self._changes += 1
-        first, last = bisect_left(self._keys, begin), bisect_left(self._keys, end)
-        for key in self._keys[first:last]:
-            del self.written[key]
-        del self._keys[first:last]
+        self._clears += 1
+        self._forget(begin, end)
         self.cleared = [*_without(self.cleared, [(begin, end)]), (begin, end)]
 
     def add(self, key: bytes, delta: int) -> None:
@@ -150,27 +187,25 @@ class Buffer:
     def after_commit(self, notice: Notice) -> None:
         self.notices.append(addressed(notice, self.space))
 
-    def _write(self, key: bytes, value: bytes | None) -> None:
-        written = self.written
-        if key not in written:
-            insort(self._keys, key)
-        written[key] = value
-        self._changes += 1
+    def _forget(self, begin: bytes, end: bytes) -> None:
+        """Takes the writes of a range back."""
+        keys = self._in_order()
+        first, last = bisect_left(keys, begin), bisect_left(keys, end)
+        if first == last:
+            return
+        self._keys = []  # until it is true again: Ctrl-C may strike in the middle
+        for key in keys[first:last]:
+            del self.written[key]
+        self._keys = keys[:first] + keys[last:]
 
     # --- joining ---------------------------------------------------------------------------------
 
     def take(self, other: "Buffer") -> None:
         """Takes over the writes of a buffer that lay above this one. What they may be was checked
-        there."""
+        there. Interrupted, it can be called again."""
         for begin, end in other.cleared:
             self.clear(begin, end)
-        written = self.written
-        keys = self._keys
-        for key in other._keys:
-            if key not in written:
-                insort(keys, key)
-        written.update(other.written)
-        self._changes += 1
+        self.written.update(other.written)
 
 
 def check_pair(key: bytes, value: bytes, space: bytes) -> tuple[bytes, bytes]:
@@ -222,31 +257,28 @@ def after_prefix(prefix: bytes) -> bytes:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else _BEHIND_ALL
 
 
-def _with_room(wanted: int | None, mine: list[bytes]) -> int | None:
-    """How many pairs from below are enough: each of the buffer's own may hide one."""
-    return None if wanted is None else wanted + len(mine)
-
-
 def _merged(
-    below: Iterator[Pair], mine: Iterator[tuple[bytes, bytes | None]], *, reverse: bool
-) -> Iterator[tuple[bytes, bytes | None]]:
-    """Both in order; of two pairs with one key, `mine`."""
-    own = next(mine, None)
-    if own is None:
-        yield from below
-        return
+    below: Iterator[Pair], mine: list[bytes], written: dict[bytes, bytes | None], reverse: bool
+) -> Iterator[Pair]:
+    """What lies below and the keys of `mine`, in order; of two pairs with one key, `mine`."""
+    own_keys = iter(mine if not reverse else mine[::-1])
+    own: bytes | None = next(own_keys)
     for pair in below:
-        while own is not None and (own[0] > pair[0] if reverse else own[0] < pair[0]):
-            yield own
-            own = next(mine, None)
-        if own is not None and own[0] == pair[0]:
-            yield own
-            own = next(mine, None)
-        else:
+        key = pair[0]
+        while own is not None and (own > key if reverse else own < key):
+            if (value := written[own]) is not None:
+                yield own, value
+            own = next(own_keys, None)
+        if own != key:
             yield pair
+            continue
+        if (value := written[key]) is not None:
+            yield key, value
+        own = next(own_keys, None)
     while own is not None:
-        yield own
-        own = next(mine, None)
+        if (value := written[own]) is not None:
+            yield own, value
+        own = next(own_keys, None)
 
 
 def _without(ranges: list[Range], gone: list[Range]) -> list[Range]:

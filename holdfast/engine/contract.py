@@ -9,7 +9,7 @@ prefix is the whole store.
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import shake_128
 from pathlib import Path
@@ -28,6 +28,7 @@ __all__ = [
     "draw",
     "pack_counter",
     "read_counter",
+    "read_counters",
 ]
 
 T = TypeVar("T")
@@ -202,6 +203,16 @@ def read_counter(value: bytes | None) -> int:
     (0, -3)
     """
     return 0 if value is None else int(_COUNTER.unpack(value)[0])
+
+
+def read_counters(values: Iterable[bytes | None]) -> list[int]:
+    """The same for many, faster than one by one.
+
+    >>> read_counters([pack_counter(2), None, pack_counter(-3)])
+    [2, 0, -3]
+    """
+    unpack = _COUNTER.unpack
+    return [0 if value is None else unpack(value)[0] for value in values]
 
 
 def pack_counter(number: int) -> bytes:

@@ -4,6 +4,8 @@ data.mdb, lock.mdb   LMDB's own
 opening.lock         locked for the moment in which a process opens or closes the store
 users.lock           locked, shared, by every process that has the store open; names the durability
 checkpoint.lock      locked by the process that makes a checkpoint
+lease.lock           locked by the process whose commits wait for LMDB together
+redo                 in interval mode: those commits
 checkpoint           in interval mode: the state to return to after a power failure
 """
 
@@ -23,6 +25,8 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     fuse.ceph fuse.gcsfuse fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
+# A page that is written again needs room again, and a memory map can't say that there is none.
+COPYING_FILE_SYSTEMS: Final = frozenset(("bcachefs", "btrfs", "zfs"))
 
 
 class Folder:
@@ -38,6 +42,7 @@ class Folder:
             self._opening = self._open_file("opening.lock")
             self._users = self._open_file("users.lock")
             self._checkpoint = self._open_file("checkpoint.lock")
+            self._lease = self._open_file("lease.lock")
         except OSError as error:
             self.close()
             raise _unusable(path, error) from error
@@ -46,16 +51,19 @@ class Folder:
         """Waits until no other process is in the middle of opening or closing the store."""
         fcntl.flock(self._opening, fcntl.LOCK_EX)
 
+    def try_lock_opening(self) -> bool:
+        return _try_lock(self._opening)
+
     def unlock_opening(self) -> None:
         fcntl.flock(self._opening, fcntl.LOCK_UN)
 
     def is_ours_alone(self) -> bool:
         """Whether no other process has the store open. Asked only while the opening is locked."""
-        try:
-            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return _try_lock(self._users)
+
+    def stay(self) -> None:
+        """Goes on as one of the store's users after `is_ours_alone`."""
+        fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def join(self, *, alone: bool) -> None:
         """Becomes one of the store's users. All of them use the same durability.
@@ -74,7 +82,17 @@ class Folder:
                     f"and can't be opened with {self.durability!r} at the same time",
                     hint="Give all processes on one folder the same durability.",
                 )
-        fcntl.flock(self._users, fcntl.LOCK_SH)
+        self.stay()
+
+    def take_lease(self, *, wait: bool) -> bool:
+        """Becomes the one whose commits may wait in memory."""
+        if wait:
+            fcntl.flock(self._lease, fcntl.LOCK_EX)
+            return True
+        return _try_lock(self._lease)
+
+    def leave_lease(self) -> None:
+        fcntl.flock(self._lease, fcntl.LOCK_UN)
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:
@@ -92,6 +110,14 @@ class Folder:
     def _open_file(self, name: str) -> int:
         self._files.append(os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o644))
         return self._files[-1]
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def create_folder(path: Path) -> None:
@@ -141,6 +167,12 @@ def refuse_network_file_system(path: Path, mounts: Path = Path("/proc/self/mount
     kind = file_system(path.resolve(), mounts)
     if kind in NETWORK_FILE_SYSTEMS:
         raise UnsupportedFileSystem(f"{path} lies on a network file system ({kind})")
+
+
+def keeps_written_pages(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
+    """Whether a page of a file, once it has its room, keeps it."""
+    kind = file_system(path.resolve(), mounts)
+    return kind not in COPYING_FILE_SYSTEMS and not kind.startswith("fuse")
 
 
 def file_system(path: Path, mounts: Path) -> str:

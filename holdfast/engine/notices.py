@@ -2,7 +2,8 @@
 
 The engine keeps notices in a log beside the data, written by the commit itself. The hub follows
 that log for all subscribers of a process: woken at once by a commit of its own process, and of
-another one by looking every few milliseconds, or by the word of a server.
+another one by looking every few milliseconds, or by the word of a server. Who only polls reads the
+log by itself; then the hub looks rarely, so that nothing is forgotten, and no commit wakes it.
 """
 
 import threading
@@ -15,7 +16,8 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.limits import MAX_QUEUED_NOTICES
 
-POLL_SECONDS: Final = 0.002
+POLL_SECONDS: Final = 0.002  # while someone waits
+IDLE_POLL_SECONDS: Final = 0.02  # while no one does
 
 
 class Log(Protocol):
@@ -43,9 +45,13 @@ class NoticeHub:
         self._thread: threading.Thread | None = None
         self._closed = False
 
+    def is_heard(self) -> bool:
+        """Whether anyone of this process listens."""
+        return bool(self._subscriptions)
+
     def wake(self) -> None:
-        """A commit of this process has left notices."""
-        if self._subscriptions:
+        """A commit of this process has left notices, or someone begins to wait for some."""
+        if self._someone_waits():
             self._woken.set()
 
     def subscribe(self, wanted: Callable[[Notice], bool]) -> "NoticeSubscription":
@@ -68,6 +74,9 @@ class NoticeHub:
     def forget(self, subscription: "NoticeSubscription") -> None:
         with self._lock:
             self._subscriptions = tuple(s for s in self._subscriptions if s is not subscription)
+
+    def _someone_waits(self) -> bool:
+        return any([subscription.waiting for subscription in self._subscriptions])
 
     def catch_up(self) -> None:
         """Hands out the notices of all commits that have returned so far."""
@@ -101,7 +110,8 @@ class NoticeHub:
 
     def _follow(self) -> None:
         while True:
-            self._woken.wait(self._poll_seconds)
+            seconds = self._poll_seconds
+            self._woken.wait(seconds if self._someone_waits() else max(seconds, IDLE_POLL_SECONDS))
             self._woken.clear()
             with self._lock:
                 # An idle hub keeps no thread: the next subscriber starts one again.
@@ -122,6 +132,7 @@ class NoticeSubscription:
         self._wanted = wanted
         self._queue: deque[Notice] = deque()
         self._arrived = threading.Condition()
+        self.waiting = 0  # threads that wait for a notice
         self._missed = 0
         self._open = True
 
@@ -138,18 +149,30 @@ class NoticeSubscription:
             while len(self._queue) > MAX_QUEUED_NOTICES:
                 self._queue.popleft()
                 self._missed += 1
-            if mine:
+            if mine and self.waiting:
                 self._arrived.notify_all()
 
     def get(self, timeout: float | None = None) -> Notice | None:
+        self._wait(timeout)
         with self._arrived:
-            self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
             return self._queue.popleft() if self._queue else None
 
     def wait(self, timeout: float | None = None) -> bool:
+        self._wait(timeout)
+        return self._open and bool(self._queue)
+
+    def _wait(self, timeout: float | None) -> None:
         with self._arrived:
-            self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
-            return self._open and bool(self._queue)
+            if self._queue or not self._open:
+                return
+            self.waiting += 1
+        try:
+            self._hub.wake()  # it may have looked just before, and sleep for long
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._queue or not self._open, timeout)
+        finally:
+            with self._arrived:
+                self.waiting -= 1
 
     def poll(self) -> list[Notice]:
         self._hub.catch_up()

@@ -99,6 +99,12 @@ def count_stretch(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) 
     )
 
 
+def stretch_before(reader: Reader, index: IndexAccess, entry: bytes) -> int:
+    """The number of entries behind the milestone before `entry`, up to `entry` itself."""
+    before = _milestone_before(reader, index, entry)
+    return _walk(reader, index, after(before) if before else b"", after(entry))
+
+
 def skip_forward(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
 ) -> tuple[bytes, int]:

@@ -15,7 +15,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import bson_codec, extended_json
 from holdfast.entities.access import TableAccess
 from holdfast.entities.ids import check_id
-from holdfast.entities.messages import ID, DumpFormat, PutEntity
+from holdfast.entities.messages import ID, DumpFormat, DumpPage, PutEntity
 from holdfast.entities.putting import expiry_of, live_or_cleared
 from holdfast.entities.records import read_entity
 from holdfast.entities.strict import check_entity
@@ -24,8 +24,9 @@ from holdfast.entities.wire_values import from_wire, properties_to_wire
 from holdfast.entities.writing import Writer
 from holdfast.errors import BadDump, HoldfastError
 from holdfast.expiry import to_ms
+from holdfast.keys import after as behind
 from holdfast.keys import pack_str, prefix_range, unpack
-from holdfast.limits import MAX_VALUE_BYTES
+from holdfast.limits import DUMPED_PER_PAGE, MAX_VALUE_BYTES
 
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _BLANKS: Final = b" \t\r\n"
@@ -33,16 +34,40 @@ _BLANKS: Final = b" \t\r\n"
 
 def dump(reader: Reader, access: TableAccess, format: DumpFormat) -> Iterator[bytes]:
     """The live entities in ascending order of their ids, one document or line each."""
+    return (document for _, document in _documents_of(reader, access, format, b""))
+
+
+def _documents_of(
+    reader: Reader, access: TableAccess, format: DumpFormat, begin: bytes
+) -> Iterator[tuple[str, bytes]]:
+    """The live entities from the packed id `begin` on, with their ids."""
     if format not in ("bson", "jsonl"):
         raise BadDump(f"a dump is bson or jsonl, not {format!r}")
     write = _bson_document if format == "bson" else _json_line
     now_ms = to_ms(reader.now)
-    for key, value in reader.scan(*prefix_range(access.entities)):
+    end = prefix_range(access.entities)[1]
+    for key, value in reader.scan(access.entities + begin, end):
         entity = read_entity(value)
         if entity.expires and entity.expires <= now_ms:
             continue
         left = (entity.expires - now_ms) * _NANOSECONDS_PER_MS if entity.expires else 0
-        yield write(str(unpack(key, len(access.entities))[0]), entity.properties, left)
+        id = str(unpack(key, len(access.entities))[0])
+        yield id, write(id, entity.properties, left)
+
+
+def dump_page(
+    reader: Reader, access: TableAccess, format: DumpFormat, after: str | None
+) -> DumpPage:
+    """The documents of the entities behind the id `after`."""
+    begin = b"" if after is None else behind(pack_str(after))
+    documents: list[bytes] = []
+    last = None
+    for id, document in _documents_of(reader, access, format, begin):
+        if len(documents) == DUMPED_PER_PAGE:
+            return DumpPage(dump=b"".join(documents), entities=len(documents), next=last)
+        documents.append(document)
+        last = id
+    return DumpPage(dump=b"".join(documents), entities=len(documents))
 
 
 def load(tx: Transaction, access: TableAccess, entities: list[PutEntity]) -> int:

@@ -189,3 +189,11 @@ class ChangeNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     table: str
     changes: list[Changed] = []  # msgspec copies the default
     is_emptied: bool = False  # all entities are gone, and none of them is named
+
+
+class DumpPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a dump. `next` is handed back as `after`; None: this was the last."""
+
+    dump: bytes
+    entities: int
+    next: str | None = None

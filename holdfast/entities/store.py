@@ -12,7 +12,14 @@ from holdfast.entities.access import access_to
 from holdfast.entities.core import Entities
 from holdfast.entities.indexing import pending_work, work_step
 from holdfast.entities.mapper import ModelCalls
-from holdfast.entities.messages import CHANGED, ChangeNotice, DumpFormat, PutEntity, changed_topic
+from holdfast.entities.messages import (
+    CHANGED,
+    ChangeNotice,
+    DumpFormat,
+    DumpPage,
+    PutEntity,
+    changed_topic,
+)
 from holdfast.entities.plan import Plan
 from holdfast.entities.repairing import Repaired
 from holdfast.entities.schema import Schema
@@ -134,6 +141,22 @@ class StoreEntities(_PerCall):
         except BadDump as error:
             raise BadDump(f"{error.message}. {loaded} entities were loaded before it") from None
         return loaded
+
+    def dump_some(
+        self, table: str, *, format: DumpFormat = "bson", after: str | None = None
+    ) -> DumpPage:
+        """A piece of a dump, for those who can't hold a snapshot: hand `next` back as `after`.
+
+        Each piece is consistent in itself. Reads 500 keys.
+        """
+        from holdfast.entities import dumping
+
+        with self._runner.view() as reader:
+            return dumping.dump_page(reader, access_to(reader, table), format, after)
+
+    def load_some(self, table: str, dump: bytes) -> int:
+        """`load` of whole documents or lines that are at hand; returns how many."""
+        return self.load(table, [dump])
 
     def _load(self, table: str, batch: list[PutEntity]) -> Iterator[int]:
         """Loads a batch at once; if an entity of it is refused, those before it one by one."""

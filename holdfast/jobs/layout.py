@@ -2,11 +2,11 @@
 
      0  ()                      -> Settings   everything that was configured, in one record
      1  (queue)                 -> Queue      first seen when, paused, when to look at its clocks
-     2  (queue, pair)           -> counter    two counts in one, see `Pair`
+     2  (queue, count)          -> counter    two counts in one, see `Count`; two of them are Flow
      3  (worker)                -> time       when it was last seen
      4  (worker, jid)           -> time       a job that it holds, and when the lock ends
      5  (queue, expires, jid)   -> nothing    a lock; behind `now`, its worker is lost
-     6  (queue, day, kind)      -> summary    wait or run times of a day, see statistics.py
+     6  (queue, day, kind)      -> summary    wait or run times of a day that is over
      7  (queue, day, name)      -> counter    retries, failures, failed of a day
      8  ()                      -> two        how many complete jobs are kept, and a time before
                                               which none of them was completed
@@ -22,7 +22,8 @@
     18  (jid)                   -> Recurring  the recurring job itself
     19  (queue, front, desc priority, time, arrival)
                                 -> jid        the work list, best first; `front` is 0 for jobs
-                                              that were timed out, 1 for all others
+                                              that were timed out, 1 for all others; the jid is
+                                              packed, as it stands in keys
     20  (group, time, jid)      -> nothing    failed jobs, oldest first
     21  (tag, time, jid)        -> nothing    jobs that carry a tag
     22  (tag)                   -> counter    how many these are
@@ -40,11 +41,13 @@ few pages.
 
 import math
 import struct
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final
 
 from holdfast.keys import pack_float, pack_float_desc, pack_int, pack_str, unpack
+from holdfast.limits import MAX_QUEUES_KEPT_PACKED
 
 LAYER: Final = 4
 
@@ -69,20 +72,26 @@ pack_priority: Final = pack_time
 unpack_priority: Final = unpack_time
 
 
-class Pair(IntEnum):
-    """Counts that change together share a counter: one in its low half, one in its high half.
+class Count(IntEnum):
+    """What is counted of a queue, in two counts each: a low half and a high one.
 
     >>> read_pair(3 * LOW + 2 * HIGH)
     (3, 2)
+
+    Every pop and every completion writes the statistics of its queue, so what it changes in the
+    counts is kept there, see statistics.py. Nobody else pays for that: to put a job is to `add`,
+    which never conflicts.
     """
 
-    WORK = 0  # low: waiting, high: locks
+    WORK = 0  # low: waiting, high: locks, without what is counted in the two flows
     BLOCKED = 1  # low: scheduled, high: depends
     OTHER = 2  # low: throttled, high: recurring
+    POPPED = 3  # a flow: so many jobs less wait, and so many more are locked
+    ENDED = 4  # a flow: so many jobs less are locked
 
 
 LOW: Final = 1
-HIGH: Final = 1 << 32  # both halves are counts of jobs and never below 0, so they never borrow
+HIGH: Final = 1 << 32  # the low half is a count and never below 0, so it never borrows
 
 
 def read_pair(number: int) -> tuple[int, int]:
@@ -95,10 +104,13 @@ class QueueKeys:
     __slots__ = (
         "blocked",
         "depends",
+        "ended",
         "front",
         "locks",
         "name",
         "other",
+        "plain",
+        "popped",
         "record",
         "recurring",
         "scheduled",
@@ -107,15 +119,19 @@ class QueueKeys:
         "usual",
         "work",
         "work_counts",
+        "work_end",
     )
 
     def __init__(self, base: bytes, name: str) -> None:
         packed = pack_str(name)
         self.name = name
         self.record = base + pack_int(1) + packed
-        self.work_counts = base + pack_int(2) + packed + pack_int(Pair.WORK)
-        self.blocked = base + pack_int(2) + packed + pack_int(Pair.BLOCKED)
-        self.other = base + pack_int(2) + packed + pack_int(Pair.OTHER)
+        counts = base + pack_int(2) + packed
+        self.work_counts = counts + pack_int(Count.WORK)
+        self.blocked = counts + pack_int(Count.BLOCKED)
+        self.other = counts + pack_int(Count.OTHER)
+        self.popped = counts + pack_int(Count.POPPED)
+        self.ended = counts + pack_int(Count.ENDED)
         self.locks = base + pack_int(5) + packed
         self.statistics = base + pack_int(6) + packed
         self.tallies = base + pack_int(7) + packed
@@ -125,6 +141,8 @@ class QueueKeys:
         self.work = base + pack_int(19) + packed
         self.front = self.work + pack_int(0)
         self.usual = self.work + pack_int(1)
+        self.plain = self.usual + pack_float_desc(0.0)
+        self.work_end = self.work + b"\xff"
 
     def lock(self, expires: float, jid: str) -> bytes:
         return self.locks + pack_float(expires) + pack_str(jid)
@@ -143,10 +161,26 @@ class QueueKeys:
         return (self.front if front else self.usual) + pack_float_desc(priority) + pack_float(time)
 
     def summary(self, day: int, kind: str) -> bytes:
-        return _summary(self.statistics, day, kind)
+        return self.statistics + pack_int(day) + pack_str(kind)
 
     def tally(self, day: int, name: str) -> bytes:
         return self.tallies + pack_int(day) + pack_str(name)
+
+
+class _QueuesSeen(dict[str, QueueKeys]):
+    """The keys of the queues that were asked for, so that they are packed once."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: bytes) -> None:
+        super().__init__()
+        self._base = base
+
+    def __missing__(self, name: str) -> QueueKeys:
+        if len(self) >= MAX_QUEUES_KEPT_PACKED:
+            self.clear()
+        found = self[name] = QueueKeys(self._base, name)
+        return found
 
 
 class Keys:
@@ -157,16 +191,16 @@ class Keys:
         "_data",
         "_dependencies",
         "_dependents",
-        "_held",
-        "_job",
         "_result",
         "_tracked",
         "_unique",
-        "_worker",
         "complete",
         "completed",
         "failed",
         "failure_groups",
+        "held",
+        "jobs",
+        "queue",
         "queues",
         "recurring",
         "settings",
@@ -176,14 +210,15 @@ class Keys:
         "throttle_holders",
         "throttle_waiters",
         "throttles",
+        "workers",
     )
 
     def __init__(self, space: bytes) -> None:
         base = self._base = space + pack_int(LAYER)
         self.settings = base + pack_int(0)
         self.queues = base + pack_int(1)
-        self._worker = base + pack_int(3)
-        self._held = base + pack_int(4)
+        self.workers = base + pack_int(3)
+        self.held = base + pack_int(4)
         self.complete = base + pack_int(8)
         self._tracked = base + pack_int(9)
         self.failure_groups = base + pack_int(10)
@@ -201,7 +236,8 @@ class Keys:
         self.completed = base + pack_int(26)
         self._data = base + pack_int(27)
         self._result = base + pack_int(28)
-        self._job = base + pack_int(29)
+        self.jobs = base + pack_int(29)
+        self.queue: Callable[[str], QueueKeys] = _QueuesSeen(base).__getitem__
 
     @property
     def all(self) -> bytes:
@@ -214,22 +250,11 @@ class Keys:
         return self._base + pack_int(2)
 
     @property
-    def workers(self) -> bytes:
-        return self._worker
-
-    @property
     def tracked_jobs(self) -> bytes:
         return self._tracked
 
-    @property
-    def jobs(self) -> bytes:
-        return self._job
-
-    def queue(self, name: str) -> QueueKeys:
-        return queue_keys(self._base, name)
-
     def job(self, jid: str) -> bytes:
-        return self._job + pack_str(jid)
+        return self.jobs + pack_str(jid)
 
     def data(self, jid: str) -> bytes:
         return self._data + pack_str(jid)
@@ -241,13 +266,13 @@ class Keys:
         return self.recurring + pack_str(jid)
 
     def worker(self, worker: str) -> bytes:
-        return self._worker + pack_str(worker)
+        return self.workers + pack_str(worker)
 
     def held_by(self, worker: str) -> bytes:
-        return self._held + pack_str(worker)
+        return self.held + pack_str(worker)
 
-    def held(self, worker: str, jid: str) -> bytes:
-        return self._held + pack_str(worker) + pack_str(jid)
+    def held_job(self, worker: str, jid: str) -> bytes:
+        return self.held + pack_str(worker) + pack_str(jid)
 
     def tracked(self, jid: str) -> bytes:
         return self._tracked + pack_str(jid)
@@ -288,9 +313,6 @@ class Keys:
     def dependency(self, jid: str, dependency: str) -> bytes:
         return self._dependencies + pack_str(jid) + pack_str(dependency)
 
-    def completed_at(self, time: float, jid: str) -> bytes:
-        return self.completed + pack_float(time) + pack_str(jid)
-
     def throttle(self, name: str) -> bytes:
         return self.throttles + pack_str(name)
 
@@ -307,19 +329,9 @@ class Keys:
         return self.throttle_waiters + pack_str(throttle) + pack_float(time) + pack_str(jid)
 
 
-@lru_cache(maxsize=4096)
-def _summary(prefix: bytes, day: int, kind: str) -> bytes:
-    return prefix + pack_int(day) + pack_str(kind)
-
-
 @lru_cache(maxsize=256)
 def keys_of(space: bytes) -> Keys:
     return Keys(space)
-
-
-@lru_cache(maxsize=4096)
-def queue_keys(base: bytes, name: str) -> QueueKeys:
-    return QueueKeys(base, name)
 
 
 def until(prefix: bytes, time: float) -> tuple[bytes, bytes]:

@@ -14,14 +14,18 @@ from sys import maxsize
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.engine.contract import Notice, Transaction, read_counter
 from holdfast.jobs import layout
 from holdfast.jobs.arguments import check_size, check_time
+from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import Keys, QueueKeys, keys_of
-from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
+from holdfast.jobs.records import NEVER, HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
-from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOB_HISTORY_ENTRIES
+from holdfast.jobs.statistics import gone_through
+from holdfast.keys import pack_str
+from holdfast.limits import JOB_DATA_INLINE_CHARS
 
 LOG: Final = "jobs.log"
 READY: Final = "jobs.ready"
@@ -37,12 +41,13 @@ _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 class Ledger:
     """What the operations of one transaction share."""
 
-    __slots__ = ("_announced", "_settings", "keys", "tx")
+    __slots__ = ("_announced", "_settings", "arrivals", "keys", "tx")
 
     def __init__(self, tx: Transaction) -> None:
         self.tx = tx
         self.keys: Keys = keys_of(tx.space)
         self._announced: set[str] = set()
+        self.arrivals: dict[bytes, int] = {}  # the last one of each crowd, see places.py
         self._settings: Settings | None = None  # read once: most operations need them several times
 
     def time(self, now: float | None) -> float:
@@ -52,7 +57,12 @@ class Ledger:
     # --- jobs ---------------------------------------------------------------------------------
 
     def job(self, jid: str) -> JobRecord | None:
-        value = self.tx.get(self.keys.job(jid))
+        value = self.tx.get(self.keys.jobs + pack_str(jid))
+        return None if value is None else _decode_job(value)
+
+    def job_at(self, key: bytes) -> JobRecord | None:
+        """The same for those who have its key."""
+        value = self.tx.get(key)
         return None if value is None else _decode_job(value)
 
     def jobs(self, jids: list[str]) -> list[JobRecord | None]:
@@ -60,7 +70,7 @@ class Ledger:
         return [None if value is None else _decode_job(value) for value in values]
 
     def save(self, job: JobRecord) -> None:
-        self.tx.put(self.keys.job(job.jid), encode(job))
+        self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
 
     def data_of(self, job: JobRecord) -> str:
         """The job's data as the JSON text that it was given as."""
@@ -83,17 +93,15 @@ class Ledger:
     def remember(
         self, job: JobRecord, what: str, now: float, more: dict[str, Any] | None = None
     ) -> None:
+        """Adds to the job's history."""
+        self.add_entry(job, encode(HistoryEntry(what, int(now), more or {})))
+
+    def add_entry(self, job: JobRecord, entry: bytes) -> None:
         """Adds to the job's history; when it is too long, the second oldest entry goes."""
-        history = job.history
-        history.append(
-            HistoryEntry(what, int(now)) if more is None else HistoryEntry(what, int(now), more)
-        )
-        if len(history) > 1:
-            limit = self.settings().history_length
-            if not 0 < limit < MAX_JOB_HISTORY_ENTRIES:
-                limit = MAX_JOB_HISTORY_ENTRIES
-            if len(history) > limit:
-                del history[1 : len(history) - limit + 1]
+        job.history += entry
+        job.entries = entries = job.entries + 1
+        if entries > 1 and entries > (limit := self.settings().history_length):
+            shorten(job, limit)
 
     # --- queues -------------------------------------------------------------------------------
 
@@ -107,15 +115,20 @@ class Ledger:
         else:
             self.tx.put(keys.record, encode(queue))
 
-    def know_queue(self, keys: QueueKeys, now: float, wake: float = float("inf")) -> None:
+    def look_at_queue(self, keys: QueueKeys) -> QueueRecord:
+        """The same for those who only look at it."""
+        value = self.tx.get(keys.record)
+        return _NEW_QUEUE if value is None else _seen_queue(value)
+
+    def know_queue(self, keys: QueueKeys, now: float, wake: float = NEVER) -> QueueRecord:
         """Makes the queue known, and has its clocks looked at no later than at `wake`."""
         value = self.tx.get(keys.record)
-        queue = QueueRecord() if value is None else _known(value)
-        if queue.known_since is not None and queue.wake <= wake:
-            return
-        known = now if queue.known_since is None else queue.known_since
-        changed = QueueRecord(known_since=known, paused=queue.paused, wake=min(wake, queue.wake))
-        self.tx.put(keys.record, encode(changed))
+        queue = _NEW_QUEUE if value is None else _seen_queue(value)
+        if queue.known_since is None or wake < queue.wake:
+            known = now if queue.known_since is None else queue.known_since
+            queue = replace(queue, known_since=known, wake=min(wake, queue.wake))
+            self.tx.put(keys.record, encode(queue))
+        return queue
 
     def wake_queue(self, keys: QueueKeys, wake: float) -> None:
         """Has the queue's clocks looked at no later than at `wake`."""
@@ -127,6 +140,12 @@ class Ledger:
     def pair(self, key: bytes) -> tuple[int, int]:
         """The two counts of a counter that holds a pair."""
         return layout.read_pair(read_counter(self.tx.get(key)))
+
+    def work_counts(self, keys: QueueKeys) -> tuple[int, int]:
+        """How many jobs of a queue wait and how many are locked. Reads 3 keys."""
+        waiting, locks = self.pair(keys.work_counts)
+        popped, ended = gone_through(self.tx, keys)
+        return waiting - popped, locks + popped - ended
 
     # --- lists --------------------------------------------------------------------------------
 
@@ -142,10 +161,11 @@ class Ledger:
     # --- settings -----------------------------------------------------------------------------
 
     def settings(self) -> Settings:
-        if self._settings is None:
+        found = self._settings
+        if found is None:
             value = self.tx.get(self.keys.settings)
-            self._settings = DEFAULTS if value is None else settings_from(value)
-        return self._settings
+            found = self._settings = DEFAULTS if value is None else settings_from(value)
+        return found
 
     def save_settings(self, given: dict[str, str]) -> None:
         self._settings = None
@@ -185,8 +205,10 @@ class Ledger:
         self.ready("")
 
 
+_NEW_QUEUE: Final = QueueRecord()
+
+
 @lru_cache(maxsize=1024)
-def _known(value: bytes) -> QueueRecord:
-    # Every put asks whether its queue is known, and a queue's record hardly ever changes. The
-    # result is only looked at.
+def _seen_queue(value: bytes) -> QueueRecord:
+    # Every put and pop looks at the record of its queue, and that hardly ever changes.
     return _decode_queue(value)

@@ -5,7 +5,9 @@ takes no search.
 """
 
 from heapq import nlargest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from holdfast.jobs import slots, statistics
 from holdfast.jobs.layout import (
@@ -15,7 +17,6 @@ from holdfast.jobs.layout import (
     below,
     pack_complete,
     pack_priority,
-    pack_time,
     time_and_jid,
     unpack_complete,
     unpack_priority,
@@ -33,12 +34,15 @@ from holdfast.jobs.records import (
     WAITING,
     Failure,
     JobRecord,
+    QueueRecord,
 )
-from holdfast.keys import pack_int, unpack
+from holdfast.keys import pack_float, pack_int, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
+
+_FIRST: Final = pack_int(0)  # the arrival of the first job of a time
 
 
 # --- entering ---------------------------------------------------------------------------------
@@ -56,23 +60,52 @@ def enter(ledger: "Ledger", job: JobRecord, now: float, start: float) -> None:
 
 
 def enter_work(
-    ledger: "Ledger", job: JobRecord, time: float, *, front: bool = False, counted: bool = True
+    ledger: "Ledger",
+    job: JobRecord,
+    time: float,
+    *,
+    front: bool = False,
+    counted: bool = True,
+    queue: QueueRecord | None = None,
 ) -> None:
     """Puts the job behind all others of its priority that entered at `time` or before.
 
-    `counted=False` leaves the count to the caller.
+    `counted=False` leaves the count to the caller, `queue` is the queue's record if it is known.
     """
+    tx = ledger.tx
     keys = ledger.keys.queue(job.queue)
-    entry = keys.entry(front, 0.0 if front else job.priority, time)
-    arrival = 0
-    for key, _ in ledger.tx.scan(entry, entry + b"\xff", limit=1, reverse=True):
-        arrival = unpack(key, len(entry))[0] + 1
+    if queue is None:
+        queue = ledger.look_at_queue(keys)
+    if front or job.priority:
+        entry = keys.entry(front, 0.0 if front else job.priority, time)
+    else:
+        entry = keys.plain + pack_float(time)
+    place = entry + _FIRST
+    # Hardly ever do two jobs enter at the same time. If none did at `time` or later, at most one
+    # has entered at `time`, and to look at its place takes no scan.
+    if time <= queue.crowded or tx.get(place) is not None:
+        place = _behind_others(ledger, entry)
+        if time > queue.crowded:
+            ledger.save_queue(keys, replace(queue, crowded=time))
     job.state = STALLED if front else WAITING
-    job.place = entry + pack_int(arrival)
-    ledger.tx.put(job.place, job.jid.encode())
+    job.place = place
+    tx.put(place, pack_str(job.jid))
     if counted:
-        ledger.tx.add(keys.work_counts, LOW)
+        tx.add(keys.work_counts, LOW)
     ledger.ready(job.queue)
+
+
+def _behind_others(ledger: "Ledger", entry: bytes) -> bytes:
+    """The place of a job that enters when others may have."""
+    arrival = ledger.arrivals.get(entry, -1) + 1
+    # Of those who came through this ledger the last one is known. Somebody else may have written
+    # through another `Jobs` of the same transaction, so the place must really be free.
+    if not arrival or ledger.tx.get(entry + pack_int(arrival)) is not None:
+        arrival = 0
+        for key, _ in ledger.tx.scan(entry, entry + b"\xff", limit=1, reverse=True):
+            arrival = unpack(key, len(entry))[0] + 1
+    ledger.arrivals[entry] = arrival
+    return entry + pack_int(arrival)
 
 
 def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
@@ -114,13 +147,21 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     statistics.tally(ledger, keys, "failed", day)
 
 
-def enter_complete(ledger: "Ledger", job: JobRecord, now: float) -> None:
+def enter_complete(
+    ledger: "Ledger", job: JobRecord, packed_jid: bytes, now: float
+) -> tuple[int, float]:
+    """Returns how many complete jobs are kept now, and a time before which none was completed."""
+    tx, keys = ledger.tx, ledger.keys
     job.state = COMPLETE
     job.queue = ""
-    job.place = ledger.keys.completed_at(now, job.jid)
-    ledger.tx.put(job.place, b"")
-    count, oldest = unpack_complete(ledger.tx.get(ledger.keys.complete))
-    ledger.tx.put(ledger.keys.complete, pack_complete(count + 1, min(oldest, now)))
+    job.place = keys.completed + pack_float(now) + packed_jid
+    tx.put(job.place, b"")
+    count, oldest = unpack_complete(tx.get(keys.complete))
+    count += 1
+    if now < oldest:
+        oldest = now
+    tx.put(keys.complete, pack_complete(count, oldest))
+    return count, oldest
 
 
 # --- leaving ----------------------------------------------------------------------------------
@@ -133,6 +174,7 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
     job.place = b""
     if job.state == RUNNING:
         unlock(ledger, job, now)
+        tx.add(ledger.keys.queue(job.queue).work_counts, -HIGH)
     elif job.state == COMPLETE:
         count, oldest = unpack_complete(tx.get(ledger.keys.complete))
         tx.put(ledger.keys.complete, pack_complete(count - 1, oldest))
@@ -161,22 +203,6 @@ def _leave_group(ledger: "Ledger", job: JobRecord) -> None:
 # --- locks ------------------------------------------------------------------------------------
 
 
-def lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, worker: str, expires: float) -> None:
-    """Gives the job to `worker`, under a fencing number greater than any before.
-
-    The number follows the clock, so that it also grows when a job is canceled and put again under
-    its old id.
-    """
-    job.state = RUNNING
-    job.worker = worker
-    job.expires = expires
-    job.lock = max(job.lock + 1, int(ledger.tx.now * 1_000_000))
-    job.noticed = False
-    job.place = keys.lock(expires, job.jid)
-    ledger.tx.put(job.place, b"")
-    ledger.tx.put(ledger.keys.held(worker, job.jid), pack_time(expires))
-
-
 def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float) -> None:
     """Lets the job's lock end at `expires`."""
     ledger.tx.delete(job.place)
@@ -186,14 +212,13 @@ def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float)
 
 
 def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """What follows when a lock has ended in any way."""
-    keys = ledger.keys.queue(job.queue)
-    ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
-    ledger.tx.add(keys.work_counts, -HIGH)
+    """What follows when a lock has ended in any way; the count is the caller's."""
+    ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
     if job.holds:
         for throttle in slots.release(ledger, job, now):
             admit(ledger, throttle, now)
-    if ledger.settings().concurrency_of(job.queue):
+    settings = ledger.settings()
+    if settings.given and settings.concurrency_of(job.queue):
         ledger.ready(job.queue)
 
 

@@ -9,12 +9,24 @@ come: a queue without them pays nothing.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
-from holdfast.jobs.arguments import check_name
-from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below, pack_time, since, time_and_jid, until
-from holdfast.jobs.records import NEVER, Failure, Job, JobRecord, QueueRecord
+from holdfast.jobs.arguments import check_name, is_name
+from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
+from holdfast.jobs.ledger import encode
+from holdfast.jobs.records import (
+    NEVER,
+    RUNNING,
+    Failure,
+    HistoryEntry,
+    Job,
+    JobRecord,
+    QueueRecord,
+)
 from holdfast.jobs.showing import shown
+from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -70,33 +82,45 @@ def pop(
     grace_period: float | None = None,
 ) -> list[JobRecord]:
     """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
-    check_name(worker, "Pop", "worker")
+    if not is_name(worker):
+        check_name(worker, "Pop", "worker")
     if count > MAX_JOBS_PER_CALL:
         raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
-    keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
-    record = ledger.queue(keys)
+    if not is_name(queue):
+        check_name(queue, "Pop", "queue")
+    keys = ledger.keys.queue(queue)
+    record = ledger.look_at_queue(keys)
     if record.paused:
         return []
     settings = ledger.settings()
-    ledger.tx.put(ledger.keys.worker(worker), pack_time(now))
-    limit = settings.concurrency_of(queue) if settings.given else 0
-    room = count if limit <= 0 else min(count, limit - _running(ledger, keys, now, limit))
-    if room <= 0:
+    packed_worker = pack_str(worker)
+    seen = ledger.keys.workers + packed_worker
+    if settings.given and (limit := settings.concurrency_of(queue)) > 0:
+        count = min(count, limit - _running(ledger, keys, now, limit))
+    if count <= 0:
+        ledger.tx.put(seen, pack_time(now))
         return []
     if expires is None:
-        expires = now + settings.heartbeat_of(queue)
+        expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
     jobs: list[JobRecord] = []
     wake = record.wake
     if now >= wake:
         grace = settings.grace_period if grace_period is None else grace_period
-        jobs = _reclaim(ledger, keys, now, room, grace)
-        recurring.spawn(ledger, keys, now, room - len(jobs))
-        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, room))
+        jobs = _reclaim(ledger, keys, now, count, grace)
+        recurring.spawn(ledger, keys, now, count - len(jobs))
+        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
-    jobs += _take_work(ledger, keys, now, room - reclaimed)
-    _hand_out(ledger, keys, jobs, worker, now, expires, reclaimed)
-    _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
+    _take_work(ledger, keys, now, count, jobs)
+    ledger.tx.put(seen, pack_time(now))  # after the scan, which is quickest before any write
+    if jobs:
+        statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
+        for job in jobs[:reclaimed]:
+            ledger.tx.delete(job.place)
+            ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
+        _hand_out(ledger, keys, jobs, worker, packed_worker, now, expires)
+    if wake != record.wake or (jobs and expires < wake):
+        _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
 
 
@@ -105,29 +129,28 @@ def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
     return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
 
-def _take_work(ledger: "Ledger", keys: QueueKeys, now: float, count: int) -> list[JobRecord]:
-    """Takes up to `count` jobs from the work list; sets those aside whose throttle is full."""
-    taken: list[JobRecord] = []
-    aside = 0
+def _take_work(
+    ledger: "Ledger", keys: QueueKeys, now: float, count: int, jobs: list[JobRecord]
+) -> None:
+    """Takes jobs from the work list until there are `count` in `jobs`; sets those aside whose
+    throttle is full."""
     tx = ledger.tx
-    while len(taken) < count and aside < JOBS_PER_STEP:
-        wanted = count - len(taken)
-        entries = list(tx.scan(keys.work, keys.work + b"\xff", limit=wanted))
-        for key, value in entries:
-            job = ledger.job(value.decode())
+    aside = 0
+    while (wanted := count - len(jobs)) > 0 and aside < JOBS_PER_STEP:
+        entries = list(tx.scan(keys.work, keys.work_end, limit=wanted))
+        for key, packed_jid in entries:
+            job = ledger.job_at(ledger.keys.jobs + packed_jid)
             assert job is not None
             tx.delete(key)
-            full = slots.acquire(ledger, job, now) if job.throttles else None
-            if full is None:
-                taken.append(job)
-            else:
+            if job.throttles and (full := slots.acquire(ledger, job, now)) is not None:
                 slots.set_aside(ledger, keys, job, full, now)
                 aside += 1
+            else:
+                jobs.append(job)
         if len(entries) < wanted:
             break
-    if taken or aside:
-        tx.add(keys.work_counts, HIGH * len(taken) - LOW * (len(taken) + aside))
-    return taken
+    if aside:
+        tx.add(keys.work_counts, -LOW * aside)
 
 
 def _hand_out(
@@ -135,23 +158,36 @@ def _hand_out(
     keys: QueueKeys,
     jobs: list[JobRecord],
     worker: str,
+    packed_worker: bytes,
     now: float,
     expires: float,
-    reclaimed: int,
 ) -> None:
-    """Gives `jobs` to `worker`; the first `reclaimed` of them still have another's lock."""
-    if not jobs:
-        return
-    statistics.measure(ledger, keys, "wait", now, [now - job.time for job in jobs])
-    for at, job in enumerate(jobs):
-        if at < reclaimed:
-            ledger.tx.delete(job.place)
-            ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
-        ledger.remember(job, "popped", now, {"worker": worker})
+    """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
+
+    The number follows the clock, so that it also grows when a job is canceled and put again under
+    its old id.
+    """
+    put = ledger.tx.put
+    held = ledger.keys.held + packed_worker
+    locks = keys.locks + pack_float(expires)
+    packed_expires = pack_time(expires)
+    micros = int(ledger.tx.now * 1_000_000)
+    entry = encode(HistoryEntry("popped", int(now), {"worker": worker}))
+    for job in jobs:
+        packed_jid = pack_str(job.jid)
+        job.state = RUNNING
+        job.worker = worker
+        job.expires = expires
+        job.lock = micros if micros > job.lock else job.lock + 1
+        job.noticed = False
         job.time = now
-        places.lock(ledger, keys, job, worker, expires)
-        ledger.save(job)
-        ledger.show(job, "popped")
+        job.place = locks + packed_jid
+        ledger.add_entry(job, entry)
+        put(job.place, b"")
+        put(held + packed_jid, packed_expires)
+        put(ledger.keys.jobs + packed_jid, encode(job))
+        if job.tracked:
+            ledger.show(job, "popped")
 
 
 def _keep_wake(
@@ -161,11 +197,10 @@ def _keep_wake(
     if wake == NEVER and record.wake != NEVER:
         wake = places.next_wake(ledger, keys)
         # What was just done, above all spawning, may have written the record: read it again.
-        record = ledger.queue(keys)
+        record = ledger.look_at_queue(keys)
     wake = min(wake, expires)
     if wake != record.wake:
-        record.wake = wake
-        ledger.save_queue(keys, record)
+        ledger.save_queue(keys, replace(record, wake=wake))
 
 
 # --- locks that have ended --------------------------------------------------------------------
@@ -205,7 +240,7 @@ def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> No
     ledger.remember(job, "timed-out", now)
     ledger.show(job, "stalled")
     ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
-    ledger.tx.delete(ledger.keys.held(job.worker, job.jid))
+    ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
     statistics.tally(ledger, keys, "retries", statistics.day_of(now))
 
 
@@ -248,7 +283,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     if is_due(ledger, keys, now):
         recurring.spawn(ledger, keys, now, count - len(expired))
         places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
-        _keep_wake(ledger, keys, ledger.queue(keys), NEVER, NEVER)
+        _keep_wake(ledger, keys, ledger.look_at_queue(keys), NEVER, NEVER)
     return [
         job for job in ledger.jobs([*expired, *_head(ledger, keys, count - len(expired))]) if job
     ]
@@ -256,7 +291,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
 
 def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
     """Whether a scheduled or recurring job of the queue is due."""
-    if ledger.queue(keys).wake > now:
+    if ledger.look_at_queue(keys).wake > now:
         return False
     return any(
         True
@@ -268,4 +303,4 @@ def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
 def _head(ledger: "Ledger", keys: QueueKeys, count: int) -> Iterator[str]:
     if count > 0:
         for _, value in ledger.tx.scan(*below(keys.work), limit=count):
-            yield value.decode()
+            yield unpack(value)[0]

@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Any
 from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import dependencies, places, tags, unique
-from holdfast.jobs.arguments import check_jids, check_name, check_numbers, check_tags, json_text
+from holdfast.jobs.arguments import (
+    check_jids,
+    check_name,
+    check_numbers,
+    check_tags,
+    is_name,
+    json_text,
+)
 from holdfast.jobs.canceling import cancel_jobs
-from holdfast.jobs.records import WAITING, JobRecord, NewJob, Tag
+from holdfast.jobs.ledger import encode
+from holdfast.jobs.records import NOT_APART, WAITING, HistoryEntry, JobRecord, NewJob, Tag
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -49,7 +57,7 @@ class Putting:
         (or anything else, until it is gone), or was put within the last `unique_for` seconds.
         `worker` is the caller's name: another worker that holds the job is told that it lost it.
 
-        Reads 3 keys, writes 3; each tag adds 4, each dependency 3.
+        Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3.
         """
         return put(
             self._ledger,
@@ -130,10 +138,12 @@ class Kept:
 
 def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     """Puts one job. `caller` is the worker that does so, "" if it is none."""
-    check_name(new.queue, "Put", "queue")
+    queue, klass = new.queue, new.klass
+    if not is_name(queue):
+        check_name(queue, "Put", "queue")
     jid = new_jid(now) if new.id is None else check_name(new.id, "Put", "jid")
-    if new.klass:
-        check_name(new.klass, "Put", "klass")
+    if klass and not is_name(klass):
+        check_name(klass, "Put", "klass")
     text = None if new.data is Kept else json_text(new.data, "Put")
     if new.delay or new.priority or new.retries:
         check_numbers("Put", delay=new.delay, priority=new.priority, retries=new.retries)
@@ -143,29 +153,30 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
             if new.unique_mode == "keep":
                 return owner
             cancel_jobs(ledger, [owner], now)
-    job = ledger.job(jid)
-    ledger.log({"jid": jid, "event": "put", "queue": new.queue})
+    # An id that was made just now is nobody's yet, and nobody tracks it.
+    job = None if new.id is None else ledger.job(jid)
+    ledger.log({"jid": jid, "event": "put", "queue": queue})
     if job is None:
-        job = JobRecord(
-            jid=jid,
-            klass=new.klass,
-            state=WAITING,
-            queue=new.queue,
-            tracked=ledger.tx.get(ledger.keys.tracked(jid)) is not None,
-            data=" ",  # not under a key of its own
-        )
+        job = JobRecord(jid=jid, klass=klass, state=WAITING, queue=queue, data=NOT_APART)
+        if new.id is not None:
+            job.tracked = ledger.tx.get(ledger.keys.tracked(jid)) is not None
     else:
         _take_back(ledger, job, caller, now)
-        job.klass, job.queue = new.klass, new.queue
+        job.klass = klass
+        job.queue = queue
     if text is not None:
         ledger.set_data(job, text)
     _apply_options(ledger, job, new, now)
-    ledger.remember(job, "put", now, {"q": new.queue})
+    ledger.add_entry(job, encode(HistoryEntry("put", int(now), {"q": queue})))
     job.time = now
-    ledger.know_queue(ledger.keys.queue(new.queue), now)
-    places.enter(ledger, job, now, now + new.delay)
+    record = ledger.know_queue(ledger.keys.queue(queue), now)
+    if new.delay > 0 or job.unmet:
+        places.enter(ledger, job, now, now + new.delay)
+    else:
+        places.enter_work(ledger, job, now, queue=record)
     ledger.save(job)
-    ledger.show(job, "put")
+    if job.tracked:
+        ledger.show(job, "put")
     return jid
 
 
@@ -187,9 +198,9 @@ def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> Non
 
 def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) -> None:
     """Sets what was given and keeps what was not; tags are indexed anew either way."""
-    wanted = job.tags if new.tags is None else check_tags(new.tags, "Put", list(new.tags))
-    if wanted or job.tags:
-        wanted = list(wanted)
+    if new.tags is not None or job.tags:
+        given = job.tags if new.tags is None else check_tags(new.tags, "Put", list(new.tags))
+        wanted = list(given)
         tags.detach_all(ledger, job)
         for tag in wanted:
             tags.attach(ledger, job, tag, now)
@@ -210,4 +221,4 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 
 def new_jid(now: float) -> str:
     """A new id of 32 hex digits that begins with the time: jobs put together lie together."""
-    return f"{int(now * 1_000_000):016x}{int.from_bytes(draw(8)):016x}"
+    return int(now * 1_000_000).to_bytes(8, "big").hex() + draw(8).hex()

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.binding import read
-from holdfast.engine.contract import read_counter
 from holdfast.errors import BadArgument
 from holdfast.jobs import places
 from holdfast.jobs.arguments import check_name
-from holdfast.jobs.layout import QueueKeys, below, last_part, read_pair, since, time_and_jid, until
+from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
 from holdfast.keys import after, unpack
 from holdfast.limits import JOBS_PER_STEP
@@ -30,7 +29,7 @@ class Queueing:
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
         """The counts of all known queues, in the order in which they became known.
 
-        Starts scheduled jobs that are due, so it may write. Reads 4 keys for each queue, and those
+        Starts scheduled jobs that are due, so it may write. Reads 6 keys for each queue, and those
         locks that have ended or those that have not, whichever are fewer.
         """
         time = self._ledger.time(now)
@@ -45,7 +44,7 @@ class Queueing:
 
     @read
     def length(self, queue: str) -> int:
-        """How many jobs of the queue wait, are scheduled or run. Reads 2 keys."""
+        """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return length(self._ledger, queue)
 
     def jobs(
@@ -94,6 +93,14 @@ class Queueing:
             forget_queue(self._ledger, queue)
 
     @read
+    def waiting(self, queue: str) -> int:
+        """How many jobs wait in the queue: no more can be popped before something happens.
+
+        For those who wake others: a job needs one of them. Reads 1 key.
+        """
+        return self._ledger.work_counts(self._ledger.keys.queue(queue))[0]
+
+    @read
     def next_wake(self, *queues: str) -> float | None:
         """When a lock ends, a job starts or recurs next in any of `queues`; None if never.
 
@@ -125,10 +132,9 @@ def _by_time_and_bytes(entry: tuple[float, str]) -> tuple[float, bytes]:
 def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
     keys = ledger.keys.queue(name)
     due = start_due(ledger, keys, now)  # as good as waiting, whether or not they were moved yet
-    numbers = ledger.tx.get_many([keys.work_counts, keys.blocked, keys.other])
-    (waiting, locks), (scheduled, depends), (throttled, recurring) = (
-        read_pair(read_counter(number)) for number in numbers
-    )
+    waiting, locks = ledger.work_counts(keys)
+    scheduled, depends = ledger.pair(keys.blocked)
+    throttled, recurring = ledger.pair(keys.other)
     stalled = _stalled(ledger, keys, now, locks) if locks else 0
     return QueueCounts(
         name=name,
@@ -139,7 +145,7 @@ def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
         depends=depends,
         recurring=recurring,
         throttled=throttled,
-        paused=ledger.queue(keys).paused,
+        paused=ledger.look_at_queue(keys).paused,
     )
 
 
@@ -161,14 +167,14 @@ def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
 
     With none in sight it reads 1 key.
     """
-    if ledger.queue(keys).wake > now or places.move_due(ledger, keys, now) < JOBS_PER_STEP:
+    if ledger.look_at_queue(keys).wake > now or places.move_due(ledger, keys, now) < JOBS_PER_STEP:
         return 0
     return sum(1 for _ in ledger.tx.scan(*until(keys.scheduled, now)))
 
 
 def length(ledger: "Ledger", queue: str) -> int:
     keys = ledger.keys.queue(queue)
-    waiting, locks = ledger.pair(keys.work_counts)
+    waiting, locks = ledger.work_counts(keys)
     scheduled, _ = ledger.pair(keys.blocked)
     return waiting + locks + scheduled
 
@@ -223,7 +229,7 @@ def listed(
 def some_jobs(ledger: "Ledger", queue: str, limit: int) -> list[str]:
     """Up to `limit` jobs of a queue, in whatever list."""
     keys = ledger.keys.queue(queue)
-    found = [value.decode() for _, value in ledger.tx.scan(*below(keys.work), limit=limit)]
+    found = [str(unpack(value)[0]) for _, value in ledger.tx.scan(*below(keys.work), limit=limit)]
     for prefix in (keys.scheduled, keys.depends, keys.locks):
         if len(found) < limit:
             found += _page(ledger, prefix, below(prefix), 0, limit - len(found))

@@ -17,6 +17,7 @@ THROTTLED: Final = "throttled"
 
 Tag = str | int | float
 DEFAULT_RETRIES: Final = 5
+NOT_APART: Final = " "  # data of a job that has none yet: nothing lies under a key of its own
 NEVER: Final = float("inf")
 
 
@@ -56,7 +57,8 @@ class JobRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     priority: float = 0.0
     retries: float = DEFAULT_RETRIES
     remaining: float = DEFAULT_RETRIES
-    history: list[HistoryEntry] = []
+    history: bytes = b""  # its entries, each encoded by itself: adding one decodes none of them
+    entries: int = 0  # how many these are
     tags: list[Tag] = []
     tagged: list[float] = []  # when each of `tags` was attached
     failure: Failure | None = None
@@ -82,6 +84,7 @@ class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     known_since: float | None = None
     paused: bool = False
     wake: float = NEVER  # no lock ends, no job becomes due and none recurs before this time
+    crowded: float = -NEVER  # no two jobs of one priority entered its work list at a later time
 
 
 class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -132,7 +135,7 @@ State = Literal[
 ]
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job at one moment.
 
     `lock` is the fencing number: it grows with every lock, so that heartbeat, complete, fail and

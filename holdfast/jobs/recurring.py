@@ -20,7 +20,14 @@ from holdfast.jobs.arguments import (
 )
 from holdfast.jobs.layout import HIGH, QueueKeys, time_and_jid, until
 from holdfast.jobs.putting import new_jid
-from holdfast.jobs.records import WAITING, JobRecord, RecurringJob, RecurringRecord, Tag
+from holdfast.jobs.records import (
+    NOT_APART,
+    WAITING,
+    JobRecord,
+    RecurringJob,
+    RecurringRecord,
+    Tag,
+)
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -299,7 +306,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float) -> None:
         state=WAITING,
         queue=record.queue,
         time=run,
-        data=" ",  # not under a key of its own
+        data=NOT_APART,
         priority=record.priority,
         retries=record.retries,
         remaining=record.retries,

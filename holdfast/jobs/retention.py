@@ -17,10 +17,18 @@ from holdfast.limits import JOBS_PER_STEP
 RETENTION_KIND: Final = "jobs.retention"
 
 
-def forget_old(ledger: Ledger, now: float) -> None:
-    """Forgets complete jobs that are too old at `now` or too many. Reads 1 key when none is."""
-    if not forget_some(ledger, now):
-        expiry.schedule(ledger.tx, ledger.tx.now, RETENTION_KIND, repr(now).encode())
+def forget_old(ledger: Ledger, now: float, count: int, oldest: float) -> None:
+    """Forgets complete jobs that are too old at `now` or too many.
+
+    `count` is how many there are, none completed before `oldest`; if none must go, that is known by
+    these alone.
+    """
+    settings = ledger.settings()
+    if (
+        oldest > now - settings.jobs_history and count <= settings.jobs_history_count
+    ) or forget_some(ledger, now):
+        return
+    expiry.schedule(ledger.tx, ledger.tx.now, RETENTION_KIND, repr(now).encode())
 
 
 def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:

@@ -16,6 +16,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import popping, settings, settling, statistics
 from holdfast.jobs.arguments import JsonText, json_text, number_from, number_text, plain
+from holdfast.jobs.history import history_of
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.putting import put as put_job
 from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, JobRecord, NewJob, Tag
@@ -155,9 +156,10 @@ class Seed:
         if job is None or job.state != RUNNING:
             return None
         delay = delay if queue else 0
-        return settling.complete(
+        state, _ = settling.complete(
             ledger, id, job.worker, None, text, ledger.tx.now, next_queue=queue, delay=delay
         )
+        return state
 
     def fail(self, id: str, type: str, message: str, now: float) -> str | None:
         """Fails a job in any state but complete; None for a complete or unknown one."""
@@ -195,7 +197,7 @@ class Seed:
             expires=plain(job.expires),
             state=_STATES.get(job.state, "waiting"),
             queue=job.queue or None,
-            history=rows_of(job.history),
+            history=rows_of(history_of(job)),
         )
 
 
@@ -213,7 +215,7 @@ else:
 # --- translation ------------------------------------------------------------------------------
 
 
-def rows_of(history: "list[HistoryEntry]") -> tuple[Row, ...]:
+def rows_of(history: "tuple[HistoryEntry, ...]") -> tuple[Row, ...]:
     """The seed's rows `[queue, put, popped, done, worker]`, one for each stay in a queue."""
     rows: list[list[Any]] = []
     for entry in history:

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.binding import read
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name, number_from, number_text
+from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -60,7 +61,10 @@ class Settings:
         self.histogram_days = self._number("histogram-history")
         self.statistics_days = self._number("stats-history")
         self.worker_age = self._number(MAX_WORKER_AGE)
-        self.history_length = int(self._number(MAX_JOB_HISTORY))
+        length = int(self._number(MAX_JOB_HISTORY))
+        self.history_length = (
+            length if 0 < length < MAX_JOB_HISTORY_ENTRIES else MAX_JOB_HISTORY_ENTRIES
+        )
         self.result_ttl = self._number(RESULT_TTL)
 
     def _number(self, option: str) -> float:

@@ -1,19 +1,24 @@
 """Statistics of a queue by day: wait and run times, and what was retried or failed.
 
-The times of a day are one value: count, mean and sum of squared deviations, then as many buckets of
-the histogram as are in use, four bytes each. Buckets are the seed's: seconds s0..s59, minutes
+The times of a day are a *summary*: count, mean and sum of squared deviations, then as many buckets
+of the histogram as are in use, four bytes each. Buckets are the seed's: seconds s0..s59, minutes
 m1..m59, quarter hours 4..95, hours h24..h71, days d3..d29, and one for all that took longer. Both
 views of the histogram are derived from these.
+
+The summary of the day that is being written is the second half of a *flow*, whose first half is
+that day and how many jobs have gone through: every pop and every completion writes its flow, and
+needs no other counter. When another day is written, the summaries go to their place and what went
+through is added to the queue's counter.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.binding import read
-from holdfast.engine.contract import read_counter
-from holdfast.jobs.layout import QueueKeys, below
-from holdfast.jobs.records import QueueStats, Times
+from holdfast.engine.contract import Reader, read_counter
+from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
+from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import JOBS_PER_STEP
 
@@ -27,9 +32,12 @@ _QUARTER: Final = 900
 _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
-NOTHING: Final = bytes(_SUMMARY_BYTES)  # a day without a value
-_pack_summary, _unpack_summary = _SUMMARY.pack, _SUMMARY.unpack_from
-_pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
+NOTHING: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without a value, and s0
+_FLOW: Final = struct.Struct(">qqQddI")  # the day, how many went through, a summary's beginning
+_FLOW_BYTES: Final = _FLOW.size
+_DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what stands before the summary
+_pack_day: Final = struct.Struct(">qq").pack
+_pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
 
@@ -96,34 +104,89 @@ def day_of(time: float) -> int:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def measure(
-    ledger: "Ledger", keys: QueueKeys, kind: str, now: float, values: Iterable[float]
+def count(
+    ledger: "Ledger",
+    keys: QueueKeys,
+    key: bytes,
+    now: float,
+    jobs: Sequence[JobRecord],
+    through: int,
 ) -> None:
-    """Adds wait or run times to the day of `now`. Reads 1 key, writes 1."""
-    key = keys.summary(day_of(now), kind)
-    before = ledger.tx.get(key)
-    value = NOTHING if before is None else before
-    for seconds in values:
-        value = added(value, seconds)
-    ledger.tx.put(key, value)
-    if before is None:
-        _forget_old_days(ledger, keys)
+    """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
+    gone. Reads 1 key, writes 1."""
+    flow = ledger.tx.get(key)
+    day = int(now // DAY)
+    if flow is None or _unpack_flow(flow)[0] != day:
+        _turn(ledger, keys, day)
+        flow = ledger.tx.get(key)
+        assert flow is not None
+    ledger.tx.put(key, counted(flow, [now - job.time for job in jobs], through))
 
 
-def added(value: bytes, seconds: float) -> bytes:
-    """The summary `value` with one more time in it."""
-    if seconds < 0:  # a client's clock ran behind another's
-        seconds = 0.0
-    count, mean, vk = _unpack_summary(value)
-    count += 1
-    before = seconds - mean
-    mean += before / count
-    at = _SUMMARY_BYTES + 4 * (int(seconds) if seconds < 60 else bucket_of(int(seconds)))
-    if at >= len(value):
-        value += bytes(at + 4 - len(value))
-    (number,) = _unpack_bucket(value, at)
-    summary = _pack_summary(count, mean, vk + (seconds - mean) * before)
-    return summary + value[_SUMMARY_BYTES:at] + _pack_bucket(number + 1) + value[at + 4 :]
+def counted(flow: bytes, times: Sequence[float], through: int = 0) -> bytes:
+    """`flow` when `times` have been added to it."""
+    day, gone, count, mean, vk, at_once = _unpack_flow(flow)
+    rest = flow[_FLOW_BYTES:]
+    for seconds in times:
+        if seconds < 0:  # a client's clock ran behind another's
+            seconds = 0.0
+        count += 1
+        before = seconds - mean
+        mean += before / count
+        vk += (seconds - mean) * before
+        if seconds < 1:
+            at_once += 1
+        else:
+            rest = _counted_in(rest, bucket_of(int(seconds)))
+    return _pack_flow(day, gone + through, count, mean, vk, at_once) + rest
+
+
+def _counted_in(buckets: bytes, bucket: int) -> bytes:
+    """`buckets`, of which there are as many as are in use from s1 on, with one more in `bucket`."""
+    changed = bytearray(buckets)
+    at = 4 * (bucket - 1)
+    if at >= len(changed):
+        changed += bytes(at + 4 - len(changed))
+    _BUCKET.pack_into(changed, at, _BUCKET.unpack_from(changed, at)[0] + 1)
+    return bytes(changed)
+
+
+def empty_flow(day: int, summary: bytes = NOTHING) -> bytes:
+    return _pack_day(day, 0) + summary
+
+
+def summary_of(flow: bytes) -> bytes:
+    return flow[_DAY_BYTES:]
+
+
+def _turn(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
+    """Makes both flows of a queue those of `day`."""
+    popped = _turn_flow(ledger, keys, keys.popped, day, "wait")
+    ended = _turn_flow(ledger, keys, keys.ended, day, "run")
+    if popped or ended:
+        ledger.tx.add(keys.work_counts, (HIGH - LOW) * popped - HIGH * ended)
+    _forget_old_days(ledger, keys, day)
+
+
+def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> int:
+    """Puts the summary of another day in its place and takes that of `day` from there.
+
+    Returns how many had gone through, for the caller to count.
+    """
+    tx = ledger.tx
+    gone = 0
+    flow = tx.get(key)
+    if flow is not None:
+        last_day, gone, count, *_ = _unpack_flow(flow)
+        if count:
+            tx.put(keys.summary(last_day, kind), summary_of(flow))
+    place = keys.summary(day, kind)
+    summary = tx.get(place)
+    if summary is not None:
+        tx.delete(place)
+    # One whose histogram was dropped has no buckets.
+    tx.put(key, empty_flow(day, NOTHING if summary is None else summary.ljust(len(NOTHING), b"\0")))
+    return gone
 
 
 def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1) -> None:
@@ -131,11 +194,11 @@ def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1
     ledger.tx.add(keys.tally(day, name), delta)
 
 
-def _forget_old_days(ledger: "Ledger", keys: QueueKeys) -> None:
-    """On the first value of a day: drops what is too old, relative to the newest day written."""
+def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
+    """When `day` begins: drops what is too old, relative to the newest day written."""
     settings = ledger.settings()
-    newest = next(ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True))[0]
-    day = unpack(newest, len(keys.statistics))[0]
+    for key, _ in ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True):
+        day = max(day, unpack(key, len(keys.statistics))[0])
     for prefix in (keys.statistics, keys.tallies):
         end = prefix + pack_int(max(0, day - int(settings.statistics_days)))
         for key, _ in list(ledger.tx.scan(prefix, end, limit=JOBS_PER_STEP)):
@@ -149,11 +212,30 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys) -> None:
 # --- reading ----------------------------------------------------------------------------------
 
 
+def gone_through(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
+    """How many jobs have gone from the work list to a lock, and from there to completion, that the
+    queue's counter does not know of."""
+    popped, ended = tx.get_many([keys.popped, keys.ended])
+    return (
+        0 if popped is None else _unpack_flow(popped)[1],
+        0 if ended is None else _unpack_flow(ended)[1],
+    )
+
+
 def measured_on(ledger: "Ledger", queue: str, day: int) -> tuple[Measured, Measured]:
     """The wait and the run times of a day."""
     keys = ledger.keys.queue(queue)
-    wait, run = (ledger.tx.get(keys.summary(day, kind)) for kind in ("wait", "run"))
-    return Measured(wait), Measured(run)
+    return (
+        _measured(ledger, keys, keys.popped, day, "wait"),
+        _measured(ledger, keys, keys.ended, day, "run"),
+    )
+
+
+def _measured(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: str) -> Measured:
+    flow = ledger.tx.get(key)
+    if flow is not None and _unpack_flow(flow)[0] == day:
+        return Measured(summary_of(flow))
+    return Measured(ledger.tx.get(keys.summary(day, kind)))
 
 
 def stats_on(ledger: "Ledger", queue: str, date: float) -> QueueStats:
@@ -176,6 +258,6 @@ class Measuring:
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
         """The statistics of `queue` on the day (UTC) that `date` falls into; today's by default.
 
-        Reads 5 keys.
+        Reads 5 to 7 keys.
         """
         return stats_on(self._ledger, queue, self._ledger.time(date))

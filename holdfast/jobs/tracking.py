@@ -116,7 +116,7 @@ def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, n
     if job is None:
         raise UnknownJob(f"Log(): Job {jid} does not exist")
     more = {name: value for name, value in (data or {}).items() if name not in ("what", "when")}
-    ledger.remember(job, cut_message(message), now, more or None)
+    ledger.remember(job, cut_message(message), now, more)
     ledger.save(job)
 
 

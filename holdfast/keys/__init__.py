@@ -54,6 +54,7 @@ __all__ = [
     "pack_time_uuid_desc",
     "prefix_range",
     "unpack",
+    "unpack_first",
 ]
 
 
@@ -103,6 +104,19 @@ def unpack(key: bytes, begin: int = 0) -> tuple[Any, ...]:
             hint="Only what `pack` made can be unpacked.",
         ) from error
     return tuple(parts)
+
+
+def unpack_first(key: bytes, begin: int = 0) -> tuple[Any, int]:
+    """The part that begins at byte `begin`, and where the next one begins.
+
+    >>> unpack_first(pack("jobs", 7) + b"no part")
+    ('jobs', 6)
+    """
+    try:
+        value, end = read_part(key, key.translate(COMPLEMENT), begin)
+    except MALFORMED as error:
+        raise BadInput(f"the key {_hex(key)} holds no whole part at byte {begin}") from error
+    return value, end
 
 
 def desc(part: Part) -> Part:

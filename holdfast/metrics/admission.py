@@ -5,13 +5,19 @@ from typing import Any, Protocol, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
-from holdfast.keys import pack_int
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
 from holdfast.metrics.cells import Cell
-from holdfast.metrics.conditions import WITH_BUCKETS, WITH_BURST, Compiled, Plan, check_amount
+from holdfast.metrics.conditions import (
+    WITH_BUCKETS,
+    Compiled,
+    Place,
+    Plan,
+    check_amount,
+    place_of,
+)
 from holdfast.metrics.entity import EntityKey, as_entity, suffix_of
-from holdfast.metrics.layout import CELLS, LOGS, Keys
+from holdfast.metrics.layout import Keys
 from holdfast.metrics.logs import LogWindow
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
 from holdfast.metrics.specs import listed
@@ -52,18 +58,14 @@ def decide(
 
     Operations on the same condition and entity share a group, and each is judged by its sum.
     """
-    if len(asked) == 1:  # by far the most frequent, and the group is plain to see
-        condition, entity, amount = asked[0]
-        only = Group(_standing(reader, keys, plan, condition, entity, namespace, now), amount)
-        only.allowed = only.standing.admits(amount)
-        return only.allowed, [(asked[0], only)]
     groups: dict[tuple[str, EntityKey], Group] = {}
     placed: list[tuple[Asked, Group]] = []
     for operation in asked:
         condition, entity, amount = operation
         group = groups.get((condition.name, entity))
         if group is None:
-            standing = _standing(reader, keys, plan, condition, entity, namespace, now)
+            place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
+            standing = _standing(reader, plan.algorithm, place, suffix, now)
             group = groups[condition.name, entity] = Group(standing, 0)
         group.amount += amount
         placed.append((operation, group))
@@ -103,6 +105,11 @@ def peek(reader: Reader, plan: Plan, asked: list[Asked], where: Where) -> BatchR
 def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> BatchResult:
     """Counts all operations if all are allowed, none otherwise."""
     keys, namespace, now = where
+    if len(asked) == 1:
+        [(condition, entity, amount)] = asked
+        place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
+        only = try_one(plan.algorithm, place, suffix, amount, now, tx)
+        return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
     allowed, placed = decide(tx, keys, plan, asked, namespace, now)
     if allowed:
@@ -112,6 +119,35 @@ def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> B
         except NotACounter as error:
             raise MetricOverflow("a limit's counter would pass its 64 bits") from error
     return _batch_result(allowed, placed)
+
+
+def try_one(
+    algorithm: str, place: Place, suffix: bytes, amount: int, now: float | None, tx: Transaction
+) -> LimitResult:
+    """The same for one operation, by far the most frequent list of them."""
+    condition = place.condition
+    if algorithm in WITH_BUCKETS and tx.get(place.spec) != condition.stored:
+        registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
+    standing = _standing(tx, algorithm, place, suffix, tx.now if now is None else now)
+    prev_total = standing.prev_total
+    allowed = standing.admits(amount)
+    if allowed:
+        try:
+            standing.charge(tx, amount)
+        except NotACounter as error:
+            raise MetricOverflow("a limit's counter would pass its 64 bits") from error
+    return LimitResult(
+        condition=condition.name,
+        limit=standing.limit,
+        window=condition.window,
+        amount=amount,
+        allowed=allowed,
+        prev_total=prev_total,
+        new_total=prev_total + amount,
+        remaining=standing.remaining(amount if allowed else 0),
+        retry_after=0.0 if allowed else standing.retry_after(amount),
+        reset_after=standing.reset_after(),
+    )
 
 
 def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
@@ -125,9 +161,9 @@ def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
     try:
         for condition, entity, amount in asked:
             if amount:
-                stem = keys.sequence(condition.name, "")
-                bucket = pack_int(int(now / condition.step))
-                tx.add(stem + bucket + suffix_of(entity, namespace), amount)
+                place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
+                tx.add(place.bucket(int(now / condition.step)) + suffix, amount)
+                tx.delete(place.tallies + suffix)
     except NotACounter as error:
         raise MetricOverflow("a limit's counter would pass its 64 bits") from error
 
@@ -175,6 +211,14 @@ def check_specs(reader: Reader, keys: Keys, plan: Plan, asked: list[Asked]) -> N
 # --- pieces -----------------------------------------------------------------------------------
 
 
+def read_operation(plan: Plan, name: Any, entity: Any, amount: Any) -> Asked:
+    """One operation with its condition found and its entity and amount checked."""
+    condition = plan.find(name)
+    if check_amount(amount) > MAX_UNITS:
+        raise MetricOverflow(f"an amount of {amount} is more than {MAX_UNITS}")
+    return condition, as_entity(entity), amount
+
+
 def _read_operation(plan: Plan, operation: Any) -> Asked:
     name: Any
     if isinstance(operation, Operation):
@@ -187,31 +231,20 @@ def _read_operation(plan: Plan, operation: Any) -> Asked:
         amount = operation.get("amount", 1)
     else:
         raise BadLimit(f"an operation has `condition`, `entity` and `amount`, not {operation!r}")
-    condition = plan.find(name)
-    if check_amount(amount) > MAX_UNITS:
-        raise MetricOverflow(f"an amount of {amount} is more than {MAX_UNITS}")
-    return condition, as_entity(entity), amount
+    return read_operation(plan, name, entity, amount)
 
 
-def _standing(
-    reader: Reader,
-    keys: Keys,
-    plan: Plan,
-    condition: Compiled,
-    entity: EntityKey,
-    namespace: str,
-    now: float,
-) -> Standing:
-    suffix = suffix_of(entity, namespace)
-    algorithm = plan.algorithm
-    if algorithm in WITH_BURST:
-        key = keys.of_entity(CELLS, condition.name, suffix)
-        return Cell(reader, key, condition.limit, condition.window, condition.capacity, now)
+def _standing(reader: Reader, algorithm: str, place: Place, suffix: bytes, now: float) -> Standing:
+    if algorithm == "estimate":
+        return EstimateWindow(reader, place, suffix, now)
+    if algorithm == "strict":
+        return StrictWindow(reader, place, suffix, now)
+    condition = place.condition
     if algorithm == "log":
-        stem = keys.of_entity(LOGS, condition.name, suffix)
-        return LogWindow(reader, stem, condition.limit, condition.window, now)
-    window = StrictWindow if algorithm == "strict" else EstimateWindow
-    return window(reader, keys.sequence(condition.name, ""), suffix, condition, now)
+        return LogWindow(reader, place.logs + suffix, condition.limit, condition.window, now)
+    return Cell(
+        reader, place.cells + suffix, condition.limit, condition.window, condition.capacity, now
+    )
 
 
 def _batch_result(allowed: bool, placed: list[tuple[Asked, Group]]) -> BatchResult:

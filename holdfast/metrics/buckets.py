@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.engine.contract import Reader, Transaction, read_counter, read_counters
 from holdfast.errors import BadInput, BadRange, MetricOverflow, NotACounter
 from holdfast.expiry import Remover
 from holdfast.keys import after, pack, pack_int, prefix_range, unpack
@@ -15,27 +15,33 @@ from holdfast.metrics.layout import (
     LAST_SAMPLES,
     LIFETIMES,
     LOGS,
+    TALLIES,
     Keys,
     bucket_range,
     keys_of,
     window_stems,
 )
-from holdfast.metrics.records import BucketPage, Metric, Sequence, StoredSpec
+from holdfast.metrics.records import BucketPage, Sequence, StoredSpec
+from holdfast.metrics.tallies import drop_expired_tally
 from holdfast.metrics.totals import Span, first_visible
 
 
 def add_units(
-    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
+    tx: Transaction, keys: Keys, name: str, stored: StoredSpec, suffix: bytes, units: int, at: float
 ) -> None:
-    """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`."""
+    """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`, and deletes
+    1 if a limiter keeps a tally of these counters."""
     if units == 0:
         return
+    metric = stored.metric
     try:
         for sequence in metric.sequences:
             stem = keys.sequence(name, sequence.name)
             tx.add(stem + pack_int(int(at / sequence.time_step)) + suffix, units)
         if metric.lifetime:
             tx.add(keys.of_entity(LIFETIMES, name, suffix), units)
+        if stored.window is not None:
+            tx.delete(keys.of_entity(TALLIES, name, suffix))
     except NotACounter as error:
         raise MetricOverflow(f"{name!r} would pass the 64 bits of a counter") from error
 
@@ -45,11 +51,8 @@ def read_counts(
 ) -> dict[int, int]:
     """One entity's buckets from `first` to `last` that are not empty. Reads 1 key for each."""
     wanted = [bucket + suffix for bucket in window_stems(stem, first, last)]
-    return {
-        bucket: units
-        for bucket, value in enumerate(reader.get_many(wanted), first)
-        if value is not None and (units := read_counter(value))
-    }
+    found = read_counters(reader.get_many(wanted))
+    return {bucket: units for bucket, units in enumerate(found, first) if units}
 
 
 def span_counts(
@@ -144,7 +147,7 @@ def reset(
             for bucket in _leap(tx, stem):
                 begin = stem + pack_int(bucket)
                 deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
-    for family in (LIFETIMES, LAST_SAMPLES, CELLS, LOGS):
+    for family in (LIFETIMES, LAST_SAMPLES, CELLS, LOGS, TALLIES):
         # Limiters without buckets store no spec, so their conditions are found where they lie.
         for name in _leap(tx, keys.family(family)) if names is None else names:
             for suffix in suffixes:
@@ -190,7 +193,11 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
     emptied: list[Sequence] = []
     for sequence in registry.all_sequences(stored):
         stem = keys.sequence(name, sequence.name)
-        room -= _sweep_sequence(tx, stem, first_visible(sequence, tx.now), room)
+        expired = _sweep_sequence(tx, stem, first_visible(sequence, tx.now), room)
+        if stored.window is not None and sequence.name == "":
+            for key in expired:
+                drop_expired_tally(tx, keys, name, key, stem)
+        room -= len(expired)
         if room <= 0:
             return False
         oldest = next(_leap(tx, stem), None)
@@ -204,13 +211,13 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
     return True
 
 
-def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, room: int) -> int:
-    """Clears at most `room` keys of the buckets before `visible`, and says how many."""
+def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, room: int) -> list[bytes]:
+    """Clears at most `room` keys of the buckets before `visible`, and returns them."""
     begin, end = bucket_range(stem, 0, visible - 1)
     expired = [key for key, _ in tx.scan(begin, end, limit=room)]
     if expired:
         tx.clear(begin, after(expired[-1]))
-    return len(expired)
+    return expired
 
 
 def _forget(

@@ -3,12 +3,20 @@
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from holdfast.errors import BadLimit, BadWindow, UnknownCondition
-from holdfast.limits import MAX_BUCKET_COUNT, MAX_LOG_LIMIT, MIN_TIME_STEP
+from holdfast.keys import pack_int
+from holdfast.limits import (
+    MAX_BUCKET_COUNT,
+    MAX_LOG_LIMIT,
+    MAX_TALLIED_BUCKETS,
+    MIN_TIME_STEP,
+)
+from holdfast.metrics.layout import CELLS, LOGS, TALLIES, Keys
 from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
 from holdfast.metrics.registry import encode_spec
 from holdfast.metrics.specs import is_positive, nearest
@@ -86,8 +94,8 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
 ConditionLike: TypeAlias = LimitCondition | str | Mapping[str, Any]
 
 
-class Compiled(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition with all that a check needs, computed once."""
+class Compiled(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A condition with all that a check needs, computed once. It is equal to itself alone."""
 
     name: str
     limit: int
@@ -97,6 +105,37 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     metric: Metric
     asks: Window
     stored: bytes  # the spec, as the limiter itself stores it
+    is_tallied: bool  # whether its counters are repeated in one record
+
+
+class Place:
+    """A condition under a prefix: its keys, computed once."""
+
+    __slots__ = ("_bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
+
+    def __init__(self, keys: Keys, condition: Compiled) -> None:
+        self.keys: Final = keys
+        self.condition: Final = condition
+        self.spec: Final = keys.spec(condition.name)
+        self.stem: Final = keys.sequence(condition.name, "")
+        # What the keys of an entity begin with; its suffix follows.
+        self.tallies: Final = keys.of_entity(TALLIES, condition.name, b"")
+        self.cells: Final = keys.of_entity(CELLS, condition.name, b"")
+        self.logs: Final = keys.of_entity(LOGS, condition.name, b"")
+        self._bucket = (-1, b"")
+
+    def bucket(self, number: int) -> bytes:
+        """What the counters of a bucket begin with. Mostly it is the same as the last time."""
+        known, stem = self._bucket
+        if known != number:
+            stem = self.stem + pack_int(number)
+            self._bucket = (number, stem)
+        return stem
+
+
+@lru_cache(maxsize=1_024)
+def place_of(keys: Keys, condition: Compiled) -> Place:
+    return Place(keys, condition)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +173,7 @@ def make_plan(
     if not isinstance(conditions, Mapping):
         raise BadLimit(f"conditions are a map from name to condition, not {conditions!r}")
     compiled = {
-        name: _compile(name, as_condition(given), bucket_count, algorithm)
+        name: _compiled(name, as_condition(given), bucket_count, algorithm)
         for name, given in conditions.items()
     }
     return Plan(conditions=compiled, algorithm=algorithm, bucket_count=bucket_count)
@@ -160,14 +199,25 @@ def as_condition(given: Any) -> LimitCondition:
 
 
 def check_amount(amount: Any) -> int:
+    if type(amount) is int and amount >= 0:
+        return amount
     if not _is_whole(amount) or amount < 0:
         raise BadLimit(f"an amount is an integer, 0 or more, not {amount!r}")
     return int(amount)
 
 
-def _compile(name: Any, condition: LimitCondition, bucket_count: int, algorithm: str) -> Compiled:
+def _compiled(name: Any, condition: LimitCondition, bucket_count: int, algorithm: str) -> Compiled:
     if not isinstance(name, str) or not name:
         raise BadLimit(f"a condition's name is a string that is not empty, not {name!r}")
+    # 60 and 60.0 are equal, and results tell the window as it was given.
+    return _compile(name, condition, bucket_count, algorithm, type(condition.window).__name__)
+
+
+@lru_cache(maxsize=1_024)
+def _compile(
+    name: str, condition: LimitCondition, bucket_count: int, algorithm: str, _: str
+) -> Compiled:
+    """Doors get the conditions with each request, mostly the same ones, hence the memo."""
     step = condition.window / bucket_count
     if algorithm in WITH_BUCKETS and step < MIN_TIME_STEP:
         raise BadLimit(
@@ -194,6 +244,7 @@ def _compile(name: Any, condition: LimitCondition, bucket_count: int, algorithm:
         metric=metric,
         asks=asks,
         stored=encode_spec(StoredSpec(metric=metric, window=asks)),
+        is_tallied=bucket_count <= MAX_TALLIED_BUCKETS,
     )
 
 

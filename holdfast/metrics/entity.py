@@ -75,6 +75,8 @@ def as_entity(entity: Any) -> EntityKey:
         return entity
     if entity is None:
         return NO_ENTITY
+    if type(entity) is list:
+        return LocalEntityKey(entity)
     if isinstance(entity, Mapping) and ("components" in entity or "global" in entity):
         return _from_object(entity)
     return LocalEntityKey(entity)
@@ -107,10 +109,14 @@ def as_namespace(namespace: Any) -> str:
     return namespace
 
 
-@lru_cache(maxsize=8_192)
 def suffix_of(entity: EntityKey, namespace: str) -> bytes:
     """The end of every key of `entity`: its scope and its components."""
-    return pack(GLOBAL if entity.is_global else namespace, entity.components)
+    return _suffix(GLOBAL if entity.is_global else namespace, entity.components)
+
+
+@lru_cache(maxsize=8_192)
+def _suffix(scope: int | str, components: tuple[str, ...]) -> bytes:
+    return pack(scope, components)
 
 
 def entity_of(scope: int | str, components: tuple[str, ...]) -> EntityKey:
@@ -141,7 +147,9 @@ def _from_object(entity: Mapping[str, Any]) -> EntityKey:
 
 
 def _flat(components: Any) -> tuple[str, ...]:
-    if isinstance(components, Mapping):
+    if type(components) is list:
+        pass  # by far the most frequent, and the checks below take longer than all the rest
+    elif isinstance(components, Mapping):
         components = [part for item in components.items() for part in item]
     elif not isinstance(components, Iterable) or isinstance(components, str | bytes):
         raise BadMetricKey(f"the components of an entity are a list, not {components!r}")

@@ -18,6 +18,7 @@ from holdfast.metrics import buckets, registry
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import BUCKETS, FIXED_WINDOWS, LOGS, Keys, keys_of
 from holdfast.metrics.logs import LogWindow
+from holdfast.metrics.records import StoredSpec
 from holdfast.metrics.specs import normalize_metric
 
 FIXED: Final = "metrics.fixed"
@@ -88,7 +89,8 @@ class ForeignWindows:
             keys = keys_of(tx.space, _PREFIX)
             metric = normalize_metric(str(window), _sliding_spec(window))
             registry.store_spec(tx, keys, str(window), metric, None)
-            buckets.add_units(tx, keys, str(window), metric, _suffix(name), amount, tx.now)
+            stored = StoredSpec(metric=metric)
+            buckets.add_units(tx, keys, str(window), stored, _suffix(name), amount, tx.now)
             return True
 
         return self._runner.transact(work)

@@ -20,6 +20,7 @@ from holdfast.metrics.entity import (
     as_prefix,
     suffix_of,
 )
+from holdfast.metrics.hits import SingleHits
 from holdfast.metrics.layout import Keys, keys_of
 from holdfast.metrics.limiter import Limiter
 from holdfast.metrics.rates import read_lifetime, read_rate
@@ -47,7 +48,7 @@ from holdfast.metrics.throttles import throttle
 from holdfast.metrics.top import read_top
 from holdfast.metrics.totals import Future, check_time, time_range
 from holdfast.metrics.writer import Writer
-from holdfast.metrics.writes import write_all
+from holdfast.metrics.writes import incr_one, write_all
 
 PREFIX: Final = "WRStats"
 NAMESPACE: Final = "local"
@@ -93,7 +94,8 @@ class Metrics:
         at: float | None = None,
     ) -> None:
         """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
-        self._write(Write(metric=metric, entity=entity, value=value, at=at), prefix, namespace)
+        keys, namespace, now = self._where(prefix, namespace, at)
+        incr_one(self._tx, keys, namespace, metric, entity, value, now)
 
     def set(
         self,
@@ -356,8 +358,9 @@ class Metrics:
     ) -> BatchResult:
         """Counts all operations if their conditions allow all of them, none otherwise.
 
-        For each condition and entity: with buckets reads bucket_count + 2 keys and writes 1, with
-        `gcra` and `token_bucket` reads 1 and writes 1, with `log` reads what is in the window.
+        For each condition and entity: with buckets reads 2 keys and writes 2, and reads 1 more for
+        each bucket if it was not hit in the last window; with `gcra` and `token_bucket` reads 1 and
+        writes 1; with `log` reads what is in the window.
         """
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
@@ -391,7 +394,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts all operations without asking. With buckets reads 1 key and writes 1 for each."""
+        """Counts all operations without asking. With buckets reads 1 key and writes 2 for each."""
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
         admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))
@@ -462,12 +465,14 @@ class Metrics:
     ) -> Limiter:
         """A limiter whose charges are undone if this transaction fails."""
         plan = make_plan(conditions, bucket_count, algorithm)
-        admission.store_all_specs(self._tx, self._keys(prefix), plan, on_conflict)
+        keys = self._keys(prefix)
+        admission.store_all_specs(self._tx, keys, plan, on_conflict)
         return Limiter(
             self,
             plan,
             **self._bound(prefix, namespace),
             sleep=None,
+            try_one=SingleHits(lambda work: work(self._tx), keys, plan, as_namespace(namespace)),
         )
 
     # --- pieces -------------------------------------------------------------------------------

@@ -7,12 +7,14 @@
 (4, prefix, condition, scope, entity)                 -> arrival time and limit, for GCRA
 (5, prefix, condition, scope, entity, microseconds)   -> counter: what was admitted then
 (6, prefix, name)                                     -> a fixed window, for the package `limits`
+(7, prefix, condition, scope, entity)                 -> Tally: the counters of a limiter's window
 
 `prefix` and `entity` are tuples of strings. The scope is 0 for a global entity and the namespace, a
 string, for a local one, so that a namespace that is called "global" is another scope.
 
 The bucket stands before scope and entity: all that has expired of a sequence is one range, the
-entities of a bucket lie together for `top`, and one entity's read is a `get_many` of its buckets.
+entities of a bucket lie together for `top`, and one entity's read is a `get_many` of its buckets. A
+limiter would do that for each hit; `tallies.py` spares it.
 """
 
 from functools import lru_cache
@@ -21,7 +23,7 @@ from typing import Final
 from holdfast.keys import pack, pack_int, pack_str, prefix_range
 
 LAYER: Final = 5
-SPECS, BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS, FIXED_WINDOWS = range(7)
+SPECS, BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS, FIXED_WINDOWS, TALLIES = range(8)
 
 THROTTLE: Final = 0  # the condition of `throttle`: a number, so no named condition collides
 
@@ -37,7 +39,7 @@ class Keys:
         self.space: Final = space
         self.prefix: Final = prefix
         self._families: Final = tuple(
-            space + pack(LAYER, family, prefix) for family in range(FIXED_WINDOWS + 1)
+            space + pack(LAYER, family, prefix) for family in range(TALLIES + 1)
         )
 
     def family(self, family: int) -> bytes:

@@ -21,6 +21,7 @@ from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult,
 P = ParamSpec("P")
 R = TypeVar("R")
 Sleep = Callable[[float], None]
+TryOne = Callable[[str, EntityLike, int], LimitResult]
 
 
 class LimitDoor(Protocol):
@@ -51,15 +52,20 @@ class Limiter:
         namespace: str,
         clock: Callable[[], float],
         sleep: Sleep | None = time.sleep,
+        try_one: TryOne | None = None,
     ) -> None:
+        """`try_one`, if there is one, is a shorter way for a single operation."""
         self.plan = plan
         self._door = door
+        self._try_one = try_one
         self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
         self._clock = clock
         self._sleep = sleep
 
     def try_incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
         """Counts `amount` if it is allowed. A denied attempt is not counted."""
+        if self._try_one is not None:
+            return self._try_one(condition, entity, amount)
         return self.try_all([_operation(condition, entity, amount)]).results[0]
 
     def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
@@ -182,15 +188,15 @@ class Batch:
 
     def try_incr(self) -> NamedBatchResult:
         """Counts all operations if all are allowed, none otherwise."""
-        return self._by_name(self._limiter.try_all(self._operations.values()))
+        return self.by_name(self._limiter.try_all(self.operations))
 
     def peek(self) -> NamedBatchResult:
         """What `try_incr` would say."""
-        return self._by_name(self._limiter.peek_all(self._operations.values()))
+        return self.by_name(self._limiter.peek_all(self.operations))
 
     def incr(self) -> None:
         """Counts all operations without asking."""
-        self._limiter.incr_all(self._operations.values())
+        self._limiter.incr_all(self.operations)
 
     def require(self) -> NamedBatchResult:
         """`try_incr` that raises `LimitExceeded` when it is denied."""
@@ -207,7 +213,13 @@ class Batch:
         self._operations[condition] = _operation(condition, entity, wanted)
         return self
 
-    def _by_name(self, result: BatchResult) -> NamedBatchResult:
+    @property
+    def operations(self) -> list[Operation]:
+        """What was added, in its order."""
+        return list(self._operations.values())
+
+    def by_name(self, result: BatchResult) -> NamedBatchResult:
+        """The results of these operations by the names of their conditions."""
         return NamedBatchResult(
             allowed=result.allowed,
             retry_after=result.retry_after,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from operator import methodcaller
 from typing import Any, Generic, TypeVar, overload
 
 from holdfast.engine.contract import Reader as EngineReader
@@ -179,38 +180,39 @@ class Reader:
     def total(self, promises: list[RatePromise[Any]]) -> list[Number]: ...
     def total(self, promises: Any) -> Any:
         """The totals of a list or a map of promises, with its keys."""
-        return _resolved(promises, RatePromise.total)
+        return _resolved(promises, "total")
 
     @overload
     def per_second(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
     @overload
     def per_second(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_second(self, promises: Any) -> Any:
-        return _resolved(promises, RatePromise.per_second)
+        return _resolved(promises, "per_second")
 
     @overload
     def per_minute(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
     @overload
     def per_minute(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_minute(self, promises: Any) -> Any:
-        return _resolved(promises, RatePromise.per_minute)
+        return _resolved(promises, "per_minute")
 
     @overload
     def per_hour(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
     @overload
     def per_hour(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_hour(self, promises: Any) -> Any:
-        return _resolved(promises, RatePromise.per_hour)
+        return _resolved(promises, "per_hour")
 
     @overload
     def per_day(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
     @overload
     def per_day(self, promises: list[RatePromise[Any]]) -> list[float]: ...
     def per_day(self, promises: Any) -> Any:
-        return _resolved(promises, RatePromise.per_day)
+        return _resolved(promises, "per_day")
 
 
-def _resolved(promises: Any, resolve: Callable[[RatePromise[Any]], Number]) -> Any:
+def _resolved(promises: Any, name: str) -> Any:
+    resolve = methodcaller(name)  # a client's promises have methods of their own
     if isinstance(promises, Mapping):
         return {key: resolve(promise) for key, promise in promises.items()}
     return [resolve(promise) for promise in promises]

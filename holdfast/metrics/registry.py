@@ -22,6 +22,7 @@ from holdfast.metrics.layout import (
     LIFETIMES,
     LOGS,
     SPECS,
+    TALLIES,
     Keys,
     all_specs,
     keys_of,
@@ -33,7 +34,7 @@ OnConflict: TypeAlias = Literal["refuse", "discard"]
 
 SWEEP: Final = "metrics.buckets"  # the kind of expiry entry that removes expired buckets
 
-_FAMILIES_OF_A_METRIC: Final = (BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS)
+_FAMILIES_OF_A_METRIC: Final = (BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS, TALLIES)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(StoredSpec).decode
 

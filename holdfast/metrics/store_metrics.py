@@ -9,6 +9,7 @@ from holdfast.metrics import admission, registry
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
 from holdfast.metrics.entity import Prefix, as_namespace, as_prefix
 from holdfast.metrics.foreign import ForeignWindows
+from holdfast.metrics.hits import SingleHits
 from holdfast.metrics.layer import NAMESPACE, PREFIX, Metrics
 from holdfast.metrics.layout import keys_of
 from holdfast.metrics.limiter import Limiter, Sleep
@@ -84,13 +85,10 @@ class StoreMetrics(_PerCall):
         plan = make_plan(conditions, bucket_count, algorithm)
         named = as_prefix(prefix)
         with self._runner.view() as view:
-            settled = admission.has_all_specs(view, keys_of(view.space, named), plan)
+            keys = keys_of(view.space, named)
+            settled = admission.has_all_specs(view, keys, plan)
         if not settled:
-            self._runner.transact(
-                lambda tx: admission.store_all_specs(
-                    tx, keys_of(tx.space, named), plan, on_conflict
-                )
-            )
+            self._runner.transact(lambda tx: admission.store_all_specs(tx, keys, plan, on_conflict))
         return Limiter(
             _LimitDoor(self, self._runner),
             plan,
@@ -98,6 +96,7 @@ class StoreMetrics(_PerCall):
             namespace=as_namespace(namespace),
             clock=self._runner.read_clock,
             sleep=sleep,
+            try_one=SingleHits(self._runner.transact, keys, plan, as_namespace(namespace)),
         )
 
     def _settled(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:

@@ -139,14 +139,12 @@ def sum_up(
     total: Number = 0
     exact = True
     for bucket, units in counts.items():
-        if bucket < first or bucket > last:
-            continue
-        if bucket in (first, last):
+        if first < bucket < last:
+            total += units
+        elif bucket in (first, last):
             part = _part(bucket, first, last, units, step, start, end, now)
             exact = exact and (part == units or part == 0)
             total += part
-        else:
-            total += units
     return total, exact
 
 

@@ -13,11 +13,12 @@ next window. All of them were counted when it was admitted, so with it they are 
 import math
 from typing import Final
 
-from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.engine.contract import Reader, Transaction, read_counters
 from holdfast.keys import pack_int, prefix_range
-from holdfast.metrics.conditions import Compiled
+from holdfast.metrics.conditions import Place
 from holdfast.metrics.layout import window_stems
 from holdfast.metrics.rounding import round15
+from holdfast.metrics.tallies import newest_of, pack_tally, read_tally
 from holdfast.metrics.totals import sum_up
 
 _NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today leaves behind
@@ -26,47 +27,115 @@ _NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today le
 class EstimateWindow:
     """How an entity stands with a condition, estimated as the original does."""
 
-    __slots__ = ("_condition", "_counts", "_key", "_last", "_now", "limit", "prev_total")
+    __slots__ = (
+        "_begin",
+        "_condition",
+        "_first",
+        "_has_tally",
+        "_is_whole",
+        "_last",
+        "_now",
+        "_place",
+        "_since",
+        "_suffix",
+        "_units",
+        "limit",
+        "prev_total",
+    )
 
-    def __init__(
-        self, reader: Reader, stem: bytes, suffix: bytes, condition: Compiled, now: float
-    ) -> None:
-        """Reads bucket_count + 1 keys."""
+    def __init__(self, reader: Reader, place: Place, suffix: bytes, now: float) -> None:
+        """Reads 1 key; bucket_count + 1 more, and a scan of no key, if it finds no tally."""
+        self._place = place
+        self._suffix = suffix
+        self._now = now
+        self._condition = condition = place.condition
+        self.limit = condition.limit
         step = condition.step
         start = now - condition.window
-        first = int(start / step) if start > 0 else 0
-        last = int(now / step)
-        wanted = [bucket + suffix for bucket in window_stems(stem, first, last)]
-        self._condition = condition
-        self._counts = {
-            bucket: units
-            for bucket, value in enumerate(reader.get_many(wanted), first)
-            if value is not None and (units := read_counter(value))
-        }
-        self._key = wanted[-1]
-        self._last = last
-        self._now = now
-        self.limit = condition.limit
+        self._first = first = int(start / step) if start > 0 else 0
+        self._last = last = int(now / step)
+        self._has_tally = False
+        if condition.is_tallied:
+            value = reader.get(place.tallies + suffix)
+            if value is not None:
+                self._has_tally = True
+                tally = read_tally(value)
+                # One that begins after the window, or knows of what other clocks have dated ahead,
+                # is not asked.
+                if tally[0] <= first and newest_of(tally) <= last:
+                    self._take(tally, first)
+                    self.prev_total = self._total(now)
+                    return
+        self._read_counters(reader)
         self.prev_total = self._total(now)
+
+    def _take(self, tally: tuple[int, ...], first: int) -> None:
+        """Takes over what a tally says of the window, and of the bucket before it: a clock that is
+        a little behind still asks for that one."""
+        self._is_whole = True
+        since, begin = tally[0], tally[1]
+        if begin < first - 1:
+            self._since = self._begin = first - 1
+            self._units = list(tally[1 + first - begin :])
+        else:
+            self._since, self._begin = since, begin
+            self._units = list(tally[2:])
+
+    def _read_counters(self, reader: Reader) -> None:
+        """What a tally would say, from the counters themselves."""
+        stem, suffix, last = self._place.stem, self._suffix, self._last
+        self._since = self._begin = self._first
+        wanted = [bucket + suffix for bucket in window_stems(stem, self._first, last)]
+        units = self._units = read_counters(reader.get_many(wanted))
+        ahead = reader.scan(stem + pack_int(last + 1), prefix_range(stem)[1], limit=1)
+        self._is_whole = next(ahead, None) is None
+        if not self._is_whole:
+            self._read_ahead(reader)
+        elif any(units):
+            empty = next(index for index, found in enumerate(units) if found)
+            self._begin += empty
+            del units[:empty]
+        else:
+            units.clear()
+
+    def _read_ahead(self, reader: Reader) -> None:
+        """What other clocks have dated ahead is no part of an estimate."""
 
     def admits(self, amount: int) -> bool:
         return self.prev_total + amount <= self.limit
 
     def charge(self, tx: Transaction, amount: int) -> None:
-        """Writes 1 key."""
-        if amount:
-            tx.add(self._key, amount)
-            self._counts[self._last] = self._counts.get(self._last, 0) + amount
+        """Writes 2 keys: the counter and the tally."""
+        if not amount:
+            return
+        suffix, units, last = self._suffix, self._units, self._last
+        tx.add(self._place.bucket(last) + suffix, amount)
+        if not units:
+            self._begin = last
+        index = last - self._begin
+        if index >= len(units):
+            units += [0] * (index - len(units) + 1)
+        units[index] += amount
+        if self._is_whole and self._condition.is_tallied:
+            tally = pack_tally(self._since, self._begin, units)
+            tx.put(self._place.tallies + suffix, tally)
+        elif self._has_tally:
+            tx.delete(self._place.tallies + suffix)
 
     def remaining(self, counted: int) -> int:
         return max(0, self.limit - self.prev_total - counted)
 
     def reset_after(self) -> float:
         """When the newest bucket will have left the window."""
-        if not self._counts:
+        newest = self._begin + len(self._units)
+        for units in reversed(self._units):  # mostly the last one is not 0
+            if units:
+                break
+            newest -= 1
+        if newest <= self._first:
             return 0.0
         condition = self._condition
-        return (max(self._counts) + 1) * condition.step + condition.window - self._now
+        return newest * condition.step + condition.window - self._now
 
     def retry_after(self, amount: int) -> float | None:
         """The next whole millisecond at which `amount` fits, if nothing is added until then."""
@@ -81,18 +150,38 @@ class EstimateWindow:
         """As the window moves on its sum falls; once it rounds to what fits, `amount` fits."""
         step, window = self._condition.step, self._condition.window
         below = self.limit - amount + 0.5
-        tail = sum(self._counts.values())
+        counts = self._counts()
+        tail = sum(counts.values())
         moment = self._now - window
-        for bucket, units in sorted(self._counts.items()):
+        for bucket, units in counts.items():
             tail -= units
             if tail < below:
                 moment = max(moment, (bucket + 1) * step - (below - tail) * step / units)
                 break
         return (math.floor((moment + window - self._now) * 1000) + 1) / 1000
 
+    def _counts(self) -> dict[int, int]:
+        """The units of each bucket of the window that is not empty."""
+        found = enumerate(self._units, self._begin)
+        return {bucket: units for bucket, units in found if units and bucket >= self._first}
+
     def _total(self, now: float) -> int:
-        start = max(now - self._condition.window, 0.0)
-        return round15(sum_up(self._counts, self._condition.step, start, now, now)[0])
+        """What `sum_up` says, with the usual case first: the window ends now."""
+        condition, units, last = self._condition, self._units, self._last
+        step, first = condition.step, self._first
+        if now != self._now or first == last or not last * step <= now <= (last + 1) * step:
+            start = max(now - condition.window, 0.0)
+            return round15(sum_up(self._counts(), step, start, now, now)[0])
+        place = first - self._begin
+        oldest = units[place] if 0 <= place < len(units) else 0
+        if not oldest:
+            return sum(units[place + 1 :] if place >= 0 else units)
+        # One by one, as the original adds them: a sum of fractions depends on the order.
+        start = now - condition.window if now > condition.window else 0.0
+        total = oldest * max((first + 1) * step - start, 0) / step
+        for found in units[place + 1 :]:
+            total += found
+        return round15(total)
 
 
 class StrictWindow(EstimateWindow):
@@ -100,26 +189,17 @@ class StrictWindow(EstimateWindow):
 
     __slots__ = ()
 
-    def __init__(
-        self, reader: Reader, stem: bytes, suffix: bytes, condition: Compiled, now: float
-    ) -> None:
-        """Reads bucket_count + 1 keys, and looks once for buckets that other clocks dated ahead."""
-        super().__init__(reader, stem, suffix, condition, now)
-        ahead = self._last + 1
-        if next(reader.scan(stem + pack_int(ahead), prefix_range(stem)[1], limit=1), None):
-            stems = window_stems(stem, ahead, int((now + condition.window) / condition.step))
-            values = reader.get_many([bucket + suffix for bucket in stems])
-            self._counts.update(
-                (bucket, read_counter(value))
-                for bucket, value in enumerate(values, ahead)
-                if value is not None
-            )
-            self.prev_total = self._total(now)
+    def _read_ahead(self, reader: Reader) -> None:
+        """What other clocks have dated ahead counts, if it is less than a window away."""
+        condition, ahead = self._condition, self._last + 1
+        until = int((self._now + condition.window) / condition.step)
+        stems = window_stems(self._place.stem, ahead, until)
+        self._units += read_counters(reader.get_many([bucket + self._suffix for bucket in stems]))
 
     def _first_fit(self, amount: int) -> float:
         """Buckets leave whole, the oldest first."""
         left = self.prev_total
-        for bucket, units in sorted(self._counts.items()):
+        for bucket, units in self._counts().items():
             left -= units
             if left + amount <= self.limit:
                 leaves = (bucket + 1) * self._condition.step + self._condition.window
@@ -127,5 +207,6 @@ class StrictWindow(EstimateWindow):
         return 0.0
 
     def _total(self, now: float) -> int:
-        first = int(max(now - self._condition.window, 0.0) / self._condition.step)
-        return sum([units for bucket, units in self._counts.items() if bucket >= first])
+        condition = self._condition
+        first = int(max(now - condition.window, 0.0) / condition.step)
+        return sum(self._units[max(first - self._begin, 0) :])

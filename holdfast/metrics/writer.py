@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self
 
-from holdfast.errors import WrongMetricType
+from holdfast.errors import OutcomeUnknown, WrongMetricType
 from holdfast.limits import MAX_UNITS, MAX_WRITER_KEYS
 from holdfast.metrics.entity import NO_ENTITY, EntityKey, EntityLike, as_entity
 from holdfast.metrics.records import Deleted, Metric, Number, Write, Written
@@ -65,6 +65,16 @@ class Writer:
         self._writes: list[Write] = []  # sums of buckets that have ended, and all other writes
         self._keys = 0
 
+    @property
+    def names(self) -> list[str]:
+        """The metrics that it can write."""
+        return list(self._metrics)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Under which prefix and namespace it writes."""
+        return {"prefix": self._prefix, "namespace": self._namespace}
+
     def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:
         """Counts `value`. Each call is rounded to the resolution by itself."""
         if not isinstance(entity, EntityKey):
@@ -101,7 +111,10 @@ class Writer:
         self._keep(metric, "distribution", entity, value, "record", count)
 
     def flush(self) -> None:
-        """Stores all that is buffered in one transaction; if that fails, it stays buffered."""
+        """Stores all that is buffered in one transaction; if that fails, it stays buffered.
+
+        Over a network it may be unknown whether it failed: then it does not.
+        """
         with self._lock:
             writes = self._writes + self._settled_sums()
             held = self._keys
@@ -110,6 +123,8 @@ class Writer:
             return
         try:
             self._door.write(writes, prefix=self._prefix, namespace=self._namespace)
+        except OutcomeUnknown:
+            raise  # they may be stored: to store them twice would be worse than to lose them
         except BaseException:
             with self._lock:
                 self._writes = writes + self._writes

@@ -1,6 +1,7 @@
 """The HTTP door for an application of yours: `app.mount("/store", Application(store))`."""
 
 import asyncio
+from pathlib import Path
 
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
@@ -58,9 +59,16 @@ class Application:
 
 
 def make_execution(
-    store: Store, *, flush: bool = False, pixel: bool = False, bounds: Bounds | None = None
+    store: Store,
+    *,
+    flush: bool = False,
+    pixel: bool = False,
+    bounds: Bounds | None = None,
+    backups: Path | None = None,
 ) -> Execution:
     """What stands behind all doors of a store."""
-    execution = Execution(store, allows_flush=flush, allows_pixel=pixel, bounds=bounds)
+    execution = Execution(
+        store, allows_flush=flush, allows_pixel=pixel, bounds=bounds, backups=backups
+    )
     execution.waits.update(WAITS)
     return execution

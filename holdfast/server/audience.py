@@ -14,7 +14,7 @@ from holdfast.jobs.qless import channel as qless_channel
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.globs import compile_glob
 
-Kind = Literal["subscribe", "psubscribe"]
+Kind = Literal["subscribe", "psubscribe", "notices"]
 
 PUBLISHED: Final = "pubsub."  # the topic of what clients publish themselves
 QLESS: Final = b"ql:"  # the channels of the job queue

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from holdfast.engine.contract import Engine, Notice
-from holdfast.errors import StoreUnreachable
+from holdfast.errors import StoreBusy, StoreUnreachable
+from holdfast.limits import BULLETIN_LOOK_SECONDS
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +30,15 @@ class Bulletin:
         self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
         self._last = 0
         self._closed = False
-        self._thread = threading.Thread(target=self._follow, name="holdfast-bulletin", daemon=True)
-        self._thread.start()
+        # Those who commit in this process call `catch_up`; this is for the others' commits. A
+        # thread that waited would be woken by each of our own, and take its turn from them.
+        self._next_look: asyncio.TimerHandle | None = None
+        self._thread: threading.Thread | None = None
+        if engine.is_remote:  # where a look is a round trip, a server says when to look
+            self._thread = threading.Thread(target=self._follow, name="holdfast-bulletin")
+            self._thread.start()
+        else:
+            self._next_look = loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
 
     def listen(
         self, listener: Listener, *, space: bytes | None = None, topic_prefix: str = ""
@@ -50,8 +58,16 @@ class Bulletin:
 
     def close(self) -> None:
         self._closed = True
+        if self._next_look is not None:
+            self._next_look.cancel()
         self._subscription.close()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _look(self) -> None:
+        with suppress(StoreBusy):  # no place for one more view: look again
+            self.catch_up()
+        self._next_look = self._loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
 
     def _follow(self) -> None:
         while self._subscription.wait():

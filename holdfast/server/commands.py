@@ -22,7 +22,8 @@ COMMANDS: Final[dict[bytes, Handler]] = {}
 BEFORE_LOGIN: Final = frozenset({b"AUTH", b"HELLO", b"QUIT", b"RESET"})
 IN_BATCH_AT_ONCE: Final = frozenset({b"EXEC", b"DISCARD", b"MULTI", b"QUIT", b"RESET"})
 WHILE_SUBSCRIBED: Final = frozenset(
-    {b"SUBSCRIBE", b"PSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"PING", b"QUIT", b"RESET"}
+    {b"SUBSCRIBE", b"PSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"NOTICES"}
+    | {b"PING", b"QUIT", b"RESET"}
 )
 
 
@@ -78,10 +79,14 @@ def _only_listens(name: bytes) -> bytes:
 def _serve(operation: Operation) -> Handler:
     json_encoder = _bulk(payloads.encoder(operation, is_json=True))
     msgpack_encoder = _bulk(payloads.encoder(operation, is_json=False))
+    exact_encoder = _bulk(payloads.exact_encoder(operation))
+    read_exact = payloads.exact_decoder(operation)
 
     def handle(session: Session, words: wire.Command) -> Plan:
         payload = words[1] if len(words) > 1 else b"{}"
         form = "words" if len(words) > 2 else typed.form_of(payload)
+        if form == "msgpack" and session.is_exact:
+            return plan_operation(session, operation, read_exact(payload), exact_encoder)
         if form == "words":
             arguments = typed.read_words(operation, words[1:])
         else:
@@ -100,11 +105,12 @@ def plan_operation(
 ) -> Plan:
     """The plan of an operation with decoded arguments."""
     space = session.space
-    session.who().require_operation(operation, space.name)
-    if operation.kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
+    session.require(operation)
+    kind = operation.kind
+    if kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
         return Later(lambda: session.execution.start(space, operation, arguments), encode)
-    plan = Read if operation.kind == "read" else Write
-    return plan(space, work_of(operation, arguments), encode)
+    work = work_of(operation, arguments)
+    return Read(space, work, encode) if kind == "read" else Write(space, work, encode)
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

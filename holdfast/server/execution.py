@@ -1,30 +1,43 @@
 """Runs operations for all connections of a server: reads at once, writes in groups.
 
 All writes that have arrived while the engine was busy form the next group: one commit, one wait for
-the disk, then all replies. A write that fails, fails alone. What takes several transactions
-(`long`) runs in a thread of its own, so that it holds up no one.
+the disk, then all replies. Clients that were just answered mostly come again at once: if the disk
+is slow, the next group waits a moment for them, instead of leaving with the first. A write that
+fails, fails alone. What takes several transactions (`long`) runs in a thread of its own, so that it
+holds up no one.
 """
 
 import asyncio
 import itertools
 import logging
+import queue
+import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.errors import BadInput, HoldfastError, ServerBusy, StoreUnreachable
+from holdfast.errors import (
+    BadInput,
+    Forbidden,
+    HoldfastError,
+    ServerBusy,
+    ServerFailed,
+    StoreUnreachable,
+)
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
+    COMPANY_LOOK_SECONDS,
     LONG_OPERATIONS,
+    MAX_COMPANY_SECONDS,
     MAX_GROUP_TRANSACTIONS,
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
@@ -33,16 +46,29 @@ from holdfast.limits import (
 )
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
-from holdfast.server.auth import USERS_CHANGED, Gate
+from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds
 from holdfast.server.bulletin import Bulletin
-from holdfast.store import DIRECTORY, Space, Step, Store, Tx, View
+from holdfast.server.lines import Lines
+from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
+from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
 Work: TypeAlias = Callable[[Tx], Any]
-Answer: TypeAlias = asyncio.Future[list[Outcome[Any]]]
+Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
+
+
+class Request(NamedTuple):
+    """Transactions of one caller for the next group."""
+
+    steps: Sequence[Step]
+    answer: Answer  # called on the loop
+    is_wanted: Callable[[], bool]  # asked just before: its client may be gone
+
+
+Group: TypeAlias = list[Request]
 
 
 class Execution:
@@ -55,6 +81,7 @@ class Execution:
         allows_flush: bool = False,
         allows_pixel: bool = False,
         bounds: Bounds | None = None,
+        backups: Path | None = None,
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -62,6 +89,7 @@ class Execution:
         self.connections = 0  # of Redis clients
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.backups = backups  # the folder that backups go to; None: none are made
         self.stopping = False
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py
@@ -71,18 +99,31 @@ class Execution:
         self._loop = asyncio.get_running_loop()
         self.bulletin = Bulletin(store.engine, self._loop)
         self.audience = Audience(self.bulletin)
+        # Where a read is a round trip, the loop does not wait for it.
+        self.lines = Lines(self.bulletin, counts_jobs=not store.engine.is_remote)
         self.bulletin.listen(
             lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
         )
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="holdfast-writer")
+        self.bulletin.listen(
+            lambda notice: self.forget_space(notice.payload.decode()),
+            space=DIRECTORY,
+            topic_prefix=SPACE_DROPPED,
+        )
+        self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
+        self._in_play = 1  # requests that a full group would have, by the last ones
+        self._commit_seconds = 0.0  # that the last groups took
+        self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
+        self._writer.start()
+        self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
         self._readers = (
             ThreadPoolExecutor(READING_THREADS, thread_name_prefix="holdfast-reader")
             if store.engine.is_remote
             else None
         )
-        self._waiting: deque[tuple[Sequence[Step], Answer]] = deque()
-        self._queued = 0
+        self._waiting: deque[Request] = deque()
+        self._enqueued = 0  # writes so far, counted by the loop
+        self._dequeued = 0  # and by the writer: each number has one who counts
         self._threads = 0  # long operations that run or wait for a thread
         self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
         self._sessions = itertools.count(1)
@@ -96,7 +137,7 @@ class Execution:
         """The space of that name, created if there is none."""
         found = self._spaces.get(name)
         if found is None:
-            found = await self._loop.run_in_executor(self._writer, self.store.space, name)
+            found = await self._loop.run_in_executor(self._directory, self.store.space, name)
             if len(self._spaces) >= MAX_OPEN_SPACES:
                 self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
             self._spaces[name] = found
@@ -119,7 +160,7 @@ class Execution:
         """Runs a transaction on what belongs to no space: users, scripts."""
         engine = self.store.engine
         return self._loop.run_in_executor(
-            self._writer, lambda: engine.transact(work, space=DIRECTORY)
+            self._directory, lambda: engine.transact(work, space=DIRECTORY)
         )
 
     # --- operations ------------------------------------------------------------------------------
@@ -147,7 +188,23 @@ class Execution:
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
         face = getattr(space, operation.layer)
+        if operation.full_name == "admin.backup":
+            arguments = self._placed_backup(arguments)
         return self.in_thread(lambda: operation.call(face, arguments))
+
+    def _placed_backup(self, arguments: Any) -> Any:
+        """Whoever may ask for a backup may not thereby write wherever the server may."""
+        name = Path(arguments.target)
+        if self.backups is None:
+            raise Forbidden(
+                "this server makes no backups", hint="Start it with `--backups FOLDER`."
+            )
+        if not name.name or name.name != arguments.target or arguments.target == "..":
+            raise BadInput(
+                f"{arguments.target!r} is no name for a backup",
+                hint=f"Give a name alone; it is written below {self.backups}.",
+            )
+        return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
     def read(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
         """Runs a read at once; it waits for no commit."""
@@ -165,21 +222,29 @@ class Execution:
 
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
-        [outcome] = await self.write_many([Step(space, work)])
+        future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
+
+        def answer(outcomes: list[Outcome[Any]]) -> None:
+            if not future.done():
+                future.set_result(outcomes[0])
+
+        self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
+        outcome = await future
         return outcome.unwrap()
 
-    def write_many(self, steps: Sequence[Step]) -> Answer:
+    def write_many(
+        self, steps: Sequence[Step], answer: Answer, is_wanted: Callable[[], bool]
+    ) -> None:
         """Runs transactions in the next group, in this order, each for itself."""
-        if self._queued + len(steps) > MAX_QUEUED_WRITES:
-            raise ServerBusy(f"{self._queued} writes are waiting already")
-        future: Answer = self._loop.create_future()
-        self._waiting.append((steps, future))
-        self._queued += len(steps)
+        queued = self._enqueued - self._dequeued
+        if queued + len(steps) > MAX_QUEUED_WRITES:
+            raise ServerBusy(f"{queued} writes are waiting already")
+        self._waiting.append(Request(steps, answer, is_wanted))
+        self._enqueued += len(steps)
         if not self._committing:
             self._committing = True
             # Later in this round of the loop, so that all that has arrived with it comes along.
-            self._loop.call_soon(self._commit_next)
-        return future
+            self._loop.call_soon(self._turns.put, True)
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
@@ -210,6 +275,15 @@ class Execution:
         self._ends[token] = end
         return lambda: self._ends.pop(token, None) and None
 
+    @contextmanager
+    def ended_with_server(self, end: Callable[[], None]) -> Iterator[None]:
+        """The same for a `with` block."""
+        take_back = self.add_wait(end)
+        try:
+            yield
+        finally:
+            take_back()
+
     def end_waits(self) -> None:
         """Those who wait for something to happen are answered as if their time had come."""
         self.stopping = True
@@ -225,7 +299,7 @@ class Execution:
     def figures(self) -> dict[str, int]:
         """How busy it is."""
         return {
-            "queued_writes": self._queued,
+            "queued_writes": self._enqueued - self._dequeued,
             "long_operations": self._threads,
             "waits": len(self._ends),
             "open_spaces": len(self._spaces),
@@ -241,7 +315,7 @@ class Execution:
             self.report(error, logging.WARNING)  # of the input's making, as far as we know
             return BadInput("a number is out of range, or a value is nested too deeply")
         self.report(error)
-        return HoldfastError("something went wrong in the server", hint="Its log says more.")
+        return ServerFailed("something went wrong in the server")
 
     def report(self, error: BaseException, level: int = logging.ERROR) -> None:
         """Writes into the log where an error happened, and no payload."""
@@ -252,54 +326,81 @@ class Execution:
     async def close(self) -> None:
         """Finishes what has begun."""
         while self._waiting or self._committing:
-            await self._loop.run_in_executor(self._writer, lambda: None)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
+        self._turns.put(False)
+        await self._loop.run_in_executor(None, self._writer.join)
         await self._loop.run_in_executor(None, self._long.shutdown)
-        self._writer.shutdown()
+        self._directory.shutdown()
         if self._readers is not None:
             self._readers.shutdown()
         self.bulletin.close()
 
     # --- groups ----------------------------------------------------------------------------------
 
-    def _commit_next(self) -> None:
-        group: list[tuple[Sequence[Step], Answer]] = []
+    def _write_groups(self) -> None:
+        """In the writer's thread: one group after the other, and one word to the loop for each."""
+        while self._turns.get():
+            self._await_company()
+            group = self._next_group()
+            steps = [step for request in group for step in request.steps]
+            begin = time.perf_counter()
+            try:
+                outcomes = self.store.transact_many(steps) if steps else []
+            except BaseException as error:
+                outcomes = [Outcome(error=error)] * len(steps)
+            took = time.perf_counter() - begin
+            self._commit_seconds += (took - self._commit_seconds) / 4
+            try:
+                # Those who listen hear of it before those who asked; if the engine is away, when
+                # it is back.
+                with suppress(StoreUnreachable):
+                    self.bulletin.catch_up()
+            except Exception as error:
+                self.report(error)
+            self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+
+    def _await_company(self) -> None:
+        """Waits for those who were in the last groups, while they keep coming.
+
+        Never for longer than a part of what a commit takes: at worst it adds that to the wait of
+        those who are here, and at best it halves the number of commits.
+        """
+        wait = min(self._commit_seconds / 2, MAX_COMPANY_SECONDS)
+        if wait < COMPANY_LOOK_SECONDS:
+            return
+        end = time.perf_counter() + wait
+        here, quiet = len(self._waiting), 0
+        while here < self._in_play and quiet < 2 and time.perf_counter() < end:
+            time.sleep(COMPANY_LOOK_SECONDS)
+            before, here = here, len(self._waiting)
+            quiet = quiet + 1 if here == before else 0
+
+    def _next_group(self) -> Group:
+        group: Group = []
         size = 0
         while self._waiting and size < MAX_GROUP_TRANSACTIONS:
-            steps, future = self._waiting.popleft()
-            self._queued -= len(steps)
-            if not future.cancelled():  # a wait whose client went away before its turn
-                group.append((steps, future))
-                size += len(steps)
-        self._loop.run_in_executor(self._writer, self._commit, group)
+            request = self._waiting.popleft()
+            size += len(request.steps)
+            group.append(request)
+        self._dequeued += size
+        # Whose client went away before its turn is not written.
+        return [request for request in group if request.is_wanted()]
 
-    def _commit(self, group: list[tuple[Sequence[Step], Answer]]) -> None:
-        """In the writer's thread."""
-        steps = [step for request, _ in group for step in request]
-        try:
-            outcomes = self.store.transact_many(steps)
-        except BaseException as error:
-            outcomes = [Outcome(error=error)] * len(steps)
-        # Those who listen hear of it before those who asked.
-        with suppress(StoreUnreachable):  # they hear of it when the engine is back
-            self.bulletin.catch_up()
-        self._loop.call_soon_threadsafe(self._answer, group, outcomes)
-
-    def _answer(
-        self,
-        group: list[tuple[Sequence[Step], Answer]],
-        outcomes: list[Outcome[Any]],
-    ) -> None:
-        begin = 0
-        for request, future in group:
-            end = begin + len(request)
-            if not future.done():  # its connection may be gone
-                future.set_result(outcomes[begin:end])
-            begin = end
+    def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
+        in_play = len(group) + len(self._waiting)
+        self._in_play = max(in_play, (self._in_play + in_play) // 2)
         if self._waiting:
-            self._commit_next()
+            self._turns.put(True)
         else:
             self._committing = False
+        begin = 0
+        for request in group:
+            end = begin + len(request.steps)
+            try:
+                request.answer(outcomes[begin:end])
+            except Exception as error:
+                self.report(error)  # one that can't be answered keeps no one else from it
+            begin = end
 
 
 def work_of(operation: Operation, arguments: msgspec.Struct) -> Callable[[View], Any]:

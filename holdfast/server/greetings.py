@@ -214,6 +214,20 @@ def config(session: Session, words: wire.Command) -> Plan:
     return wire.mapping(pairs, session.protocol)
 
 
+@command("EXACT")
+def exact(session: Session, words: wire.Command) -> Plan:
+    """From now on, msgpack holds every value of Python, and errors are objects in JSON.
+
+    Both are what a client needs that gives its callers the very values and errors of the store.
+    """
+
+    def begin() -> bytes:
+        session.is_exact = True
+        return wire.OK
+
+    return Change(begin)
+
+
 # --- spaces --------------------------------------------------------------------------------------
 
 

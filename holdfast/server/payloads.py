@@ -1,35 +1,50 @@
 """The arguments and results of operations as bytes, the same at every door.
 
 JSON has no bytes, moments, Sets or 64-bit numbers, which entities have. So the values of entities
-travel through JSON as Extended JSON (`{"$date": ...}`); msgpack holds them as they are.
+travel through JSON as Extended JSON (`{"$date": ...}`); msgpack holds most of them as they are,
+and all of them, of tables too, on a connection that has asked for exact values (`exact.py`).
 """
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import msgspec
 
+from holdfast import exact
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
 from holdfast.errors import BadInput
-from holdfast.operations import Operation
+from holdfast.operations import OPERATIONS, Operation
 
 
 def read_arguments(operation: Operation, payload: bytes, *, is_json: bool) -> Any:
     """The arguments of an operation."""
+    from_json, from_msgpack, has_entities = _reading(operation.full_name)
     try:
         if not is_json:
-            return msgspec.msgpack.decode(payload, type=operation.arguments)
+            return from_msgpack(payload)
         # Without a dollar sign nothing in it is Extended JSON, and it can be decoded at once.
-        if not _has_entities(operation) or b"$" not in payload:
-            return msgspec.json.decode(payload, type=operation.arguments)
+        if not has_entities or b"$" not in payload:
+            return from_json(payload)
         return convert_arguments(operation, msgspec.json.decode(payload), is_json=True)
     except RecursionError:
         raise BadInput("the arguments are nested too deeply") from None
     except UnicodeDecodeError:
         raise BadInput("a text of the arguments is not UTF-8") from None
+
+
+@cache
+def _reading(name: str) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any], bool]:
+    """How the arguments of an operation are decoded: its decoders are made once."""
+    operation = OPERATIONS[name]
+    return (
+        msgspec.json.Decoder(operation.arguments).decode,
+        msgspec.msgpack.Decoder(operation.arguments).decode,
+        _has_entities(operation),
+    )
 
 
 def convert_arguments(operation: Operation, given: Any, *, is_json: bool) -> Any:
@@ -49,8 +64,51 @@ def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
 
 def encoder(operation: Operation, *, is_json: bool) -> Callable[[Any], bytes]:
     """Makes the bytes of a result."""
-    encode = msgspec.json.encode if is_json else msgspec.msgpack.encode
-    return lambda result: encode(travelling(operation, result, is_json=is_json))
+    if is_json and _has_entities(operation):
+        encode = msgspec.json.encode
+        return lambda result: encode(_written(result))
+    return msgspec.json.encode if is_json else msgspec.msgpack.encode
+
+
+def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
+    """Reads arguments in msgpack with the extensions of `exact.py`."""
+    decode = msgspec.msgpack.Decoder(operation.arguments, ext_hook=exact.extension).decode
+
+    def read(payload: bytes) -> Any:
+        try:
+            return decode(payload)
+        except RecursionError:
+            raise BadInput("the arguments are nested too deeply") from None
+        except UnicodeDecodeError:
+            raise BadInput("a text of the arguments is not UTF-8") from None
+        except msgspec.MsgspecError:
+            raise
+        except Exception:
+            raise BadInput("an extension of the arguments is damaged") from None
+
+    return read
+
+
+def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
+    """Makes the bytes of a result in msgpack with the extensions of `exact.py`."""
+    has_values = operation.full_name in _WITH_VALUES
+
+    def encode(result: Any) -> bytes:
+        if has_values:
+            return exact.encode(exact.replaced(result))
+        try:
+            return exact.encode(result)
+        except OverflowError:  # the data of a job may hold an integer of any size
+            return exact.encode(exact.replaced(result))
+
+    return encode
+
+
+# Whose results hold values of the user's own types.
+_WITH_VALUES: Final = frozenset(
+    {"entities.execute", "entities.get", "entities.select"}
+    | {"tables.batch", "tables.get", "tables.put"}
+)
 
 
 def _has_entities(operation: Operation) -> bool:

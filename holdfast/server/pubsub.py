@@ -1,4 +1,4 @@
-"""SUBSCRIBE and its relatives: notices as messages on channels.
+"""SUBSCRIBE and its relatives: notices as messages on channels, or (NOTICES) as they are.
 
 `PUBLISH` reaches subscribers on every server of the store: it leaves a notice of its own.
 """
@@ -49,6 +49,23 @@ def unsubscribe(session: Session, words: wire.Command) -> Plan:
         return b"".join(confirmations)
 
     return Change(end)
+
+
+@command("NOTICES")
+def notices(session: Session, words: wire.Command) -> Plan:
+    """`NOTICES [topic]`: the notices of this space whose topics begin so, from now on.
+
+    Each is sent as `notice`, its topic and its payload: what a subscriber of a store hears.
+    """
+    if len(words) > 2:
+        return wrong_arguments("notices")
+    topic = words[1] if len(words) == 2 else b""
+
+    def begin() -> bytes:
+        session.listen(topic)
+        return _confirmation(session, "notices", wire.bulk(topic))
+
+    return Change(begin)
 
 
 @command("PUBLISH")

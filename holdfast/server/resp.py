@@ -22,7 +22,7 @@ from holdfast.limits import (
 from holdfast.server import greetings, pubsub, typed  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
 from holdfast.server.compat import meduza, qless, qless_keys  # noqa: F401  # and so do these
-from holdfast.server.execution import Answer, Execution
+from holdfast.server.execution import Execution
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
 from holdfast.store import Step
 
@@ -128,27 +128,38 @@ class RespConnection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Answers commands until one has to wait, or others have waited long enough."""
         self._turn = None
+        session = self.session
         replies: list[bytes] = []
         size = 0
         for _ in range(COMMANDS_PER_TURN):
             plan = self._next_plan()
-            if isinstance(plan, Write | Later):
+            if type(plan) is Read:
+                reply = session.run(plan)
+            elif type(plan) is bytes:
+                reply = plan
+            elif type(plan) is Change:
+                reply = session.change(plan)
+            elif type(plan) is Write or type(plan) is Later:
                 # What was answered before is not held back by what takes its time.
-                self._transport.write(b"".join(replies))
-                replies.clear()
+                self._write(replies)
+                replies = []
                 self._begin(plan)
                 break
-            if plan is None:
+            else:
                 break
-            replies.append(self._answer(plan))
-            size += len(replies[-1])
-            if self.session.quits or size > self._bounds.pause_unsent_bytes:
+            replies.append(reply)
+            size += len(reply)
+            if session.quits or size > self._bounds.pause_unsent_bytes:
                 break
-        self._transport.write(b"".join(replies))
-        if self.session.quits:
+        self._write(replies)
+        if session.quits:
             self._answer_and_close(b"")
         elif not self._busy:
             self._after_a_turn()
+
+    def _write(self, replies: list[bytes]) -> None:
+        if replies:
+            self._transport.write(replies[0] if len(replies) == 1 else b"".join(replies))
 
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
@@ -160,11 +171,6 @@ class RespConnection(asyncio.Protocol):
         else:
             self._received = 0
         self._mind_the_queue()
-
-    def _answer(self, plan: bytes | Read | Change) -> bytes:
-        if isinstance(plan, bytes):
-            return plan
-        return self.session.run(plan) if isinstance(plan, Read) else self.session.change(plan)
 
     def _next_plan(self) -> Plan | None:
         if self._planned is not None:
@@ -196,19 +202,18 @@ class RespConnection(asyncio.Protocol):
                 self._planned = plan
                 break
             writes.append(plan)
+        session = self.session
+
+        def answered(outcomes: list[Outcome[Any]]) -> None:
+            self._resume([session.reply(*pair) for pair in zip(writes, outcomes, strict=True)])
+
         steps = [Step(write.space, write.work) for write in writes]
         try:
-            future = self._door.execution.write_many(steps)
+            # What a client has sent is done, even if it did not wait for the answer.
+            self._door.execution.write_many(steps, answered, _always)
         except HoldfastError as error:
-            refused = [self.session.failure(write, error) for write in writes]
+            refused = [session.failure(write, error) for write in writes]
             self._door.loop.call_soon(self._resume, refused)
-            return
-
-        def answered(done: Answer) -> None:
-            outcomes = zip(writes, done.result(), strict=True)
-            self._resume([self.session.reply(write, outcome) for write, outcome in outcomes])
-
-        future.add_done_callback(answered)
 
     def _wait_for(self, later: Later) -> None:
         def answered(done: asyncio.Future[Any]) -> None:
@@ -225,7 +230,7 @@ class RespConnection(asyncio.Protocol):
         self._awaited = None
         if self._transport.is_closing():
             return
-        self._transport.write(b"".join(replies))
+        self._write(replies)
         if not self._busy:
             self._go_on()
 
@@ -266,6 +271,10 @@ class RespConnection(asyncio.Protocol):
             self._transport.close()
             return
         self._idle = self._door.loop.call_later(max(1.0, rest), self._close_idle)
+
+
+def _always() -> bool:
+    return True
 
 
 class RespDoor:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import BadInput, ServerBusy
+from holdfast.errors import BadInput, ServerBusy, UnknownSpace, at_position
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
@@ -111,7 +111,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             given = payloads.convert_arguments(operation, step.arguments, is_json=is_json)
             planned.append((operation, given))
         except Exception as error:
-            error.add_note(f"at position {position} of the batch")
+            at_position(error, position)
             raise
 
     def work(tx: Tx) -> list[Any]:
@@ -120,7 +120,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)
             except Exception as error:
-                error.add_note(f"at position {position} of the batch")
+                at_position(error, position)
                 raise
             results.append(payloads.travelling(operation, result, is_json=is_json))
         return results
@@ -156,6 +156,10 @@ async def _run(
     door: HttpDoor, request: Request, space: Space, operation: Operation, arguments: Any
 ) -> Any:
     running = door.execution.run(space, operation, arguments)
-    if operation.kind == "wait":
-        return await door.until_gone(request, running)
-    return await running
+    try:
+        if operation.kind == "wait":
+            return await door.until_gone(request, running)
+        return await running
+    except UnknownSpace:
+        door.execution.forget_space(space.name)
+        raise

@@ -34,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False  # listen everywhere, though everyone may come in
     allow_flush: bool = False
     pixel: bool = False
+    backups: Path | None = None  # the folder for backups that clients ask for
     bounds: Bounds = Bounds()
 
     def check(self, *, is_open: bool) -> None:
@@ -76,7 +77,11 @@ async def serve(
     addresses once both doors are open.
     """
     execution = make_execution(
-        store, flush=settings.allow_flush, pixel=settings.pixel, bounds=settings.bounds
+        store,
+        flush=settings.allow_flush,
+        pixel=settings.pixel,
+        bounds=settings.bounds,
+        backups=settings.backups,
     )
     execution.started_with.update(settings.shown())
     try:

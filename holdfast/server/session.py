@@ -10,11 +10,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from holdfast import wire
-from holdfast.engine.contract import Outcome
-from holdfast.errors import HoldfastError, NotAuthenticated
+import msgspec
+
+from holdfast import errors, wire
+from holdfast.engine.contract import Notice, Outcome
+from holdfast.errors import HoldfastError, NotAuthenticated, UnknownSpace
 from holdfast.limits import MAX_BATCH_COMMANDS
-from holdfast.server.audience import Kind
+from holdfast.operations import Operation
+from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
 from holdfast.server.execution import Execution
 from holdfast.store import Space, Tx, View
@@ -57,6 +60,17 @@ class Change(NamedTuple):
 Plan: TypeAlias = bytes | Read | Write | Later | Change
 
 
+class _Permits:
+    """The operations that were permitted once, and are until who or where changes."""
+
+    __slots__ = ("identity", "operations", "space")
+
+    def __init__(self, identity: Identity | None, space: Space) -> None:
+        self.identity = identity
+        self.space = space
+        self.operations: set[int] = set()  # by `id`: the list of operations is for ever
+
+
 class Session:
     """One client's state."""
 
@@ -69,12 +83,14 @@ class Session:
         self.space_name = execution.store.name
         self.database = 0
         self.name = b""
+        self.is_exact = False  # see `exact` in greetings.py
         self.identity = execution.gate.anonymous()
         self._gate_version = execution.gate.version
         self.quits = False
         self.batch: list[Plan] | None = None
         self.batch_failed = False
         self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
+        self._permits = _Permits(self.identity, self.space)
 
     @property
     def subscribed(self) -> bool:
@@ -89,6 +105,15 @@ class Session:
             raise NotAuthenticated("Authentication required")
         return self.identity
 
+    def require(self, operation: Operation) -> None:
+        """Raises `Forbidden` unless this client may call the operation in its space."""
+        identity, permits = self.who(), self._permits
+        if permits.identity is not identity or permits.space is not self.space:
+            permits = self._permits = _Permits(identity, self.space)
+        if id(operation) not in permits.operations:
+            identity.require_operation(operation, self.space.name)
+            permits.operations.add(id(operation))
+
     def may_enter(self, space: str) -> bool:
         """Whether this client has any grant there: entering a space creates it."""
         return any(grant.space in ("*", space) for grant in self.who().grants)
@@ -101,6 +126,7 @@ class Session:
         """Makes the session as new."""
         self.close()
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
+        self.is_exact = False
         self.identity = self.execution.gate.anonymous()
         self.enter(self.execution.store, self.execution.store.name, 0)
 
@@ -120,6 +146,21 @@ class Session:
             self.subscriptions[kind, channel] = self.execution.audience.join(
                 self, kind, channel, space=self.space.name, prefix=self.space.prefix
             )
+
+    def listen(self, topic: bytes) -> None:
+        """Sends the notices of this space whose topics begin with `topic`, as they are."""
+        if ("notices", topic) in self.subscriptions:
+            return
+        space = self.space.name
+
+        def hear(notice: Notice) -> None:
+            if self.may_hear(space, layer_of(b"", notice.topic)):
+                words = [b"notice", wire.bytes_of(notice.topic), notice.payload]
+                self.send(wire.push(map(wire.bulk, words), self.protocol))
+
+        self.subscriptions["notices", topic] = self.execution.bulletin.listen(
+            hear, space=self.space.prefix, topic_prefix=wire.text_of(topic)
+        )
 
     def unsubscribe(self, kind: Kind, channel: bytes) -> None:
         leave = self.subscriptions.pop((kind, channel), None)
@@ -170,15 +211,26 @@ class Session:
             return self.failure(plan, error)
 
     def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
+        if isinstance(error, UnknownSpace):
+            self.execution.forget_space(self.space.name)
         if plan.fail is not None and isinstance(error, HoldfastError):
             return plan.fail(error)
         return self.error(error)
 
     def error(self, error: BaseException) -> bytes:
         """An error as all doors say it: its code, what happened, what to do."""
+        if self.is_exact:
+            return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         known = self.execution.known(error)
         return wire.error(f"{known.code.upper()} {known}{where}")
+
+    def _exact_error(self, error: BaseException) -> bytes:
+        """An error as an object, of which a client makes the very same error again."""
+        known = self.execution.known(error)
+        facts = errors.facts_of(known)
+        facts["position"] = getattr(error, "position", None)
+        return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
 
     # --- batches ---------------------------------------------------------------------------------
 
@@ -215,7 +267,7 @@ class Session:
                 try:
                     replies.append(_run_in_batch(plan, tx))
                 except Exception as error:
-                    error.add_note(f"at position {position} of the batch")
+                    errors.at_position(error, position)
                     raise
             return replies
 

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.engine.contract import Notice
 from holdfast.errors import UnknownJob
-from holdfast.jobs.ledger import LOG, READY
+from holdfast.jobs.ledger import LOG
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
 from holdfast.server.execution import Execution
@@ -21,9 +21,8 @@ async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[J
     queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
     count = _or(arguments.count, 1)
     lock_seconds = _or(arguments.lock_seconds, None)
-    wanted = {b"", *(name.encode() for name in queues)}
     deadline = _deadline(arguments)
-    with _Ear(execution, space, READY, lambda notice: notice.payload in wanted) as ear:
+    with execution.lines.join(space, queues) as waiter, execution.ended_with_server(waiter.wake):
         while True:
             for queue in queues:
                 pop = partial(_pop, queue, arguments.worker, count, lock_seconds)
@@ -33,7 +32,11 @@ async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[J
             with space.view() as view:
                 wake = view.jobs.next_wake(*queues)
                 rest = None if wake is None else max(0.001, wake - view.now)
-            if not await ear.listen(deadline, rest):
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or execution.stopping:
+                return []
+            was_woken = await waiter.sleep(left if rest is None else min(left, rest))
+            if execution.stopping or (not was_woken and (rest is None or rest >= left)):
                 return []
 
 

@@ -67,12 +67,7 @@ class StoreTables(_PerCall):
         with_ttl: bool = False,
     ) -> Iterator[bytes]:
         """The rows of a slice as lines of NDJSON or CSV, on one snapshot and in constant memory."""
-        schema = self.schema(table)
-        if proj is not None:
-            names = [proj] if isinstance(proj, str) else list(proj)
-        else:
-            names = list(schema["attributes"])
-        names = list(dict.fromkeys(names))
+        names = self._names(table, proj)
         items = self.scan(
             table,
             attributes,
@@ -83,6 +78,12 @@ class StoreTables(_PerCall):
             form="json",
         )
         return transfer.lines_of(items, [*names, "_ttl"] if with_ttl else names, format)
+
+    def _names(self, table: str, proj: Sequence[str] | None) -> list[str]:
+        """The attributes of an export, in order, each once."""
+        if proj is None:
+            return list(self.schema(table)["attributes"])
+        return list(dict.fromkeys([proj] if isinstance(proj, str) else proj))
 
     def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones.

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 import msgspec
 
-from holdfast.binding import Runner
+from holdfast.binding import EVERY_SPACE, Runner
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import InvalidTableRequest, SchemaUpgradeRejected, TableNotFound
 from holdfast.keys import prefix_range, unpack
@@ -32,7 +32,7 @@ from holdfast.tables.plan import encode_record, plan_of
 from holdfast.tables.records import CreateResult, DefaultRecord
 from holdfast.tables.schema import Schema, normalise
 
-EVERY_DOMAIN: Final = "*"
+EVERY_DOMAIN: Final = EVERY_SPACE  # RESTBase calls a space a domain
 
 _DEFAULT: Final = msgspec.msgpack.Decoder(DefaultRecord)
 

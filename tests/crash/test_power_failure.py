@@ -1,8 +1,9 @@
 """Power failures in interval mode, simulated page by page.
 
-The data file is copied at every checkpoint. At a random moment the file is built that a power
-failure could leave: each page, and the length, in the state of that checkpoint or of now. The store
-must then open with exactly the checkpoint's content.
+The files are copied at every checkpoint. At a random moment those are built that a power failure
+could leave: each page, and the length, in the state of that checkpoint or of now. The store must
+then open with exactly the checkpoint's content. What was committed last may be in LMDB's file, or
+wait in the redo log: a log of before the failure is worth nothing.
 """
 
 import random
@@ -17,6 +18,7 @@ from holdfast.engine.contract import Engine, Transaction
 from tests.processes import Child, start
 
 PAGE = 4096
+FILES = ("data.mdb", "redo")
 RUNS = 200
 Content = dict[bytes, bytes]
 
@@ -72,8 +74,8 @@ class Machine:
         self.others.append(child)
 
     def after_checkpoint(self) -> None:
-        self.saved_file = (self.path / "data.mdb").read_bytes()
         self.saved_content = content_of(self.engine)
+        self.saved = {name: (self.path / name).read_bytes() for name in FILES}
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -104,15 +106,18 @@ class Machine:
     def fail(self, target: Path) -> None:
         """Leaves in `target` what a power failure at this moment could leave on the disk."""
         target.mkdir()
-        now = (self.path / "data.mdb").read_bytes()
-        then = self.saved_file.ljust(len(now), b"\0")
+        if self.chance.random() < 0.7:
+            self.engine.stats()  # what waited in the log is in LMDB's file now
+        for name, then in self.saved.items():
+            (target / name).write_bytes(self.torn((self.path / name).read_bytes(), then))
+        shutil.copy(self.path / checkpoints.FILE_NAME, target / checkpoints.FILE_NAME)
+
+    def torn(self, now: bytes, then: bytes) -> bytes:
         pages = [
-            self.chance.choice((now, then))[begin : begin + PAGE]
+            self.chance.choice((now, then.ljust(len(now), b"\0")))[begin : begin + PAGE]
             for begin in range(0, len(now), PAGE)
         ]
-        length = self.chance.choice((len(now), len(self.saved_file)))
-        (target / "data.mdb").write_bytes(b"".join(pages)[:length])
-        shutil.copy(self.path / checkpoints.FILE_NAME, target / checkpoints.FILE_NAME)
+        return b"".join(pages)[: self.chance.choice((len(now), len(then)))]
 
     def close(self) -> None:
         for child in self.others:

@@ -61,7 +61,7 @@ class FaultyLink:
             threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # ValueError: it was closed meanwhile
             while True:
                 ready, _, _ = select.select([client, server], [], [])
                 if server in ready:

@@ -63,6 +63,25 @@ def test_it_reads_as_if_its_writes_had_been_made(
     assert below == kept
 
 
+letters = st.sampled_from([bytes((letter,)) for letter in b"abcdefgh"])
+
+
+@given(st.sets(letters), st.dictionaries(letters, st.none() | values), letters, letters)
+def test_the_first_pair_of_a_range_is_the_one_that_a_whole_scan_begins_with(
+    below: set[bytes], writes: dict[bytes, bytes | None], begin: bytes, end: bytes
+) -> None:
+    buffer = Buffer(Map(dict.fromkeys(below, b"below")), b"", 0.0)
+    for key, value in writes.items():
+        if value is None:
+            buffer.delete(key)
+        else:
+            buffer.put(key, value)
+
+    for reverse in (False, True):
+        whole = list(buffer.scan(begin, end, reverse=reverse))
+        assert list(buffer.scan(begin, end, limit=1, reverse=reverse)) == whole[:1]
+
+
 @given(pairs, operations)
 def test_what_it_holds_makes_the_same_of_what_lies_below(
     below: dict[bytes, bytes], writes: list[tuple[object, ...]]

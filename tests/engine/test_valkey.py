@@ -368,6 +368,18 @@ def test_a_commit_that_too_few_replicas_confirm_is_not_acknowledged() -> None:
         engine.close()
 
 
+def test_a_commit_whose_reply_is_lost_is_not_acknowledged_before_replicas_confirm_it(
+    faulty: FaultyLink,
+) -> None:
+    engine = through(faulty, "&replicas=1&patience=0")
+
+    faulty.lose_replies(b"_commit")
+    with pytest.raises(OutcomeUnknown, match="0 of 1 replicas"):
+        engine.transact(increment, space=b"A")
+    assert faulty.lost == 1
+    engine.close()
+
+
 def test_a_full_server_refuses_to_grow_and_still_removes() -> None:
     with ValkeyServer.started(maxmemory="30mb") as server:
         engine = open_engine(server.url, durability="interval")
@@ -485,6 +497,34 @@ def test_spaces_spread_over_the_cluster(stores: Stores) -> None:
 
         assert len({servers.host_of(place.slot) for place in places}) == 3
         assert engine.stats()["servers"] == 3
+
+
+@pytest.mark.only_on("cluster")
+def test_a_subscriber_hears_all_that_is_left_while_a_primary_is_replaced() -> None:
+    space = b"A"
+    numbers = count()
+
+    def leave(tx: Transaction) -> None:
+        tx.after_commit(Notice("n", b"%d" % next(numbers)))
+
+    with ValkeyCluster(failover_seconds=1) as cluster:
+        engine = open_engine(cluster.url + "&replicas=1", durability="interval")
+        with engine.subscribe(space=space) as subscription:
+            engine.transact(leave, space=space)
+            primary = cluster.primary_of(Names("holdfast", space).tag)
+            replica = cluster.kill_primary(primary)
+            cluster.await_promotion(replica)
+            primary.start()  # and follows the new one
+            cluster.await_replicas()
+            for _ in range(3):
+                engine.transact(leave, space=space)
+
+            heard = [int(notice.payload) for notice in subscription.poll()]
+
+        # A commit that had to be run again has left a number unused.
+        assert (heard, len(heard)) == (sorted(set(heard)), 4)
+        assert subscription.missed == 0
+        engine.close()
 
 
 @pytest.mark.only_on("cluster")

@@ -153,11 +153,24 @@ def test_a_commit_that_comes_after_a_later_one_of_its_session_is_refused(space: 
     assert read_counter(space.get(b"n")) == 1
 
 
+def test_a_commit_that_was_refused_is_never_applied_even_if_it_comes_again_later(
+    space: Space,
+) -> None:
+    space.commit(puts=[(b"n", b"no counter")])
+    assert space.commit(adds=[(b"n", 1)], number=5)[0] == b"counter"
+
+    space.client.hdel(space.names.values, b"n")
+    space.client.zrem(space.names.keys, b"n")
+
+    assert space.commit(adds=[(b"n", 1)], number=5) == [b"conflict"]
+    assert space.get(b"n") is None
+
+
 def test_a_commit_that_was_given_up_is_never_applied(space: Space) -> None:
     settled = space.call("settle", space.names.commit(b"session"), b"session", 1)
 
     assert settled == 0
-    assert space.commit(puts=[(b"a", b"1")], number=1) == [b"late"]
+    assert space.commit(puts=[(b"a", b"1")], number=1) == [b"conflict"]
     assert space.commit(puts=[(b"b", b"1")], number=2)[0] == b"ok"
     assert space.get(b"a") is None
 

@@ -98,6 +98,7 @@ def test_a_complete_index_is_preferred(full: StoreEntities) -> None:
 def test_an_index_is_built_by_sweeps_a_step_at_a_time(
     store: Store, full: StoreEntities, clock: Clock
 ) -> None:
+    clock.advance(seconds=1)
     full.deploy(schema(BY_A), wait=False)
     progress = [states(full)["s.T__a_simple"]]
 

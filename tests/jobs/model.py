@@ -299,8 +299,9 @@ class Model:
             raise Refused
         job = self.jobs[jid]
         job.priority = priority
-        if job.state in ("waiting", "stalled"):
+        if (state := job.state) in ("waiting", "stalled"):
             self._enter_work(job, -1)
+            job.state = state
 
     def depends_off(self, jid: str, others: list[str] | None, now: float) -> None:
         job = self.jobs.get(jid)

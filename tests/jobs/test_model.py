@@ -125,6 +125,21 @@ class JobsAgainstModel(RuleBasedStateMachine):
             lambda: self.jobs.complete(job.jid, worker, now=now, next=next, delay=delay),
         )
 
+    @rule(data=st.data(), queue=QUEUES, later=st.sampled_from([0, 10, 75]))
+    @precondition(lambda self: self._running())
+    def complete_and_pop(self, data: st.DataObject, queue: str, later: int) -> None:
+        job = data.draw(st.sampled_from(self._running()))
+        worker = job.worker
+        self.last = now = min(self.last + later, 80_000)
+
+        def model() -> list[str]:
+            self.model.complete(job.jid, worker, now, next=None, delay=0)
+            return self.model.pop(queue, worker, 2, now)
+
+        self.both(
+            model, lambda: self.jobs.complete_and_pop(job.jid, worker, 2, pop_from=queue, now=now)
+        )
+
     @rule(data=st.data(), now=TIMES, group=st.sampled_from(["g", "h"]))
     @precondition(lambda self: self._running())
     def fail(self, data: st.DataObject, now: int, group: str) -> None:

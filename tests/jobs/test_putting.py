@@ -11,9 +11,9 @@ from holdfast.errors import (
     UniqueKeyTaken,
     UnknownJob,
 )
-from holdfast.jobs import JsonText, NewJob
+from holdfast.jobs import Jobs, JsonText, NewJob
 from holdfast.limits import MAX_JOB_DATA_BYTES, MAX_JOB_NAME_BYTES, MAX_JOBS_PER_CALL
-from holdfast.store import Store
+from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
 
@@ -350,3 +350,41 @@ def test_unknown_words_about_uniqueness_are_refused(qless: Qless) -> None:
             "unique-mode",
             "error",
         )
+
+
+# --- arrival --------------------------------------------------------------------------------------
+
+
+def test_jobs_of_one_time_leave_in_the_order_of_their_arrival_whoever_has_left(
+    store: Store,
+) -> None:
+    left: list[str] = []
+    for number in range(4):
+        store.jobs.put("queue", id=f"{number}-z", now=5)
+        store.jobs.put("queue", id=f"{number}-a", now=5)
+        left += [job.id for job in store.jobs.pop("queue", "worker", now=5)]
+
+    left += [job.id for job in store.jobs.pop("queue", "worker", 9, now=5)]
+
+    assert left == [f"{number}-{name}" for number in range(4) for name in "za"]
+
+
+def test_jobs_of_one_time_keep_their_order_through_two_layers_of_one_transaction(
+    store: Store,
+) -> None:
+    def work(tx: Tx) -> None:
+        first, second = tx.jobs, Jobs(tx.raw)
+        for number in range(9):
+            (first, second)[number % 2].put("queue", id=f"job-{number}")
+
+    store.transact(work)
+
+    popped = [job.id for job in store.jobs.pop("queue", "worker", 9)]
+    assert popped == [f"job-{number}" for number in range(9)]
+
+
+def test_a_time_that_came_back_is_looked_at_again(store: Store) -> None:
+    for jid, now in (("c", 7), ("d", 7), ("a", 3), ("b", 3), ("e", 9)):
+        store.jobs.put("queue", id=jid, now=now)
+
+    assert [job.id for job in store.jobs.pop("queue", "worker", 5, now=9)] == list("abcde")

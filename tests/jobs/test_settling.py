@@ -354,6 +354,64 @@ def test_a_group_without_a_message_names_the_group_only(qless: Qless) -> None:
     assert failure["message"] == 'Job exhausted retries in queue "queue"'
 
 
+# --- complete and pop -----------------------------------------------------------------------------
+
+
+def test_a_worker_completes_its_job_and_gets_the_next_one_of_the_same_queue(store: Store) -> None:
+    for id in ("first", "second", "third"):
+        store.jobs.put("queue", id=id)
+    store.jobs.put("other", id="elsewhere", priority=9)
+    [first] = store.jobs.pop("queue", "worker")
+
+    found = store.jobs.complete_and_pop("first", "worker", 5, lock=first.lock, result="done")
+
+    assert [(job.id, job.state, job.worker) for job in found] == [
+        ("second", "running", "worker"),
+        ("third", "running", "worker"),
+    ]
+    assert store.jobs["first"].get().state == "complete"
+    assert store.jobs.result("first") == "done"
+
+
+def test_the_next_job_may_come_from_another_queue_and_the_old_one_go_on(store: Store) -> None:
+    store.jobs.put("queue", id="first", now=0)
+    store.jobs.put("other", id="second", now=0)
+    store.jobs.pop("queue", "worker", now=1)
+
+    [second] = store.jobs.complete_and_pop(
+        "first", "worker", pop_from="other", next="queue", data=[1], lock_seconds=5, now=2
+    )
+
+    assert (second.id, second.queue, second.expires) == ("second", "other", 7)
+    moved = store.jobs["first"].get()
+    assert (moved.state, moved.queue, moved.data) == ("waiting", "queue", [1])
+
+
+def test_who_may_not_complete_gets_no_other_job_either(store: Store) -> None:
+    for id in ("first", "second"):
+        store.jobs.put("queue", id=id)
+    [first] = store.jobs.pop("queue", "worker")
+
+    with pytest.raises(JobLost):
+        store.jobs.complete_and_pop("first", "worker", lock=first.lock + 1)
+    with pytest.raises(BadArgument):
+        store.jobs.complete_and_pop("first", "worker", pop_from="")
+
+    assert store.jobs["first"].get().state == "running"
+    assert store.jobs["second"].get().state == "waiting"
+
+
+def test_a_job_that_ends_makes_room_for_the_next_in_a_full_queue(store: Store) -> None:
+    store.jobs.config_set("queue-max-concurrency", 1)
+    for id in ("first", "second"):
+        store.jobs.put("queue", id=id)
+    store.jobs.pop("queue", "worker", 2)
+
+    [second] = store.jobs.complete_and_pop("first", "worker")
+
+    assert second.id == "second"
+
+
 # --- timeout ------------------------------------------------------------------------------------
 
 

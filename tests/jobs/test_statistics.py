@@ -1,13 +1,16 @@
 """Statistics: times, histograms in both views, counters, retention."""
 
-from functools import reduce
+from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.statistics import DAY, NOTHING, Measured, added, bucket_of
+from holdfast.jobs.statistics import DAY, Measured, bucket_of, counted, empty_flow, summary_of
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
+from tests.stores import Stores
 
 
 def put(qless: Qless, jid: str, now: float = 0) -> None:
@@ -98,7 +101,7 @@ def test_malformed_stats_are_refused(qless: Qless, words: list[str], text: str) 
 
 
 def measured(*values: float) -> Measured:
-    return Measured(reduce(added, values, NOTHING))
+    return Measured(summary_of(counted(empty_flow(0), values)))
 
 
 @pytest.mark.parametrize(
@@ -162,3 +165,61 @@ def test_how_long_statistics_are_kept_is_configured(store: Store) -> None:
         wait_on_day(store, day)
 
     assert store.jobs.stats("queue", 0).wait.count == 0
+
+
+# --- days that change -----------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["put", "pop", "complete", "fail", "cancel"]), st.integers(0, 3)),
+        max_size=30,
+    )
+)
+def test_counts_and_times_are_right_however_the_days_alternate(
+    stores: Stores,
+    steps: list[tuple[str, int]],
+) -> None:
+    waiting: list[str] = []
+    locked: list[str] = []
+    popped: Counter[int] = Counter()
+    completed: Counter[int] = Counter()
+    with stores.open() as store:
+        store.jobs.config_set("heartbeat", 9 * DAY)
+        for number, (step, day) in enumerate(steps):
+            now = day * DAY + number
+            if step == "put":
+                waiting.append(store.jobs.put("queue", now=now))
+            elif step == "pop":
+                for job in store.jobs.pop("queue", "worker", now=now):
+                    waiting.remove(job.id)
+                    locked.append(job.id)
+                    popped[day] += 1
+            elif step == "cancel" and waiting:
+                store.jobs.cancel(waiting.pop(), now=now)
+            elif step == "complete" and locked:
+                store.jobs.complete(locked.pop(), "worker", now=now)
+                completed[day] += 1
+            elif step == "fail" and locked:
+                store.jobs.fail(locked.pop(), "worker", "group", "message", now=now)
+
+        counts = store.jobs.counts("queue", now=0)
+        stats = [store.jobs.stats("queue", day * DAY) for day in range(4)]
+
+    assert (counts.waiting, counts.running) == (len(waiting), len(locked))
+    assert [each.wait.count for each in stats] == [popped[day] for day in range(4)]
+    assert [each.run.count for each in stats] == [completed[day] for day in range(4)]
+    assert [sum(each.wait.histogram) for each in stats] == [popped[day] for day in range(4)]
+
+
+def test_a_day_whose_histogram_was_dropped_can_be_added_to(store: Store) -> None:
+    store.jobs.config_set("histogram-history", 1)
+    for day in (0, 5):
+        wait_on_day(store, day)
+    store.jobs.put("queue", id="late", now=0)
+
+    store.jobs.pop("queue", "worker", now=7)
+
+    late = store.jobs.stats("queue", 0).wait
+    assert (late.count, late.histogram[7], sum(late.histogram)) == (2, 1, 1)

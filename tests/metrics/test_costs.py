@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.limits import MAX_TALLIED_BUCKETS
 from holdfast.metrics import Metrics
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -72,9 +73,14 @@ def test_a_limiters_check_touches_few_keys(touched: Any) -> None:
         found: dict[str, int] = touched("try_incr", [operation], {"c": "9/minute"}, **options)
         return found
 
-    assert hit() == {"read": 1 + 31, "add": 1}
-    assert hit(algorithm="strict") == {"read": 1 + 31, "scan": 1, "add": 1}
-    assert hit(bucket_count=1, prefix="p") == {"read": 1 + 2, "add": 1}
+    assert hit() == {"read": 2, "add": 1, "put": 1}
+    assert hit(algorithm="strict") == {"read": 2, "add": 1, "put": 1}
+    assert hit(bucket_count=1, prefix="p") == {"read": 2, "add": 1, "put": 1}
+    assert hit(bucket_count=MAX_TALLIED_BUCKETS + 1, prefix="q") == {
+        "read": 1 + MAX_TALLIED_BUCKETS + 2,
+        "scan": 1,
+        "add": 1,
+    }
     assert hit(algorithm="gcra") == {"read": 1, "put": 1}
     assert touched("throttle", "x", 15, 30, 60) == {"read": 1, "put": 1}
 
@@ -82,7 +88,11 @@ def test_a_limiters_check_touches_few_keys(touched: Any) -> None:
 def test_counting_without_asking_reads_no_bucket(touched: Any) -> None:
     operation = {"condition": "c", "entity": ["x"]}
 
-    assert touched("limit_incr", [operation], {"c": "9/minute"}) == {"read": 1, "add": 1}
+    assert touched("limit_incr", [operation], {"c": "9/minute"}) == {
+        "read": 1,
+        "add": 1,
+        "delete": 1,
+    }
 
 
 def test_a_gauge_reads_and_writes_its_bucket_and_its_last_sample(touched: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 
 DEADLINE = 20.0  # seconds that anything may take before a test has failed
-_ADDRESSES = re.compile(rb"on \S+:(\d+) and for HTTP on http://\S+:(\d+)")
+_ADDRESSES = re.compile(rb"on \S+:(\d+) and for HTTP on https?://\S+:(\d+)")
 
 
 class Server:

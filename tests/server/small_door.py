@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,13 @@ class Door:
 
     def connect(self) -> RawClient:
         return RawClient(self.port)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Waits for something that is about to happen."""
+        deadline = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < deadline
+            threading.Event().wait(0.002)
 
 
 @contextmanager

@@ -228,7 +228,8 @@ def test_a_password_is_checked_and_a_removed_user_stays_out(tmp_path: Path) -> N
         assert listed == "ann  password  write:*:*\ntool  token  read:*:*\n"
         assert run_command("user", "remove", *data, "ann").exit_code == 0
         missing = run_command("user", "remove", *data, "ann")
-        assert (missing.exit_code, missing.stderr) == (1, "Error: there is no user 'ann'\n")
+        assert missing.exit_code == 1
+        assert missing.stderr.startswith("Error: there is no user 'ann'\n")
 
         for _ in range(1_000):
             if status(server, "jobs.put", basic("ann", "s3cret pass")) == 401:

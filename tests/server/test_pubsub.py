@@ -129,3 +129,21 @@ def test_a_subscription_behind_a_write_does_not_hear_it(client: RawClient) -> No
     assert client.receive() == b'"a"'
     assert client.receive() == [b"psubscribe", b"*", 1]
     assert client.receive() == [b"punsubscribe", b"*", 0]
+
+
+def test_notices_are_heard_as_they_are(server: Server, client: RawClient, space: str) -> None:
+    with _listener(server, space) as listener:
+        listener.says(
+            command("NOTICES", "jobs.ready"), b"*3\r\n$7\r\nnotices\r\n$10\r\njobs.ready\r\n:1\r\n"
+        )
+        client.ask("JOBS.PUT", '{"queue": "q"}')
+
+        assert listener.receive() == [b"notice", b"jobs.ready", b"q"]
+        assert str(listener.ask("JOBS.QUEUES")).startswith("ERR Can't execute")
+        assert listener.ask("RESET") == b"RESET"
+        assert str(listener.ask("NOTICES", "a", "b")).startswith("ERR wrong number")
+
+
+def test_notices_of_protocol_3_are_pushed(client: RawClient) -> None:
+    client.ask("HELLO", "3")
+    client.says(command("NOTICES"), b">3\r\n$7\r\nnotices\r\n$0\r\n\r\n:1\r\n")

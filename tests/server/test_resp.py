@@ -403,3 +403,20 @@ def test_a_value_that_is_nested_too_deeply_is_bad_input(client: RawClient) -> No
         refused = str(client.ask(*words))
         assert refused.startswith("BAD_INPUT ")
         assert "nested too deeply" in refused
+
+
+def test_an_exact_connection_gets_errors_as_objects(client: RawClient) -> None:
+    assert client.ask("EXACT") == b"OK"
+
+    code, _, text = str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}')).partition(" ")
+
+    assert code == "UNKNOWN_JOB"
+    assert json.loads(text) == {
+        "error": "UnknownJob",
+        "message": "Retry(): Job nobody does not exist",
+        "hint": "",
+        "position": None,
+        "facts": {},
+    }
+    client.ask("RESET")
+    assert "{" not in str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}'))

@@ -9,7 +9,7 @@ import redis
 
 from holdfast.engine.contract import Engine
 from holdfast.limits import MAX_STRANGER_BYTES
-from holdfast.server.auth import Grant, add_user, remove_user
+from holdfast.users import Grant, add_user, remove_user
 from tests.server.running import RawClient
 from tests.server.small_door import Door, small_door
 
@@ -96,6 +96,20 @@ def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
         eve.send("PUNSUBSCRIBE")
 
         assert eve.receive() == [b"punsubscribe", b"*", 0]
+
+
+def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None:
+    with (
+        _logged_in(door, "ann", "secret") as ann,
+        _logged_in(door, "eve", "spy") as eve,
+        _logged_in(door, "ann", "secret") as other,
+    ):
+        other.ask("NOTICES", "jobs.ready")
+        eve.ask("NOTICES")
+        ann.ask("JOBS.PUT", '{"queue":"q"}')
+
+        assert other.receive() == [b"notice", b"jobs.ready", b"q"]
+        assert eve.ask("PING") == [b"pong", b""]
 
 
 def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:

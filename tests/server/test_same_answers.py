@@ -1,4 +1,5 @@
-"""The same call embedded, over RESP and over HTTP gives the same answer and the same error."""
+"""The same call embedded, over RESP, over HTTP and through the clients gives the same answer and
+the same error; the clients give them as the very same objects."""
 
 import http.client
 import json
@@ -15,6 +16,7 @@ from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS
 from holdfast.server import payloads
 from holdfast.store import Space
+from tests.client.colours import connected
 from tests.server.examples import EXAMPLES, Call
 from tests.server.running import DEADLINE, RawClient, Server
 from tests.stores import Stores
@@ -111,3 +113,46 @@ def test_every_door_gives_the_same_answers(
             for door, answer in packed.items():
                 expected = _without(packed["embedded"], call.apart_from)
                 assert _without(answer, call.apart_from) == expected, (number, call, door)
+
+
+# --- the clients -------------------------------------------------------------------------------
+
+
+def in_python(face: Any, call: Call) -> Any:
+    """The call on a store or on a client: the object that it returns, or the error it raises."""
+    operation = OPERATIONS[call.operation]
+    try:
+        arguments = payloads.convert_arguments(operation, call.arguments, is_json=True)
+        return operation.call(getattr(face, operation.layer), arguments)
+    except (HoldfastError, msgspec.ValidationError) as error:
+        return error
+
+
+def told(answer: Any, apart_from: frozenset[str]) -> Any:
+    """All that there is to compare: types too, and without what depends on luck."""
+    if isinstance(answer, HoldfastError):
+        return type(answer), answer.code, answer.message, answer.hint, vars(answer)
+    if isinstance(answer, Exception):
+        return type(answer), str(answer)
+    if isinstance(answer, msgspec.Struct):
+        fields = {n: getattr(answer, n) for n in answer.__struct_fields__ if n not in apart_from}
+        return type(answer), told(fields, apart_from)
+    if isinstance(answer, dict):
+        return dict, {n: told(v, apart_from) for n, v in answer.items() if n not in apart_from}
+    if isinstance(answer, list | tuple):
+        return type(answer), [told(item, apart_from) for item in answer]
+    return type(answer), answer
+
+
+@pytest.mark.parametrize("colour", ["sync", "async"])
+@pytest.mark.parametrize("layer", EXAMPLES)
+def test_a_client_gives_the_very_objects_that_the_store_gives(
+    server: Server, store: holdfast.Store, space: str, layer: str, colour: str
+) -> None:
+    with connected(colour, f"holdfast://127.0.0.1:{server.resp_port}/{space}") as client:
+        for number, call in enumerate(EXAMPLES[layer]):
+            expected = told(in_python(store, call), call.apart_from)
+
+            answer = told(in_python(client, call), call.apart_from)
+
+            assert answer == expected, (number, call)

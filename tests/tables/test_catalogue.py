@@ -70,6 +70,7 @@ def test_what_a_dropped_table_stored_is_removed_in_bounded_steps(
                 for n in range(400)
             ]
         )  # fmt: skip
+    clock.advance(seconds=1)
     store.tables.drop("simple")
 
     with store._runner.view() as reader:

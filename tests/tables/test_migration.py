@@ -221,6 +221,7 @@ def test_two_identical_creations_at_once_both_succeed(store: Store) -> None:
     assert sorted(result.changed for result in results) == [False, False, False, True]
 
 
+@pytest.mark.damages
 def test_a_table_of_a_newer_layout_is_refused(store: Store) -> None:
     store.tables.create(simple())
 

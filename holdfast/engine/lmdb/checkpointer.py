@@ -1,6 +1,7 @@
 """The checkpoints of one process in interval mode; checkpoints.py says why they are safe."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,23 @@ from holdfast.errors import HoldfastError, StoreClosed
 class Checkpointer:
     """Makes checkpoints, and keeps LMDB from reusing the pages of the last one."""
 
-    def __init__(self, env: Any, path: Path, folder: Folder, data_file: int) -> None:
+    def __init__(
+        self,
+        env: Any,
+        path: Path,
+        folder: Folder,
+        data_file: int,
+        *,
+        flush: Callable[[], None],
+        between: Callable[[], None],
+    ) -> None:
         self.pin: Any = None  # the read transaction at the last checkpoint
         self._env = env
         self._path = path
         self._folder = folder
         self._data_file = data_file
+        self._flush = flush  # brings into the file what was committed
+        self._between = between  # what else is looked after at the same pace
         self._page_bytes = int(env.stat()["psize"])
         self._lock = threading.Lock()  # the folder's lock is one of processes, not of threads
         self._last = -1  # the number of the last commit in the last checkpoint
@@ -58,12 +70,14 @@ class Checkpointer:
         while not self._stopped.wait(seconds):
             try:
                 self.make()
+                self._between()
             except HoldfastError:
                 # A full disk: the last checkpoint stays good, and the next try may succeed. The
                 # writers hear of the full disk by themselves.
                 continue
 
     def _make(self) -> None:
+        self._flush()
         if self._env.info()["last_txnid"] == self._last:
             return
         try:

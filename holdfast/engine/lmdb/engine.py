@@ -5,34 +5,40 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import lmdb
-import msgspec
 
 from holdfast.engine import checkpoints
+from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
 from holdfast.engine.durability import check_durability
-from holdfast.engine.folder import Folder, sync_folder
-from holdfast.engine.lmdb import care
+from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
+from holdfast.engine.lmdb import care, redo
 from holdfast.engine.lmdb.checkpointer import Checkpointer
+from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
-from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
+from holdfast.engine.lmdb.noticelog import NoticeLog
+from holdfast.engine.lmdb.overlay import Overlay, replay
+from holdfast.engine.lmdb.redo import RedoLog
+from holdfast.engine.lmdb.room import Room, give_back
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView
 from holdfast.engine.notices import NoticeHub
-from holdfast.engine.turns import Request, Turns, Work
-from holdfast.errors import BadInput, HoldfastError, StoreClosed, StoreForked, StoreUnusable
-from holdfast.limits import CHECKPOINT_SECONDS, KEPT_NOTICE_COMMITS
+from holdfast.engine.turns import Request, Turns
+from holdfast.errors import (
+    BadInput,
+    HoldfastError,
+    StoreClosed,
+    StoreForked,
+    StoreFull,
+    StoreUnusable,
+    ViewOnlyReads,
+)
+from holdfast.limits import CHECKPOINT_SECONDS
 
 T = TypeVar("T")
-
-_NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
-_GROUPS_PER_READER_CHECK: Final = 256
-
-Step = tuple[Work, bytes]  # one transaction of a group, and its space
-Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group what became of it
 
 
 class LmdbEngine:
@@ -58,9 +64,6 @@ class LmdbEngine:
         self._clock = clock
         self._syncs = durability == "commit"
         self._turns = Turns()
-        self._groups = 0
-        self._transactions = 0
-        self._interrupted = False
         self._unusable: StoreUnusable | None = None
         self._folder = Folder(path, durability)
         try:
@@ -70,7 +73,16 @@ class LmdbEngine:
             self._folder.close()
             raise
         self._folder.unlock_opening()
-        self._notices = NoticeHub(self)
+        self._notices = NoticeHub(self._notice_log)
+        self._commits = Commits(
+            self._opened,
+            self._overlay,
+            clock=clock,
+            notice_log=self._notice_log,
+            wake=self._notices.wake,
+            refuse_unusable=self._refuse_unusable,
+            explained=self.explained,
+        )
         if self._checkpointer is not None:
             self._checkpointer.start(checkpoint_seconds)
         _close_in_forked_children(self)
@@ -87,14 +99,19 @@ class LmdbEngine:
             open_environment(self.path, sync=True).env.close()
         self._folder.join(alone=alone)
         self._opened = open_environment(self.path, sync=self._syncs)
-        self._env, self._data, self._log = self._opened
-        self._data_file = os.open(data_file, os.O_RDONLY)
+        self._env, self._data, notices = self._opened
+        self._notice_log = NoticeLog(self._env, notices, self._begin_snapshot)
+        self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
+        self._redo: RedoLog | None = None
+        self._overlay: Overlay | None = None
         try:
             self._settle(alone)
         except BaseException as error:
             self._env.close()
             os.close(self._data_file)
+            if self._redo is not None:
+                self._redo.close()
             if isinstance(error, lmdb.Error | OSError):
                 raise explain(error, self.path) from error
             raise
@@ -104,14 +121,57 @@ class LmdbEngine:
         self._env.reader_check()
         sync_folder(self.path)
         if not self._syncs:
-            self._checkpointer = Checkpointer(self._env, self.path, self._folder, self._data_file)
+            self._open_overlay(alone)
+            self._checkpointer = Checkpointer(
+                self._env,
+                self.path,
+                self._folder,
+                self._data_file,
+                flush=self._flush,
+                between=self._look_if_alone,
+            )
             self._checkpointer.make()
-        elif alone and checkpoints.load(self.path) is not None:
-            # Left by an interval mode that crashed under the same system: all is there, unsynced.
-            self._env.sync(True)
-            checkpoints.remove(self.path)
+        elif alone:
+            if (self.path / redo.FILE_NAME).exists():
+                self._take_over_redo(RedoLog(self.path), alone).remove()
+            if checkpoints.load(self.path) is not None:
+                # Left by an interval mode that crashed under the same system: all is there,
+                # unsynced.
+                self._env.sync(True)
+                checkpoints.remove(self.path)
         if alone:
-            self._forget_notices()
+            self._notice_log.forget_all()
+
+    def _open_overlay(self, alone: bool) -> None:
+        if not keeps_written_pages(self.path):
+            return
+        self._redo = self._take_over_redo(RedoLog(self.path), alone)
+        self._overlay = Overlay(
+            self._env,
+            self._data,
+            folder=self._folder,
+            log=self._redo,
+            room=Room(self._env, self._data, self._data_file),
+            store_notices=self._notice_log.store,
+            is_heard=lambda: self._notices.is_heard(),
+        )
+
+    def _take_over_redo(self, log: RedoLog, alone: bool) -> RedoLog:
+        """Brings into LMDB's file what others have committed and it has not got: by the flush of
+        one who lives, or from the log of one who was killed."""
+        try:
+            if not alone:
+                log.shared = True  # first, or a busy neighbour might never leave the lease
+            self._folder.take_lease(wait=True)
+            try:
+                replay(self._env, self._data, log)
+                log.begin(shared=not alone)
+            finally:
+                self._folder.leave_lease()
+        except BaseException:
+            log.close()
+            raise
+        return log
 
     def close(self) -> None:
         """Waits for those who already write, makes all durable and gives the folder free.
@@ -136,14 +196,29 @@ class LmdbEngine:
 
     def _leave(self) -> None:
         try:
+            # Before anyone is waited for: who opens the store may wait for the lease.
+            if self._overlay is not None:
+                self._overlay.close()
+        finally:
+            self._leave_folder()
+
+    def _leave_folder(self) -> None:
+        try:
             self._folder.lock_opening()
             try:
                 if self._checkpointer is not None:
                     self._checkpointer.close()
             finally:
                 self._env.close()
+                last = self._folder.is_ours_alone()
+                if last:
+                    give_back(self._data_file)
                 os.close(self._data_file)
-            if self._checkpointer is not None and self._folder.is_ours_alone():
+                if self._redo is not None:
+                    self._redo.close()
+            if self._checkpointer is not None and last:
+                if self._redo is not None and self._redo.is_empty():
+                    self._redo.remove()
                 checkpoints.remove(self.path)
         finally:
             self._folder.close()
@@ -159,6 +234,9 @@ class LmdbEngine:
             _keep_for_ever(self._env)
             if self._checkpointer is not None:
                 _keep_for_ever(self._checkpointer.pin)
+            if self._overlay is not None:
+                for txn in self._overlay.forked():
+                    _keep_for_ever(txn)
 
     def _refuse_unusable(self) -> None:
         if self._unusable is not None:
@@ -200,15 +278,9 @@ class LmdbEngine:
         request = Request()
         try:
             self._turns.take(request)
-            txn = self._begin()
-            try:
-                tx = LmdbTransaction(txn, space, self._clock())
+            with self._commits.block(space) as tx:
                 yield tx
-            except BaseException:
-                txn.abort()
-                raise
-            self._commit(txn, tx.notices)
-            self._raise_interrupt()
+            self._commits.raise_interrupt()
             self._turns.leave(request)
         except lmdb.Error as error:
             self._turns.leave(request)
@@ -221,8 +293,8 @@ class LmdbEngine:
         """Has a request run, by this thread or by the one that leads its group."""
         try:
             if self._turns.take(request):
-                self._run_group(self._turns.gather(request))
-                self._raise_interrupt()
+                self._commits.run(self._turns.gather(request))
+                self._commits.raise_interrupt()
                 self._turns.leave(request)
         except BaseException:
             # Ctrl-C in the leader's thread: the others' work is for the next leader.
@@ -230,101 +302,21 @@ class LmdbEngine:
             raise
         return request.outcomes  # type: ignore[return-value]  # set by whoever ran it
 
-    def _run_group(self, group: list[Request]) -> None:
-        """Commits a group together. If that can't be done, each transaction alone: one that is too
-        large for the disk must not take the others with it."""
-        steps = [
-            step for request in group for step in zip(request.works, request.spaces, strict=True)
-        ]
-        if len(steps) > 1:
-            try:
-                self._run_together(steps, partial(_publish, group))
-            except (lmdb.Error, StoreUnusable):
-                _publish(group, [self._run_alone(*step) for step in steps])
-        else:
-            _publish(group, [self._run_alone(*step, partial(_publish, group)) for step in steps])
-        self._transactions += len(steps)
+    def _flush(self) -> None:
+        if self._overlay is not None:
+            self._overlay.flush()
 
-    def _run_alone(
-        self, work: Work, space: bytes, publish: Publish = lambda outcomes: None
-    ) -> Outcome[Any]:
+    def _look_if_alone(self) -> None:
+        """Whether the others have gone: then commits may wait for each other again."""
+        if self._redo is None or not self._redo.shared or not self._folder.try_lock_opening():
+            return
         try:
-            txn = self._begin()
-            try:
-                tx = LmdbTransaction(txn, space, self._clock())
-                outcome = Outcome(result=work(tx))
-            except BaseException:
-                txn.abort()
-                raise
-            self._commit(txn, tx.notices, partial(publish, [outcome]))
-        except KeyboardInterrupt:
-            raise
-        except lmdb.Error as error:
-            return Outcome(error=self.explained(error))
-        except BaseException as error:
-            return Outcome(error=error)
-        return outcome
-
-    def _run_together(self, steps: list[Step], publish: Publish) -> None:
-        txn = self._begin()
-        notices: list[Notice] = []
-        try:
-            outcomes = [self._run_nested(txn, work, space, notices) for work, space in steps]
-        except BaseException:
-            txn.abort()
-            raise
-        self._commit(txn, notices, partial(publish, outcomes))
-
-    def _run_nested(
-        self, txn: Any, work: Work, space: bytes, notices: list[Notice]
-    ) -> Outcome[Any]:
-        child = self._env.begin(db=self._data, parent=txn, write=True)
-        try:
-            tx = LmdbTransaction(child, space, self._clock())
-            outcome = Outcome(result=work(tx))
-        except (KeyboardInterrupt, lmdb.Error):
-            raise
-        except BaseException as error:
-            child.abort()
-            return Outcome(error=error)
-        child.commit()
-        notices += tx.notices
-        return outcome
-
-    def _begin(self) -> Any:
-        self._refuse_unusable()
-        return self._env.begin(db=self._data, write=True)
-
-    def _commit(
-        self, txn: Any, notices: list[Notice], publish: Callable[[], None] = lambda: None
-    ) -> None:
-        """Commits, and calls `publish` if, and as soon as, that is done. After the commit nothing
-        may raise: the work would be run again."""
-        try:
-            if self._groups % _GROUPS_PER_READER_CHECK == 0:
+            if self._folder.is_ours_alone():
                 self._env.reader_check()
-            if notices:
-                self._log_notices(txn, notices)
-            txn.commit()
-            publish()
-        except KeyboardInterrupt:
-            # It may come right after the commit has returned; then the work is done, and durable.
-            if _is_open(txn):
-                txn.abort()
-                raise
-            publish()
-            self._interrupted = True
-        except BaseException:
-            txn.abort()
-            raise
-        self._groups += 1
-        if notices:
-            self._notices.wake()
-
-    def _raise_interrupt(self) -> None:
-        if self._interrupted:
-            self._interrupted = False
-            raise KeyboardInterrupt
+                self._redo.shared = False
+        finally:
+            self._folder.stay()
+            self._folder.unlock_opening()
 
     # --- notices ---------------------------------------------------------------------------------
 
@@ -333,38 +325,11 @@ class LmdbEngine:
             return notice.topic.startswith(topic_prefix) and space in (None, notice.space)
 
         self._refuse_unusable()
-        return self._notices.subscribe(wanted)
-
-    def _log_notices(self, txn: Any, notices: list[Notice]) -> None:
-        """Writes the notices of a group under the number of its commit, and forgets old ones."""
-        commit = txn.id()
-        txn.put(_number(commit), msgspec.msgpack.encode(notices), db=self._log, append=True)
-        bound = _number(max(0, commit - KEPT_NOTICE_COMMITS))
-        with txn.cursor(db=self._log) as cursor:
-            for _ in range(2):  # two for each one that is added: it shrinks after a long pause
-                if cursor.first() and cursor.key() < bound:
-                    cursor.delete()
-
-    def _forget_notices(self) -> None:
-        """Whoever opens a store alone finds no one who could still want the old ones."""
-        with self._env.begin(write=True) as txn:
-            if txn.stat(self._log)["entries"]:
-                txn.drop(self._log, delete=False)
-
-    def newest_notice(self) -> int:
-        return int(self._env.info()["last_txnid"])
-
-    def notices_since(self, commit: int) -> tuple[int, int, list[Notice]]:
-        notices: list[Notice] = []
-        if self.newest_notice() == commit:
-            return commit, 0, notices
-        with self.begin_view() as txn:
-            last = txn.id()
-            cursor = txn.cursor(db=self._log)
-            if cursor.set_range(_number(commit + 1)):
-                for _, value in cursor.iternext():
-                    notices += _NOTICES.decode(value)
-        return last, max(0, last - KEPT_NOTICE_COMMITS - commit), notices
+        subscription = self._notices.subscribe(wanted)
+        if self._overlay is not None:
+            # A commit that found nobody listening is seen by all who read from now on.
+            self._overlay.settle()
+        return subscription
 
     # --- care ------------------------------------------------------------------------------------
 
@@ -401,14 +366,19 @@ class LmdbEngine:
                     "keys": txn.stat(self._data)["entries"],
                     "file_bytes": (self.path / DATA_FILE).stat().st_size,
                     "readers": len(self._env.readers().splitlines()) - 1,
-                    "commits": self.newest_notice(),
-                    "groups": self._groups,
-                    "transactions": self._transactions,
+                    "commits": self._notice_log.newest_notice(),
+                    "groups": self._commits.groups,
+                    "transactions": self._commits.transactions,
                 }
         except lmdb.Error as error:
             raise self.explained(error) from error
 
     def begin_view(self) -> Any:
+        if self._overlay is not None:
+            self._overlay.look()
+        return self._begin_snapshot()
+
+    def _begin_snapshot(self) -> Any:
         if self._unusable is not None:
             self._refuse_unusable()
         try:
@@ -419,6 +389,16 @@ class LmdbEngine:
             raise self.explained(error) from error
         try:
             return self._env.begin(db=self._data)
+        except lmdb.Error as error:
+            raise self.explained(error) from error
+
+    def begin_view_of_waiting(self) -> tuple[Any, dict[bytes, bytes | None]]:
+        """A snapshot and what it lacks: reading goes on where the disk is full."""
+        if self._unusable is not None:
+            self._refuse_unusable()
+        assert self._overlay is not None
+        try:
+            return self._overlay.begin_view()
         except lmdb.Error as error:
             raise self.explained(error) from error
 
@@ -437,8 +417,13 @@ class _View:
 
     def __enter__(self) -> Reader:
         engine = self._engine
-        txn = self._txn = engine.begin_view()
-        return LmdbReader(txn, self._space, engine._clock())
+        try:
+            txn = self._txn = engine.begin_view()
+        except StoreFull:
+            txn, waiting = engine.begin_view_of_waiting()
+            self._txn = txn
+            return _ViewOfWaiting(LmdbReader(txn, self._space, engine._clock()), waiting)
+        return LmdbView(txn, self._space, engine._clock())
 
     def __exit__(
         self,
@@ -452,6 +437,21 @@ class _View:
             self._txn.abort()
         if error is not None and isinstance(error, lmdb.Error):
             raise self._engine.explained(error) from error
+
+
+class _ViewOfWaiting(Buffer):
+    """A view of commits that LMDB can't take at the moment."""
+
+    __slots__ = ()
+
+    def __init__(self, reader: LmdbReader, waiting: dict[bytes, bytes | None]) -> None:
+        super().__init__(reader, reader.space, reader.now)
+        self.written = waiting
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("put", "delete", "clear", "add", "after_commit"):
+            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
+        return super().__getattribute__(name)
 
 
 def _close_in_forked_children(engine: LmdbEngine) -> None:
@@ -471,23 +471,3 @@ def _keep_for_ever(thing: object) -> None:
     take away their places in it, and with them the pages that the parent still reads.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-
-
-def _publish(group: list[Request], outcomes: list[Outcome[Any]]) -> None:
-    begin = 0
-    for request in group:
-        end = begin + len(request.works)
-        request.outcomes = outcomes[begin:end]
-        begin = end
-
-
-def _is_open(txn: Any) -> bool:
-    try:
-        txn.id()
-    except lmdb.Error:
-        return False
-    return True
-
-
-def _number(commit: int) -> bytes:
-    return commit.to_bytes(8, "big")

@@ -5,7 +5,7 @@ Written for speed: the usual case of each method is its first lines, the rest is
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from holdfast.engine.buffer import added, addressed, check_pair, check_range
 from holdfast.engine.contract import Notice, pack_counter
@@ -20,7 +20,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 
 class LmdbReader:
-    """A snapshot, on one LMDB transaction."""
+    """What a view and a transaction have in common."""
 
     __slots__ = ("_get", "_txn", "now", "space", "writes")
 
@@ -46,6 +46,9 @@ class LmdbReader:
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
+        if limit == 1:
+            pair = self.first(begin, end, reverse)
+            return iter(() if pair is None else (pair,))
         if (
             limit is None
             or not 0 < limit <= _PAIRS_AT_ONCE
@@ -74,16 +77,24 @@ class LmdbReader:
         begin = found[-1][0] + b"\0" if found else begin
         return chain(found, self._one_by_one(begin, end, limit - len(found), False))
 
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> tuple[bytes, bytes] | None:
+        """What a scan would give first."""
+        if not reverse and len(begin) < _WHOLE and len(end) < _WHOLE:
+            cursor = self._txn.cursor()
+            if not cursor.set_range(begin):
+                return None
+            pair: tuple[bytes, bytes] = cursor.item()
+            if pair[0] >= end:
+                return None
+            if len(pair[0]) < _WHOLE:
+                return pair
+        return next(self._one_by_one(begin, end, 1, reverse), None)
+
     def _one_by_one(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         pairs = self._backward(begin, end) if reverse else self._forward(begin, end)
         return pairs if limit is None else islice(pairs, limit)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("put", "delete", "clear", "add", "after_commit"):
-            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
-        raise AttributeError(name)
 
     def _get_long(self, key: bytes) -> bytes | None:
         if not key:
@@ -177,6 +188,34 @@ class LmdbReader:
         return found
 
 
+class LmdbView(LmdbReader):
+    """A reader that says so when it is asked to write.
+
+    By methods: a class with a `__getattr__` finds all its attributes slowly.
+    """
+
+    __slots__ = ()
+
+    def put(self, key: bytes, value: bytes) -> NoReturn:
+        raise _only_reads("put")
+
+    def delete(self, key: bytes) -> NoReturn:
+        raise _only_reads("delete")
+
+    def clear(self, begin: bytes, end: bytes) -> NoReturn:
+        raise _only_reads("clear")
+
+    def add(self, key: bytes, delta: int) -> NoReturn:
+        raise _only_reads("add")
+
+    def after_commit(self, notice: Notice) -> NoReturn:
+        raise _only_reads("after_commit")
+
+
+def _only_reads(asked: str) -> ViewOnlyReads:
+    return ViewOnlyReads(f"a view only reads, and was asked to {asked}")
+
+
 class LmdbTransaction(LmdbReader):
     """A reader that also writes."""
 
@@ -201,6 +240,16 @@ class LmdbTransaction(LmdbReader):
             key, value = self._check_long(key, value)
         self.writes += 1
         self._put(key, value)
+
+    def put_many(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        """The same for many pairs, in order, that a buffer has checked."""
+        self.writes += 1
+        if max([len(key) for key, _ in pairs], default=0) < _WHOLE:
+            with self._txn.cursor() as cursor:
+                cursor.putmulti(pairs)
+        else:
+            for key, value in pairs:
+                self.put(key, value)
 
     def delete(self, key: bytes) -> None:
         if not 0 < len(key) < _WHOLE or not key.startswith(self.space):

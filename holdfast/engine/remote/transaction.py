@@ -9,7 +9,7 @@ ordinary value that was read and written.
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.engine.buffer import Buffer, after_prefix, check_pair
+from holdfast.engine.buffer import Buffer, Pair, after_prefix, check_pair
 from holdfast.engine.contract import Reader
 from holdfast.engine.longkeys import LongKeys
 from holdfast.engine.remote.protocol import Commit, Walked
@@ -72,6 +72,10 @@ class Writes(Buffer):
             return False
         return key in self.written or self._is_cleared(key) or self._below.has_read(key)
 
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        self._settle_range(begin, end)
+        return super()._first(begin, end, reverse)
+
     def _settle_range(self, begin: bytes, end: bytes) -> None:
         if self.adds:
             for key in [key for key in self.adds if begin <= key < end]:
@@ -110,7 +114,7 @@ class Writes(Buffer):
             return
         if MIN_COUNTER <= self._pending(key) + delta <= MAX_COUNTER:
             self.adds[key] = self.adds.get(key, 0) + delta
-            self._changes += 1
+            self._clears += 1  # a scan with the counter ahead of it looks again
         else:
             super().add(key, delta)  # only the counter's value tells whether it can take this
 

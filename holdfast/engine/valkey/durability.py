@@ -16,7 +16,7 @@ from holdfast.engine.valkey.links import Command, ResponseError
 from holdfast.engine.valkey.servers import Servers
 from holdfast.errors import StoreUnusable
 
-_WAIT_MS: Final = 5_000  # for replicas or a disk, before the commit is sent and waited for again
+_WAIT_MS: Final = 2_500  # for replicas or a disk; shorter than a link waits for an answer
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@
                          notices
   :views    sorted set   version of a view that lasts -> the time (ms) until which it is waited for
   :done:<session>        "<number> <version>": the last commit of a session, which is so known when
-                         it is sent again; "<number> never": one that has come too late
+                         it is sent again; "<number> never": one that was refused
 
 Lists of strings in one string (of keys, values, ranges) have 4 bytes of length before each of them.
 Whoever has read at some version learns from the log what was changed since, and what was there
@@ -316,6 +316,13 @@ local function write_log(state, keys, id, changes, notices)
   return size
 end
 
+-- Uses up the number of a commit that is not made: the same message may come again, by a link that
+-- was given up, when it would succeed.
+local function refuse(keys, args, reply)
+  call("SET", keys[6], args[2] .. " never", "EX", SESSION_SECONDS)
+  return reply
+end
+
 -- keys: state, keys, values, log, views, done:<session>
 -- args: 1 the session, 2 the number of the commit in it; 3 the version that was read at, or "" if
 --       nothing was read; 4 its id; 5 the keys and 6 the ranges that were read, as lists;
@@ -331,18 +338,19 @@ local function commit(keys, args)
   local done = call("GET", keys[6])
   if done then
     local last, version = string.match(done, "^(%d+) (%S+)$")
-    if last == args[2] and version ~= "never" then
+    if last == args[2] and version == "never" then return { "conflict" } end
+    if last == args[2] then
       -- A write, so that a WAIT behind it waits for the commit too, which came over another link.
       call("EXPIRE", keys[6], SESSION_SECONDS)
       return { "ok", version, id }
     end
-    if tonumber(last) >= tonumber(args[2]) then return { "late" } end
+    if tonumber(last) > tonumber(args[2]) then return { "late" } end
   end
   local state = load_state(keys[1])
   if args[3] ~= "" then
     local commits = since(state, keys[4], tonumber(args[3]), args[4])
     if not commits or (#commits > 0 and is_changed(commits, args[5], args[6])) then
-      return { "conflict" }
+      return refuse(keys, args, { "conflict" })
     end
   end
   local cleared = 13
@@ -355,7 +363,7 @@ local function commit(keys, args)
     local old = call("HGET", keys[3], args[i])
     local new = args[i + 1]
     if old then new = #old == 8 and sum(old, new) end
-    if not new then return { "counter", args[i], old } end
+    if not new then return refuse(keys, args, { "counter", args[i], old }) end
     pairs[#pairs + 1] = args[i]
     pairs[#pairs + 1] = new
   end

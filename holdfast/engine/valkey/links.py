@@ -15,7 +15,7 @@ from holdfast.errors import NotAuthenticated
 
 Command = Sequence[bytes | str | int]
 
-ANSWER_SECONDS: Final = 10.0  # that a server may be silent; then another one is looked for
+ANSWER_SECONDS: Final = 5.0  # that a server may be silent; then another one is looked for
 CONNECT_SECONDS: Final = 2.0
 _FREE_LINKS: Final = 32  # kept for later, to one server
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
 _ATTEMPTS: Final = 3
-_LOOK_SECONDS: Final = 0.5  # how soon a listener sees that it was stopped
+_LOOK_SECONDS: Final = 0.1  # how soon a listener sees that it was stopped
 
 
 class Listener:
@@ -65,7 +65,7 @@ class Listener:
                 links = list(self._links.values())
             files = [link for link in links if link.fileno() >= 0]
             if not files:
-                stopped.wait(_LOOK_SECONDS / 10)
+                stopped.wait(_LOOK_SECONDS)
                 continue
             try:
                 ready, _, _ = select.select(files, [], [], _LOOK_SECONDS)

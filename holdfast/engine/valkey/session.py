@@ -29,8 +29,8 @@ from holdfast.engine.remote import (
 from holdfast.engine.valkey.library import Names, function, pack_list, unpack_list
 from holdfast.engine.valkey.links import Command
 from holdfast.engine.valkey.servers import Servers, Unanswered, slot_of
-from holdfast.errors import OutcomeUnknown, StoreUnusable
-from holdfast.limits import MAX_COUNTER, MIN_COUNTER
+from holdfast.errors import OutcomeUnknown, StoreUnusable, ValueTooLarge
+from holdfast.limits import MAX_COUNTER, MAX_REMOTE_COMMIT_BYTES, MIN_COUNTER
 
 if TYPE_CHECKING:
     from holdfast.engine.valkey.backend import ValkeyBackend
@@ -181,6 +181,13 @@ class SpaceSession:
         for delta in commit.adds.values():
             if not MIN_COUNTER <= delta <= MAX_COUNTER:
                 raise AddRefused
+        size = sum(map(len, commit.puts)) + sum(map(len, commit.puts.values()))
+        if size > MAX_REMOTE_COMMIT_BYTES:
+            raise ValueTooLarge(
+                f"the writes of one commit have {size} bytes, at most {MAX_REMOTE_COMMIT_BYTES} "
+                "fit into a message",
+                hint="Write them in several transactions.",
+            )
         self._backend.register(self._place)
         lane = self._place.take_lane()
         lane.number += 1
@@ -252,10 +259,13 @@ class SpaceSession:
     def _settle(self, lane: Lane) -> bool:
         names = self._place.names.commit(lane.id)
         command: Command = ("FCALL", function("settle"), 6, *names, lane.id, lane.number)
+        waits = self._backend.waits
         try:
-            reply, *_ = self._servers.ask(self._place.slot, [command])
+            reply, *waited = self._servers.ask(self._place.slot, [command, *waits.commands])
         except Unanswered as problem:
             raise Unreachable(str(problem)) from problem
+        if reply and not waits.are_met(waited):
+            raise Unreachable(f"a commit was made, but {waits.shortfall(waited)}")
         return bool(reply)
 
 

@@ -5,6 +5,7 @@ servers. That is enough to look through a store or to copy it. To write, a trans
 space: the empty one has keys of its own, outside of all others.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,14 @@ class WholeSession:
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[Pairs]]:
         rows, contents = self._root.fetch(keys, pages)
+        inside: dict[bytes, list[int]] = {}  # space -> places in `keys`
         for number, key in enumerate(keys):
             if (space := self._space_of(key)) is not None:
-                [[rows[number]], _] = self._session(space).fetch([key], [])
+                inside.setdefault(space, []).append(number)
+        for space, numbers in inside.items():
+            found, _ = self._session(space).fetch([keys[number] for number in numbers], [])
+            for number, row in zip(numbers, found, strict=True):
+                rows[number] = row
         joined = [self._join(page, pairs) for page, pairs in zip(pages, contents, strict=True)]
         return rows, joined
 
@@ -70,7 +76,10 @@ class WholeSession:
         return [s for s in self._others() if s < end and begin < after_prefix(s)]
 
     def _space_of(self, key: bytes) -> bytes | None:
-        return next((space for space in self._others() if key.startswith(space)), None)
+        """No space begins with another, so only the one that lies before the key can hold it."""
+        spaces = self._others()
+        place = bisect_right(spaces, key)
+        return spaces[place - 1] if place and key.startswith(spaces[place - 1]) else None
 
     def _others(self) -> list[bytes]:
         if self._spaces is None:

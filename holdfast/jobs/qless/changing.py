@@ -157,7 +157,7 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
     for name in ("delay", "depends"):
         if name in options and "next" not in options:
             raise BadArgument(f'Complete(): "{name}" cannot be used without a "next".')
-    return settling.complete(
+    state, _ = settling.complete(
         ledger,
         jid,
         worker,
@@ -169,6 +169,7 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
         depends=check_jids(depends, "Complete", depends),
         result=result,
     )
+    return state
 
 
 def fail(ledger: "Ledger", now: float, words: Words) -> Reply:

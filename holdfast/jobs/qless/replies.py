@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.jobs.arguments import plain
 from holdfast.jobs.dependencies import dependencies_of, dependents_of
+from holdfast.jobs.history import history_of
 from holdfast.jobs.records import (
     HistoryEntry,
     JobPage,
@@ -49,7 +50,7 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
         "remaining": int(record.remaining),
         "data": ledger.data_of(record),
         "tags": listed(_tags(record.tags)),
-        "history": listed([_entry(entry) for entry in record.history]),
+        "history": listed([_entry(entry) for entry in history_of(record)]),
         "failure": _failure(record),
         "spawned_from_jid": record.spawned_from or False,
         "dependents": listed(dependents_of(ledger, record)),

@@ -14,7 +14,6 @@ from holdfast.jobs.layout import (
     QueueKeys,
     below,
     last_part,
-    read_pair,
     time_and_jid,
     unpack_complete,
     unpack_time,
@@ -117,8 +116,8 @@ class VirtualKeys:
 
     def _queue_part(self, keys: QueueKeys, part: str) -> Scored:
         if part == "work":  # whose best, with the highest score, comes first
-            for _, jid in self._tx.scan(*below(keys.work), reverse=True):
-                job = self._ledger.job(jid.decode())
+            for _, packed_jid in self._tx.scan(*below(keys.work), reverse=True):
+                job = self._ledger.job_at(self._keys.jobs + packed_jid)
                 if job is not None:
                     yield job.jid, job.priority - job.time / 1e10
         else:
@@ -134,10 +133,9 @@ class VirtualKeys:
         }[part]
 
     def _counts(self, keys: QueueKeys) -> dict[str, int]:
-        counters = self._tx.get_many([keys.work_counts, keys.blocked, keys.other])
-        (work, locks), (scheduled, depends), (_, recur) = (
-            read_pair(read_counter(counter)) for counter in counters
-        )
+        work, locks = self._ledger.work_counts(keys)
+        scheduled, depends = self._ledger.pair(keys.blocked)
+        _, recur = self._ledger.pair(keys.other)
         return dict(zip(_PARTS, (work, locks, scheduled, depends, recur), strict=True))
 
     def _timed(self, prefix: bytes) -> Scored:

@@ -11,10 +11,10 @@ from holdfast import wire as resp
 from holdfast.entities import wire
 from holdfast.entities.messages import Ping
 from holdfast.errors import HoldfastError, Malformed
-from holdfast.server.auth import Role
 from holdfast.server.commands import COMMANDS, Handler, command
 from holdfast.server.commands import ping as plain_ping
 from holdfast.server.session import Plan, Read, Session, Write
+from holdfast.users import Role
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 

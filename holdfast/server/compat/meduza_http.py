@@ -17,10 +17,10 @@ from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
 from holdfast.errors import BadInput, HoldfastError, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
-from holdfast.server.auth import Role
 from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import HttpDoor, add_headers, route
 from holdfast.store import Space
+from holdfast.users import Role
 
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
 

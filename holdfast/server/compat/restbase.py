@@ -23,7 +23,6 @@ from holdfast.errors import (
     UnsupportedContent,
 )
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
-from holdfast.server.auth import Role
 from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
 from holdfast.store import Space, Tx, View
@@ -40,6 +39,7 @@ from holdfast.tables.requests import (
     read_query,
 )
 from holdfast.tables.urls import Target, parse_parameters, parse_path
+from holdfast.users import Role
 
 _READING: Final = ("GET", "HEAD", "QUERY")
 _SCHEMA_METHODS: Final = (*_READING, "PUT", "DELETE")

@@ -1,0 +1,26 @@
+"""Looking after a store: what is in it, whether it is sound, copies of it, and who may use it."""
+
+from holdfast.admin.care import Home, StoreAdmin
+from holdfast.admin.records import (
+    BackupReport,
+    CheckStep,
+    Inspection,
+    KeyEntry,
+    NewUser,
+    SpaceList,
+    Status,
+    UserEntry,
+)
+
+__all__ = [
+    "BackupReport",
+    "CheckStep",
+    "Home",
+    "Inspection",
+    "KeyEntry",
+    "NewUser",
+    "SpaceList",
+    "Status",
+    "StoreAdmin",
+    "UserEntry",
+]

@@ -1,0 +1,186 @@
+"""The operations of `admin`, for one space of an open store and for the store around it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from holdfast.admin import checking, inspecting
+from holdfast.admin.records import (
+    BackupReport,
+    CheckStep,
+    Inspection,
+    NewUser,
+    SpaceList,
+    Status,
+    UserEntry,
+)
+from holdfast.binding import Runner
+from holdfast.engine.contract import Engine
+from holdfast.entities import StoreEntities
+from holdfast.errors import BadInput
+from holdfast.events import StoreEvents
+from holdfast.jobs import StoreJobs
+from holdfast.keys import unpack
+from holdfast.limits import DEFAULT_INSPECTED_KEYS
+from holdfast.metrics import StoreMetrics
+from holdfast.metrics.layout import all_specs
+from holdfast.tables import StoreTables
+from holdfast.users import Grant, add_user, remove_user, users_of
+from holdfast.version import VERSION
+
+DEFAULT_SPACE: Final = "default"
+
+
+class Home(Protocol):
+    """The store that a space belongs to."""
+
+    engine: Engine
+
+    def spaces(self) -> list[str]: ...
+
+    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None: ...
+
+    def backup(self, target: str | Path) -> None: ...
+
+
+class Faces(Protocol):
+    """The layers of a space."""
+
+    name: str
+
+    @property
+    def entities(self) -> StoreEntities: ...
+
+    @property
+    def events(self) -> StoreEvents: ...
+
+    @property
+    def jobs(self) -> StoreJobs: ...
+
+    @property
+    def metrics(self) -> StoreMetrics: ...
+
+    @property
+    def tables(self) -> StoreTables: ...
+
+
+class StoreAdmin:
+    """What keeps a store well. Nothing of it can be part of a transaction or a batch."""
+
+    def __init__(self, home: Home, space: Faces, runner: Runner) -> None:
+        self._home = home
+        self._space = space
+        self._runner = runner
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """The store and this space at a glance.
+
+        Reads a few keys for each table, queue and schema.
+        """
+        space = self._space
+        stats = space.entities.stats()
+        return Status(
+            version=VERSION,
+            store=self._home.engine.stats(),
+            spaces=len(self._home.spaces()),
+            space=space.name,
+            entities={name: table.num_rows for name, table in stats.items()},
+            tables={name: space.tables.facts(name).rows for name in self._table_names()},
+            queues=space.jobs.queues(),
+            events=sorted(space.events.schemas()),
+            metrics=self._metric_names(),
+        )
+
+    def spaces(self) -> SpaceList:
+        """The names of all spaces of the store. Reads a key for each."""
+        return SpaceList(spaces=self._home.spaces())
+
+    def inspect(
+        self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
+    ) -> Inspection:
+        """The stored keys of this space that begin with the parts in `prefix`, and what they hold.
+
+        `prefix` is a layer and parts, as in `jobs, 29, 'receipt'`; empty is all. Reads `limit`
+        keys.
+        """
+        with self._runner.view() as reader:
+            return inspecting.inspect(reader, prefix, limit, after)
+
+    # --- soundness -------------------------------------------------------------------------------
+
+    def check(self, *, after: str | None = None) -> CheckStep:
+        """Looks whether the layers of this space agree with themselves, a part at a time.
+
+        Indexes, lists and counts are compared with what they stand for. Hand `next` back as `after`
+        until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
+        them.
+        """
+        with self._runner.view() as reader:
+            return checking.check_step(reader, after)
+
+    def check_engine(self) -> list[str]:
+        """Reads everything that the engine stores; what is wrong with it, a sentence each."""
+        return self._home.engine.check()
+
+    def backup(self, target: str) -> BackupReport:
+        """Writes a consistent copy of the whole store into the folder `target`, and verifies it.
+
+        A server writes it below the folder that it was given with `--backups`.
+        """
+        if not target:
+            raise BadInput("a backup needs a folder to go to")
+        self._home.backup(target)
+        size = sum(each.stat().st_size for each in Path(target).iterdir())
+        return BackupReport(target=target, keys=self._home.engine.stats()["keys"], bytes=size)
+
+    # --- spaces and users ------------------------------------------------------------------------
+
+    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> bool:
+        """Removes a space with all that is in it, and says whether there was one.
+
+        Works in bounded steps between which others write.
+        """
+        if name == DEFAULT_SPACE:
+            raise BadInput(
+                f"the space {name!r} can't be dropped: every store has it",
+                hint="Drop what is in it, or use another space and drop that.",
+            )
+        found = name in self._home.spaces()
+        self._home.drop_space(name, progress=progress)
+        return found
+
+    def users(self) -> list[UserEntry]:
+        """The users of the store, by name."""
+        return [
+            UserEntry(
+                name=user.name,
+                login="token" if user.token else "password",
+                grants=[str(grant) for grant in user.grants],
+            )
+            for user in users_of(self._home.engine)
+        ]
+
+    def add_user(
+        self, name: str, grants: Sequence[str] = ("write",), *, password: str | None = None
+    ) -> NewUser:
+        """Adds a user, or replaces one; without a password, makes a token and tells it.
+
+        A grant is `ROLE[:SPACE[:LAYER]]`: read, write or admin, in one space and layer or in all.
+        """
+        parsed = tuple(Grant.parse(grant) for grant in grants)
+        return NewUser(name=name, token=add_user(self._home.engine, name, password, parsed))
+
+    def remove_user(self, name: str) -> bool:
+        """Removes a user, and says whether there was one."""
+        return remove_user(self._home.engine, name)
+
+    def _metric_names(self) -> list[str]:
+        with self._runner.view() as reader:
+            keys = [key for key, _ in reader.scan(*all_specs(reader.space))]
+            return sorted({str(unpack(key, len(reader.space))[3]) for key in keys})
+
+    def _table_names(self) -> list[str]:
+        # The space `*` holds schemas, and no rows that could be counted.
+        return [] if self._space.name == "*" else self._space.tables.names()

@@ -1,0 +1,79 @@
+"""Whether the layers of a space agree with themselves, looked at a bounded number of keys at a
+time."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from holdfast.admin.records import CheckStep
+from holdfast.engine.contract import Reader
+from holdfast.entities import consistency as entities
+from holdfast.errors import BadInput
+from holdfast.events import consistency as events
+from holdfast.jobs import consistency as jobs
+from holdfast.keys import after as behind
+from holdfast.keys import describe, prefix_range, unpack_first
+from holdfast.limits import CHECKED_PER_STEP, MAX_REPORTED_PROBLEMS
+from holdfast.tables import consistency as tables
+
+Look: TypeAlias = Callable[[Reader, bytes, bytes], Iterator[str]]
+
+
+def _nothing(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
+    """Expiry and metrics keep nothing twice, so that nothing of theirs can disagree."""
+    return iter(())
+
+
+# By the first part of a key below its space.
+LOOKS: Final[Mapping[int, Look]] = {
+    0: _nothing,
+    1: tables.problems_at,
+    2: entities.problems_at,
+    3: events.problems_at,
+    4: jobs.problems_at,
+    5: _nothing,
+}
+
+
+def check_step(reader: Reader, after: str | None) -> CheckStep:
+    """Looks at the next keys of a space, behind the one that `after` names."""
+    begin, end = prefix_range(reader.space)
+    if after is not None:
+        begin = behind(reader.space + _place(after))
+    pairs = list(reader.scan(begin, end, limit=CHECKED_PER_STEP))
+    problems: list[str] = []
+    for key, value in pairs:
+        problems += _problems(reader, key, value)
+    last = len(pairs) < CHECKED_PER_STEP
+    place = b"" if last else pairs[-1][0][len(reader.space) :]
+    return CheckStep(
+        checked=len(pairs),
+        problems=problems[:MAX_REPORTED_PROBLEMS],
+        done=1.0 if last else _share(place),
+        next=None if last else place.hex(),
+    )
+
+
+def _problems(reader: Reader, key: bytes, value: bytes) -> list[str]:
+    try:
+        look = LOOKS.get(unpack_first(key, len(reader.space))[0])
+        if look is None:
+            return [f"no layer knows the key {describe(key[len(reader.space) :])}"]
+        return list(look(reader, key, value))
+    except Exception as error:  # whatever a damaged record makes of a decoder
+        where = describe(key[len(reader.space) :])
+        return [f"{where} can't be read: {type(error).__name__}: {error}"]
+
+
+def _place(after: str) -> bytes:
+    try:
+        return bytes.fromhex(after)
+    except ValueError:
+        raise BadInput(f"{after!r} is no place to go on from", hint="Give back `next`.") from None
+
+
+def _share(place: bytes) -> float:
+    """How far a key lies, if layers and the bytes within them were evenly filled: a guess that
+    only grows."""
+    layer = min(max(place[0] - 0x20, 0), len(LOOKS) - 1)
+    within = int.from_bytes(place[1:4].ljust(3, b"\0"), "big") / 2**24
+    return (layer + within) / len(LOOKS)

@@ -1,0 +1,72 @@
+"""What the operations of `admin` return."""
+
+import msgspec
+
+from holdfast.jobs import QueueCounts
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """A store and one of its spaces at a glance."""
+
+    version: str  # of Holdfast
+    store: dict[str, int]  # figures of the engine: keys, file_bytes and others
+    spaces: int  # how many there are
+    space: str  # the one that the rest is about
+    entities: dict[str, int]  # tables of entities, and how many live ones each has
+    tables: dict[str, int]  # tables of rows, and how many each has
+    queues: list[QueueCounts]
+    events: list[str]  # names of the schemas in force
+    metrics: list[str]  # names of the defined metrics
+
+
+class SpaceList(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of all spaces."""
+
+    spaces: list[str]
+
+
+class CheckStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a check. `next` is handed back as `after`; None: this was the last part."""
+
+    checked: int  # keys that were looked at
+    problems: list[str]  # a sentence each
+    done: float = 1.0  # roughly how much of the space has been seen, from 0 to 1
+    next: str | None = None
+
+
+class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored pair, for people."""
+
+    key: str  # its parts behind the space, the first one the layer
+    value: str
+    bytes: int  # of the value
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of stored pairs. `next` is handed back as `after`; None: these were the last."""
+
+    entries: list[KeyEntry]
+    next: str | None = None
+
+
+class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A backup that was written and read back."""
+
+    target: str
+    keys: int
+    bytes: int
+
+
+class NewUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A user that was added. The token is told this once; it is None where a password was set."""
+
+    name: str
+    token: str | None = None
+
+
+class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A user, with grants as `ROLE:SPACE:LAYER`."""
+
+    name: str
+    login: str  # token or password
+    grants: list[str]

@@ -1,0 +1,33 @@
+"""The client for programs that `await`: `async with holdfast.aio.connect(url) as client`."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncClient
+
+__all__ = ["connect"]
+
+
+def connect(
+    url: str,
+    *,
+    timeout: float | None = None,
+    connect_timeout: float | None = None,
+    connections: int | None = None,
+    retries: int | None = None,
+) -> "AsyncClient":
+    """A client that is connected once it is awaited, or entered with `async with`.
+
+    URL and arguments are those of `holdfast.connect`. Calls that are made at the same time share a
+    connection; `connections` bounds those that wait or take long, which have one each.
+    """
+    from holdfast.client.async_client import AsyncClient
+    from holdfast.client.urls import Target
+
+    options = {
+        "timeout": timeout,
+        "connect_timeout": connect_timeout,
+        "connections": connections,
+        "retries": retries,
+    }
+    return AsyncClient(Target.parse(url, **options))

@@ -1,0 +1,27 @@
+"""`holdfast backup`: a copy that can be trusted."""
+
+import click
+
+from holdfast.cli.output import Output, size
+from holdfast.cli.place import Place, place_options
+
+
+@click.command("backup")
+@click.argument("target")
+@place_options
+def command(place: Place, out: Output, target: str) -> None:
+    """Copy a store into the folder TARGET, and verify the copy.
+
+    The copy is one snapshot, made while others go on, and opens as a store of its own. It is read
+    back and compared before it gets its name. A server writes it below the folder that it was
+    started
+    with (`holdfast serve --backups DIR`); there TARGET is a name alone.
+
+    Example: holdfast backup --data data backups/monday
+    """
+    with place.open() as opened, out.progress("backup"):
+        report = opened.space.admin.backup(target)
+    out.result(
+        report,
+        lambda: out.say(f"{report.target}: {report.keys:,} keys, {size(report.bytes)}, verified"),
+    )

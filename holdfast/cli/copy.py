@@ -1,0 +1,77 @@
+"""`holdfast copy`: a whole store from one engine to another."""
+
+import click
+
+from holdfast.cli.output import Output, json_option
+from holdfast.cli.place import refuse_missing
+
+
+@click.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option
+def command(out: Output, source: str, target: str) -> None:
+    """Move the whole store FROM into the empty store TO, and verify it.
+
+    Both are folders or URLs of engines. A copy that was interrupted is run again and goes on;
+    until it has ended, TO can't be opened as a store. At the end both sides are compared, by the
+    number of keys and by a digest of all. Let nobody write to FROM meanwhile.
+
+    Example: holdfast copy data postgresql://localhost/holdfast
+    """
+    from holdfast.copying import copy
+    from holdfast.engine import open_engine
+    from holdfast.errors import BadInput
+
+    refuse_missing(source)
+    if _same(source, target):
+        raise BadInput("FROM and TO are the same store")
+    done = {"copy": 0, "verify": 0}
+    engine = open_engine(source)
+    try:
+        total = engine.stats().get("keys")
+        into = open_engine(target)
+        try:
+            with out.progress("copy", total=2 * total if total else None) as tell:
+
+                def progress(phase: str, keys: int) -> None:
+                    done[phase] += keys
+                    tell(sum(done.values()))
+
+                copied = copy(engine, into, name=without_password(source), progress=progress)
+        finally:
+            into.close()
+    finally:
+        engine.close()
+    out.result(
+        copied,
+        lambda: out.say(
+            f"{without_password(target)}: {copied.keys:,} keys in {copied.spaces:,} spaces, "
+            f"{copied.written:,} written, verified, digest {copied.digest}"
+        ),
+    )
+
+
+def without_password(url: str) -> str:
+    """What names a store in messages, and in the mark that a copy leaves in its target.
+
+    >>> without_password("postgresql://ann:s3cret@db:5432/shop?sslmode=require")
+    'postgresql://db:5432/shop'
+    >>> without_password("backups/monday")
+    'backups/monday'
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _same(source: str, target: str) -> bool:
+    from pathlib import Path
+
+    if "://" in source or "://" in target:
+        return source == target
+    return Path(source.removeprefix("lmdb:")).resolve() == (
+        Path(target.removeprefix("lmdb:")).resolve()
+    )

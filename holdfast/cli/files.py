@@ -1,0 +1,60 @@
+"""Files that commands read and write, where - is standard input or output."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import click
+
+
+def title_of(file: str) -> str:
+    """What messages call a file."""
+    return "<stdin>" if file == "-" else file
+
+
+def read_file(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+
+
+def write_text(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+
+
+@contextmanager
+def reading(file: str) -> Iterator[IO[bytes]]:
+    """A file to be read piece by piece."""
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    if not Path(file).is_file():
+        raise click.ClickException(f"{file}: there is no such file")
+    with Path(file).open("rb") as opened:
+        yield opened
+
+
+@contextmanager
+def writing(file: str | None) -> Iterator[IO[bytes]]:
+    """A file to be written; it gets its name when all of it is there."""
+    if file is None or file == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    unfinished = Path(f"{file}.unfinished")
+    try:
+        with unfinished.open("wb") as opened:
+            yield opened
+        unfinished.replace(file)
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)

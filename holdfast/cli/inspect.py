@@ -1,0 +1,32 @@
+"""`holdfast inspect`: stored keys, for people."""
+
+import click
+
+from holdfast.cli.output import Output
+from holdfast.cli.place import Place, place_options
+
+
+@click.command("inspect")
+@click.argument("prefix", metavar="[KEY-PREFIX]", default="")
+@click.option("--limit", type=int, default=100, show_default=True, help="How many keys to show.")
+@click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
+@place_options
+def command(place: Place, out: Output, prefix: str, limit: int, after: str | None) -> None:
+    """Show the stored keys that begin with KEY-PREFIX, and what they hold.
+
+    A prefix is a layer (expiry, tables, entities, events, jobs, metrics) and parts of keys:
+    numbers, texts in quotes, tuples. The layers' maps, at the top of each layout.py, say what the
+    parts mean.
+
+    Example: holdfast inspect --data data "jobs, 29, 'receipt'"
+    """
+    with place.open() as opened:
+        page = opened.space.admin.inspect(prefix, limit=limit, after=after)
+
+    def show() -> None:
+        for entry in page.entries:
+            out.say(f"{entry.key} = {entry.value}" if entry.value else entry.key)
+        if page.next is not None:
+            out.note(f"There may be more: --after {page.next}")
+
+    out.result(page, show)

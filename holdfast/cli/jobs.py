@@ -1,0 +1,212 @@
+"""`holdfast jobs`: looking after jobs."""
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.output import Failure, Output
+from holdfast.cli.place import Place, place_options
+
+if TYPE_CHECKING:
+    from holdfast.jobs import Job
+    from holdfast.store import Space
+
+_OF_A_QUEUE = ("waiting", "running", "stalled", "scheduled", "depends", "recurring")
+_STATES = (*_OF_A_QUEUE, "failed", "complete")
+
+
+@click.group("jobs")
+def command() -> None:
+    """List, show, retry and cancel jobs.
+
+    Example: holdfast jobs list --data data --queue emails
+    """
+
+
+@command.command("list")
+@click.option("--queue", metavar="NAME", help="The jobs of one queue; without it, all queues.")
+@click.option("--state", type=click.Choice(_STATES), help="Which of them.  [default: waiting]")
+@click.option("--count", type=int, default=25, show_default=True, help="How many at most.")
+@click.option("--offset", type=int, default=0, help="How many to pass over.")
+@place_options
+def list_jobs(
+    place: Place, out: Output, queue: str | None, state: str | None, count: int, offset: int
+) -> None:
+    """List queues, the jobs of a queue, or the jobs in a state.
+
+    Example: holdfast jobs list --data data --state failed
+    """
+    if queue is None and state in _OF_A_QUEUE:
+        raise click.UsageError(f"jobs that are {state} are listed by queue: give --queue NAME")
+    with place.open() as opened:
+        if queue is None and state is None:
+            counts = opened.space.jobs.queues()
+            heads = ("queue", "waiting", "running", "stalled", "scheduled", "depends", "throttled")
+            fields = ("name", *heads[1:])
+            rows = [[getattr(each, field) for field in fields] for each in counts]
+            out.result({"queues": counts}, lambda: out.table(heads, rows))
+            return
+        jobs = _jobs(opened.space, queue, state or "waiting", count, offset)
+    listed = [[job.id, job.klass, job.state, job.queue, job.worker, job.priority] for job in jobs]
+    out.result(
+        {"jobs": jobs},
+        lambda: out.table(("id", "class", "state", "queue", "worker", "priority"), listed),
+    )
+
+
+@command.command("show")
+@click.argument("id")
+@place_options
+def show(place: Place, out: Output, id: str) -> None:
+    """Show all about the job ID: its data, its history, why it failed.
+
+    Example: holdfast jobs show --data data receipt-1001
+    """
+    with place.open() as opened:
+        job = _found(opened.space, id, out)
+    out.result(job, lambda: _show(out, job))
+
+
+@command.command("retry")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--group", help="All failed jobs of this group.")
+@click.option("--klass", "--class", help="All failed jobs of this class.")
+@click.option("--message", help="All failed jobs whose message has this in it.")
+@click.option("--all", "everything", is_flag=True, help="All failed jobs.")
+@place_options
+def retry(
+    place: Place,
+    out: Output,
+    ids: tuple[str, ...],
+    group: str | None,
+    klass: str | None,
+    message: str | None,
+    everything: bool,
+) -> None:
+    """Put failed jobs back into their queues: those named, or those that fit.
+
+    Example: holdfast jobs retry --data data --group timeout
+    """
+    wanted: dict[str, Any] = {"group": group, "klass": klass, "message": message}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if bool(ids) == bool(given or everything):
+        raise click.UsageError("name jobs, or say which with --group, --class, --message or --all")
+    with place.open() as opened:
+        if ids:
+            jobs = [_found(opened.space, id, out) for id in ids]
+            for job in jobs:
+                if job.state != "failed":
+                    raise Failure(
+                        "wrong_state",
+                        f"job {job.id} is {job.state}, and not failed",
+                        "`holdfast jobs list --state failed` shows those that are.",
+                        is_json=out.is_json,
+                    )
+            for job in jobs:
+                opened.space.jobs.requeue(job.queue, job.id)
+            count = len(jobs)
+        else:
+            from holdfast.jobs import Match
+
+            count = opened.space.jobs.retry_failed(Match(**given))
+    out.result({"retried": count}, lambda: out.say(f"{count:,} jobs are back in their queues"))
+
+
+@command.command("cancel")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@place_options
+def cancel(place: Place, out: Output, ids: tuple[str, ...]) -> None:
+    """Remove the jobs ID, whatever they are doing. Whoever depends on one must be named too.
+
+    Example: holdfast jobs cancel --data data receipt-1001
+    """
+    with place.open() as opened:
+        for id in ids:
+            _found(opened.space, id, out)
+        canceled = opened.space.jobs.cancel(*ids)
+    out.result({"canceled": canceled}, lambda: out.say(f"canceled {', '.join(canceled)}"))
+
+
+def _jobs(space: "Space", queue: str | None, state: str, count: int, offset: int) -> "list[Any]":
+    jobs = space.jobs
+    if state == "waiting":
+        return jobs.peek(queue or "", offset + count)[offset:]
+    if state == "failed":
+        return _failed(space, queue, offset + count)[offset:]
+    ids = jobs.jobs(state, queue or "", offset=offset, count=count)
+    if state == "recurring":
+        found = [jobs.recur_get(id) for id in ids]
+        return [_Recurring(each) for each in found if each is not None]
+    return jobs.multiget(*ids)
+
+
+def _failed(space: "Space", queue: str | None, count: int) -> "list[Job]":
+    """The first failed jobs; a page may hold fewer than it was asked for."""
+    from holdfast.jobs import Match
+
+    failed: list[Job] = []
+    cursor = None
+    while len(failed) < count:
+        left = count - len(failed)
+        page = space.jobs.dead_letters(Match(queue=queue), cursor=cursor, count=left)
+        failed += page.jobs
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return failed
+
+
+class _Recurring(dict[str, Any]):
+    """A recurring job in the columns of a job."""
+
+    def __init__(self, job: Any) -> None:
+        super().__init__(
+            id=job.id,
+            klass=job.klass,
+            state="recurring",
+            queue=job.queue,
+            worker="",
+            priority=job.priority,
+            next=job.next,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+def _found(space: "Space", id: str, out: Output) -> "Job":
+    job = space.jobs.get(id)
+    if job is None:
+        raise Failure(
+            "unknown_job",
+            f"there is no job {id!r}",
+            "`holdfast jobs list` shows queues and jobs.",
+            is_json=out.is_json,
+        )
+    return job
+
+
+def _show(out: Output, job: "Job") -> None:
+    import msgspec
+
+    rows: list[tuple[str, Any]] = [("id", job.id), ("class", job.klass), ("state", job.state)]
+    rows += [("queue", job.queue), ("worker", job.worker), ("priority", job.priority)]
+    rows += [("retries left", f"{job.remaining:g} of {job.retries:g}")]
+    rows += [("tags", " ".join(map(str, job.tags))), ("waits for", " ".join(job.dependencies))]
+    rows += [("waited for by", " ".join(job.dependents))]
+    rows += [("lock ends", _time(job.expires) if job.expires else "")]
+    for name, value in rows:
+        if value not in ("", None):
+            out.say(f"{name}: {value}")
+    out.say(f"data: {msgspec.json.encode(job.data).decode()}")
+    if job.failure is not None:
+        out.say(f"failed: {job.failure.group}: {job.failure.message}")
+    for entry in job.history:
+        more = " ".join(f"{name}={value}" for name, value in entry.more.items())
+        out.say(f"  {_time(entry.when)} {entry.what} {more}".rstrip())
+
+
+def _time(seconds: float) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")

@@ -1,0 +1,95 @@
+"""The command at the root: settings from a file, commands that are imported when they are called,
+and one way to say what went wrong."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from holdfast.cli.settings import read_file
+from holdfast.version import VERSION
+
+_ABOUT = """One durable store, five data models, one transaction.
+
+Commands work on the store in a folder (--data DIR) or on a running server (--url URL). Settings
+come from flags, from the environment (HOLDFAST_...), from holdfast.toml, and from defaults, in
+this order.
+
+Example: holdfast serve --data data
+"""
+
+
+class Entry(NamedTuple):
+    """A command that is not imported yet: its module in this package, and what it does."""
+
+    module: str
+    summary: str
+
+
+class Main(click.Group):
+    """`holdfast` itself."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        super().__init__(
+            "holdfast",
+            help=_ABOUT,
+            context_settings={"help_option_names": ["-h", "--help"]},
+            params=[
+                click.Option(
+                    ["--config"],
+                    metavar="FILE",
+                    envvar="HOLDFAST_CONFIG",
+                    help="A file of settings in TOML; holdfast.toml if there is one.",
+                )
+            ],
+            callback=_read_settings,
+        )
+        self.entries = entries
+        click.version_option(VERSION, prog_name="holdfast")(self)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        module = importlib.import_module(f"holdfast.cli.{entry.module}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.entries and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.entries, 1)
+            more = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}.{more}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.entries[name].summary) for name in sorted(self.entries)]
+            )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except Exception as error:
+            from holdfast.cli.output import explained
+
+            said = explained(error, is_json=ctx.meta.get("holdfast.json", False))
+            if said is None:
+                raise
+            raise said from None
+
+
+@click.pass_context
+def _read_settings(ctx: click.Context, config: str | None) -> None:
+    ctx.default_map = read_file(config)

@@ -1,0 +1,52 @@
+"""`holdfast restore`: a store out of a backup."""
+
+import sys
+
+import click
+
+from holdfast.cli.check import problems_of
+from holdfast.cli.output import FOUND, Output, size
+from holdfast.cli.place import Place, place_options, refuse_missing
+
+
+@click.command("restore")
+@click.argument("backup")
+@place_options
+def command(place: Place, out: Output, backup: str) -> None:
+    """Make the store in --data of the folder BACKUP, and verify it.
+
+    The folder must be new or empty: a store that is there is never overwritten. What was written
+    is read back and compared, and then checked as `holdfast check` does. To restore into another
+    engine, use `holdfast copy BACKUP URL`.
+
+    Example: holdfast restore backups/monday --data data
+    """
+    place.refuse_server("a server's own store can't be replaced while it runs")
+    if "://" in place.data:
+        raise click.UsageError("restore writes a folder; use `holdfast copy` for other engines")
+    from pathlib import Path
+
+    from holdfast.engine import open_engine
+
+    refuse_missing(backup)
+    with out.progress("restore"):
+        source = open_engine(backup)
+        try:
+            source.backup(Path(place.data))
+        finally:
+            source.close()
+    place.space = "default"
+    with place.open() as opened:
+        keys = opened.space.admin.status().store["keys"]
+        problems = problems_of(opened, opened.space.admin.spaces().spaces, out)[1]
+    written = sum(each.stat().st_size for each in Path(place.data).iterdir())
+
+    def show() -> None:
+        for each in problems:
+            out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
+        sound = "verified" if not problems else f"{len(problems)} problems came with the backup"
+        out.say(f"{place.data}: {keys:,} keys, {size(written)}, {sound}")
+
+    out.result({"target": place.data, "keys": keys, "bytes": written, "problems": problems}, show)
+    if problems:
+        sys.exit(FOUND)

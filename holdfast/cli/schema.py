@@ -1,0 +1,119 @@
+"""`holdfast schema`: schemas of entities, from their files into a store."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.files import read_file, title_of
+from holdfast.cli.output import FOUND, Output, json_option
+from holdfast.cli.place import Place, place_options
+
+if TYPE_CHECKING:
+    from holdfast.entities.plan import Plan
+    from holdfast.entities.schema_file import Reading
+
+_files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+_prune = click.option("--prune", is_flag=True, help="Remove tables that no file mentions.")
+
+
+@click.group("schema")
+def command() -> None:
+    """Check, plan and apply schemas of entities: YAML files, or - for standard input.
+
+    Example: holdfast schema plan --data data shop.schema.yaml
+    """
+
+
+@command.command("check")
+@_files
+@json_option
+def check(out: Output, files: tuple[str, ...]) -> None:
+    """Look for problems in schema files; needs no store.
+
+    Problems are listed with file and line. Exits with 3 if there are errors, warnings are none.
+
+    Example: holdfast schema check shop.schema.yaml
+    """
+    reading = _read(files)
+
+    def show() -> None:
+        for problem in reading.problems:
+            out.say(str(problem))
+        if not reading.errors:
+            tables = sum(len(schema.tables) for schema in reading.schemas)
+            out.say(f"{tables} tables in {len(reading.schemas)} schemas, no errors")
+
+    out.result(
+        {
+            "errors": [str(problem) for problem in reading.errors],
+            "warnings": [str(problem) for problem in reading.warnings],
+        },
+        show,
+    )
+    if reading.errors:
+        sys.exit(FOUND)
+
+
+@command.command("plan")
+@_files
+@_prune
+@place_options
+def plan(place: Place, out: Output, files: tuple[str, ...], prune: bool) -> None:
+    """Show what `apply` would change. Nothing is written.
+
+    Example: holdfast schema plan --data data shop.schema.yaml
+    """
+    schemas = _warned(_read(files), out).checked()
+    with place.open() as opened:
+        plans = [opened.space.entities.plan(schema, prune=prune) for schema in schemas]
+    _tell(out, plans, "nothing would change")
+
+
+@command.command("apply")
+@_files
+@_prune
+@click.option("--force", is_flag=True, help="Remove tables, or change their keys, with content.")
+@place_options
+def apply(place: Place, out: Output, files: tuple[str, ...], prune: bool, force: bool) -> None:
+    """Put the schemas in FILEs into force, all or none, and build new indexes.
+
+    Tables that no file mentions stay, unless --prune is given.
+
+    Example: holdfast schema apply --data data shop.schema.yaml
+    """
+    schemas = _warned(_read(files), out).checked()
+    with place.open(creates=True) as opened, out.progress("apply"):
+        plans = opened.space.entities.deploy(*schemas, prune=prune, force=force)
+    _tell(out, plans, "nothing has changed")
+
+
+def _read(files: tuple[str, ...]) -> "Reading":
+    from holdfast.entities.schema_file import read_schemas
+
+    return read_schemas((title_of(file), read_file(file)) for file in files)
+
+
+def _warned(reading: "Reading", out: Output) -> "Reading":
+    for warning in reading.warnings:
+        out.note(str(warning))
+    return reading
+
+
+def _tell(out: Output, plans: "list[Plan]", nothing: str) -> None:
+    lines = [line for plan in plans for line in plan.lines()]
+    result: list[dict[str, Any]] = [
+        {
+            "schema": plan.schema,
+            "tables": [
+                {
+                    "table": table.table.full_name,
+                    "action": table.action,
+                    "changes": [line.strip() for line in table.lines()][1:],
+                }
+                for table in plan.tables
+            ],
+        }
+        for plan in plans
+    ]
+    out.result({"plans": result}, lambda: out.say("\n".join(lines) or nothing))

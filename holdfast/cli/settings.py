@@ -1,0 +1,217 @@
+"""Settings: one list of all, and where their values come from.
+
+A flag is stronger than the environment, which is stronger than the file, which is stronger than the
+default. click knows this order; here it learns the names, and reads the file.
+
+    data = "/var/lib/holdfast"
+    [serve]
+    http = "0.0.0.0:9966"
+"""
+
+import os
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FILE: Final = "holdfast.toml"
+
+
+class Setting(NamedTuple):
+    """One setting: a flag, a variable of the environment, and a key of the file."""
+
+    name: str
+    help: str
+    default: Any = None
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    is_flag: bool = False
+    multiple: bool = False
+    section: str = ""  # of the file
+
+    @property
+    def variable(self) -> str:
+        return f"HOLDFAST_{self.name.upper()}"
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    def option(self) -> click.Option:
+        return click.Option(
+            [self.flag if not self.multiple else "--limit", self.name],
+            help=self.help,
+            default=() if self.multiple else self.default,
+            show_default=self.default is not None and not self.is_flag,
+            metavar=None if self.is_flag else self.metavar,
+            type=click.Choice(self.choices) if self.choices else None,
+            is_flag=self.is_flag,
+            multiple=self.multiple,
+            envvar=self.variable,
+        )
+
+
+_COMMON: Final = (
+    Setting("data", "The store: its folder, or the URL of its engine.", "data", "DIR"),
+    Setting("url", "A running server, instead of --data: holdfast://HOST:PORT.", None, "URL"),
+    Setting("token", "The token for a server that asks for one.", None, "TOKEN"),
+    Setting("space", "The space to work in.", "default", "NAME"),
+)
+_SERVE: Final = (
+    Setting("engine", "The store at a URL, instead of --data.", None, "URL"),
+    Setting("resp", "Where Redis clients connect.", "127.0.0.1:9977", "HOST:PORT"),
+    Setting("http", "Where HTTP clients connect.", "127.0.0.1:9966", "HOST:PORT"),
+    Setting(
+        "durability",
+        "Wait for the disk at every commit, or every second.",
+        "commit",
+        choices=("commit", "interval"),
+    ),
+    Setting("tls_cert", "A PEM certificate, both doors.", None, "FILE"),
+    Setting("tls_key", "Its key, without a passphrase.", None, "FILE"),
+    Setting("insecure", "Let everyone in, from other machines too.", False, is_flag=True),
+    Setting("allow_flush", "Let FLUSHDB erase the jobs of a database.", False, is_flag=True),
+    Setting("pixel", "Serve /{space}/events/pixel.gif.", False, is_flag=True),
+    Setting("backups", "The folder for backups that clients ask for.", None, "DIR"),
+    Setting("limits", "A bound of Redis clients, as in idle_seconds=60.", (), "NAME=NUMBER",
+            multiple=True),
+)  # fmt: skip
+
+SETTINGS: Final = {
+    setting.name: setting
+    for setting in (*_COMMON, *(setting._replace(section="serve") for setting in _SERVE))
+}
+
+
+def settings(*names: str) -> Callable[[F], F]:
+    """Gives a command the flags of these settings."""
+
+    def decorate(command: F) -> F:
+        params = getattr(command, "__click_params__", None)
+        if params is None:
+            params = command.__click_params__ = []  # type: ignore[attr-defined]  # as click does
+        params.extend(SETTINGS[name].option() for name in reversed(names))
+        return command
+
+    return decorate
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+class FileSettings(MutableMapping[str, Any]):
+    """The values of a file as click asks for them: at the root by command, then by name."""
+
+    def __init__(self, file: str, values: dict[str, Any], path: tuple[str, ...] = ()) -> None:
+        self.file = file
+        self._values = values
+        self._path = path
+
+    def __getitem__(self, name: str) -> Any:
+        if not self._path:  # at the root there are commands only
+            return FileSettings(self.file, self._values, (name,))
+        section = SETTINGS[name].section
+        return (self._values.get(section, {}) if section else self._values)[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if self._path and name not in SETTINGS:  # a command of a group
+            return FileSettings(self.file, self._values, (*self._path, name))
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        return bool(self._path) and name in SETTINGS and self.get(str(name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SETTINGS)
+
+    def __len__(self) -> int:
+        return len(SETTINGS)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise NotImplementedError
+
+    def __delitem__(self, name: str) -> None:
+        raise NotImplementedError
+
+
+def read_file(config: str | None) -> FileSettings | None:
+    """The settings of the file, checked; None if there is none."""
+    path = Path(config or FILE)
+    if config is None and not path.exists():
+        return None
+    import tomllib
+
+    try:
+        text = path.read_text()
+        values = tomllib.loads(text)
+    except OSError as error:
+        raise click.UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path} is not TOML: {error}") from None
+    for problem in _problems(values):
+        raise click.UsageError(f"{path}{_line(text, problem[0])}: {problem[1]}")
+    return FileSettings(str(path), values)
+
+
+def _problems(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What can't be in a file: the key, and the words for it."""
+    common = {setting.name for setting in _COMMON}
+    served = {setting.name for setting in _SERVE}
+    for key, value in values.items():
+        if key == "serve" and isinstance(value, dict):
+            for name, each in value.items():
+                if name not in served:
+                    yield name, _unknown(f"serve.{name}", name, served, common)
+                else:
+                    yield from _mistyped(SETTINGS[name], each)
+        elif key not in common:
+            yield key, _unknown(key, key, common | {"serve"}, served)
+        else:
+            yield from _mistyped(SETTINGS[key], value)
+
+
+def _mistyped(setting: Setting, value: Any) -> Iterator[tuple[str, str]]:
+    expected: type = list if setting.multiple else bool if setting.is_flag else str
+    if not isinstance(value, expected):
+        words = {list: "a list of strings", bool: "true or false", str: "a string"}[expected]
+        yield setting.name, f"{setting.name} is {words}, not {value!r}"
+
+
+def _unknown(shown: str, name: str, known: set[str], elsewhere: set[str]) -> str:
+    if name in elsewhere:
+        place = "below [serve]" if SETTINGS[name].section else "above all tables"
+        return f"unknown key {shown!r}: it belongs {place}"
+    return f"unknown key {shown!r}{suggestion(name, known)}"
+
+
+def suggestion(name: str, known: set[str]) -> str:
+    """`, did you mean 'data'?` or the names that there are."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    return f", did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(known))}"
+
+
+def _line(text: str, key: str) -> str:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.replace('"', "").strip().startswith(key) or f"[{key}" in line:
+            return f":{number}"
+    return ""
+
+
+def unknown_variables() -> list[str]:
+    """Variables of the environment that look like settings and are none, with what was meant."""
+    known = {setting.variable for setting in SETTINGS.values()} | {"HOLDFAST_CONFIG"}
+    return [
+        f"{name} is no setting{suggestion(name, known)}"
+        for name in sorted(os.environ)
+        if name.startswith("HOLDFAST_")
+        and name not in known
+        and not name.startswith(("HOLDFAST_TEST_", "HOLDFAST_COMPLETE"))
+    ]

@@ -1,0 +1,54 @@
+"""`holdfast space`: which spaces a store has."""
+
+import click
+
+from holdfast.cli.output import Failure, Output
+from holdfast.cli.place import Place, place_options
+
+
+@click.group("space")
+def command() -> None:
+    """List and drop spaces: isolated sets of everything.
+
+    Example: holdfast space list --data data
+    """
+
+
+@command.command("list")
+@place_options
+def list_spaces(place: Place, out: Output) -> None:
+    """List all spaces.
+
+    Example: holdfast space list --data data --json
+    """
+    with place.open() as opened:
+        spaces = opened.space.admin.spaces()
+    out.result(spaces, lambda: out.say("\n".join(spaces.spaces)))
+
+
+@command.command("drop")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@place_options
+def drop(place: Place, out: Output, name: str, yes: bool) -> None:
+    """Remove the space NAME with all that is in it.
+
+    It is gone for everyone at once, and emptied in steps between which others write.
+
+    Example: holdfast space drop --data data staging --yes
+    """
+    if not yes:
+        click.confirm(f"Remove the space {name!r} with all that is in it?", abort=True, err=True)
+    with place.open() as opened, out.progress(f"drop {name}") as tell:
+        if opened.is_server:
+            found = opened.space.admin.drop_space(name)
+        else:
+            found = opened.space.admin.drop_space(name, progress=tell)
+    if not found:
+        raise Failure(
+            "unknown_space",
+            f"there is no space {name!r}",
+            "`holdfast space list` shows all.",
+            is_json=out.is_json,
+        )
+    out.result({"dropped": name}, lambda: out.say(f"dropped {name}"))

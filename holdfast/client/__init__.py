@@ -1,0 +1,75 @@
+"""The store over the network: `holdfast.connect(url)` gives what `holdfast.open(path)` does.
+
+The five layers have the same methods with the same types; `holdfast.aio.connect` is the same with
+`await`. Nothing of it is loaded before it is used, so that a program without a server pays nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncClient, AsyncSpace
+    from holdfast.client.async_listening import AsyncSubscription
+    from holdfast.client.client import Client, ClientSpace
+    from holdfast.client.faces import Handle
+    from holdfast.client.listening import ClientSubscription
+    from holdfast.client.recording import Batch, Pipeline
+
+__all__ = [
+    "AsyncClient",
+    "AsyncSpace",
+    "AsyncSubscription",
+    "Batch",
+    "Client",
+    "ClientSpace",
+    "ClientSubscription",
+    "Handle",
+    "Pipeline",
+    "connect",
+]
+
+_HOMES: Final = {
+    "AsyncClient": "async_client",
+    "AsyncSpace": "async_client",
+    "AsyncSubscription": "async_listening",
+    "Batch": "recording",
+    "Client": "client",
+    "ClientSpace": "client",
+    "ClientSubscription": "listening",
+    "Handle": "faces",
+    "Pipeline": "recording",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a class when someone asks for it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def connect(
+    url: str,
+    *,
+    timeout: float | None = None,
+    connect_timeout: float | None = None,
+    connections: int | None = None,
+    retries: int | None = None,
+) -> "Client":
+    """Connects to a server: `holdfast.connect("holdfast://localhost:9977")`.
+
+    The URL may name a user, a space and options, as in
+    `holdfast://user:password@host:9977/space?timeout=5`; `holdfasts://` encrypts. Arguments go
+    before what the URL says. A call may take `timeout` seconds in all, its retries included.
+    Raises `Unreachable` if there is no server.
+    """
+    from holdfast.client.client import Client
+    from holdfast.client.urls import Target
+
+    options = {
+        "timeout": timeout,
+        "connect_timeout": connect_timeout,
+        "connections": connections,
+        "retries": retries,
+    }
+    return Client(Target.parse(url, **options))

@@ -1,0 +1,157 @@
+"""The client for programs that `await`: the same as `Client`, in the other colour."""
+
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from holdfast.client import calls
+from holdfast.client.async_listening import AsyncSubscription
+from holdfast.client.async_pool import AsyncPool
+from holdfast.client.calls import Call, Given
+from holdfast.client.client import patience
+from holdfast.client.recording import Batch
+from holdfast.client.urls import Target
+
+if TYPE_CHECKING:
+    from holdfast.client.async_metrics import AsyncMetrics
+    from holdfast.client.entities import AsyncEntities
+    from holdfast.client.events import AsyncEvents
+    from holdfast.client.generated.admin import AwaitedAdmin
+    from holdfast.client.jobs import AsyncJobs
+    from holdfast.client.tables import AsyncTables
+
+T = TypeVar("T")
+
+
+class AsyncSpace:
+    """An isolated set of everything, and the unit of atomicity: a batch stays within one."""
+
+    def __init__(self, pool: AsyncPool, name: str) -> None:
+        self.name = name
+        self._pool = pool
+        self._exchange = pool.exchange
+        self._timeout = pool.target.timeout
+
+    # --- layers: one attribute each, loaded when it is first used ---------------------------------
+
+    @cached_property
+    def admin(self) -> "AwaitedAdmin":
+        from holdfast.client.generated.admin import AwaitedAdmin
+
+        return AwaitedAdmin(self)
+
+    @cached_property
+    def entities(self) -> "AsyncEntities":
+        from holdfast.client.entities import AsyncEntities
+
+        return AsyncEntities(self)
+
+    @cached_property
+    def events(self) -> "AsyncEvents":
+        from holdfast.client.events import AsyncEvents
+
+        return AsyncEvents(self)
+
+    @cached_property
+    def jobs(self) -> "AsyncJobs":
+        from holdfast.client.jobs import AsyncJobs
+
+        return AsyncJobs(self)
+
+    @cached_property
+    def metrics(self) -> "AsyncMetrics":
+        from holdfast.client.async_metrics import AsyncMetrics
+
+        return AsyncMetrics(self)
+
+    @cached_property
+    def tables(self) -> "AsyncTables":
+        from holdfast.client.tables import AsyncTables
+
+        return AsyncTables(self)
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    async def call(self, call: Call[T], given: Given, *, timeout: float | None = None) -> T:
+        """Calls one operation and returns its result.
+
+        Calls that are made at the same time follow each other on one connection, closely.
+        """
+        is_quick = call.kind in ("read", "write")
+        if timeout is None:
+            timeout = self._timeout if is_quick else patience(self._pool.target, call, given)
+        reply = await self._exchange(
+            call.command(given),
+            self.name,
+            timeout=timeout,
+            only_reads=call.only_reads,
+            apart=not is_quick,
+        )
+        return call.result(reply)
+
+    @asynccontextmanager
+    async def batch(self) -> AsyncIterator[Batch]:
+        """Records operations, and sends them as one transaction when the block ends.
+
+        All of them are done, or none: the error that undid them says at which `position`. If the
+        block itself raises, nothing is sent. Each operation returns a handle, without `await`,
+        whose `result()` is there behind the block.
+        """
+        recording = Batch()
+        yield recording
+        if not recording:
+            return
+        replies = await self._exchange(
+            recording._request(),
+            self.name,
+            timeout=self._timeout,
+            only_reads=recording._only_reads,
+            replies=len(recording) + 2,
+        )
+        recording._settle(replies)
+
+    def subscribe(self, topic_prefix: str = "") -> AsyncSubscription:
+        """The notices of this space from now on: `async with client.subscribe() as notices`."""
+        return AsyncSubscription(self._pool, self.name, topic_prefix)
+
+
+class AsyncClient(AsyncSpace):
+    """A connection to a server: the space of its URL, and the way to all others.
+
+    `await` it, or enter it with `async with`, and it is connected.
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(AsyncPool(target), target.space)
+
+    def space(self, name: str) -> AsyncSpace:
+        """The space of that name, created if there is none when it is first used."""
+        return AsyncSpace(self._pool, name)
+
+    async def ping(self) -> None:
+        """Returns if the server answers."""
+        reply = await self._exchange(calls.PING, self.name, timeout=self._timeout, only_reads=True)
+        if reply != b"PONG":
+            raise calls.failure(reply)
+
+    async def close(self) -> None:
+        """Closes all connections. A second call does nothing."""
+        self._pool.close()
+
+    async def _connected(self) -> Self:
+        try:
+            await self.ping()
+        except BaseException:
+            self._pool.close()
+            raise
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._connected().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self._connected()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

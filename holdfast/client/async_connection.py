@@ -1,0 +1,197 @@
+"""One connection of the client for `await`: many calls at once, answered in their order."""
+
+import asyncio
+import select
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+import hiredis
+
+from holdfast.client import calls
+from holdfast.client.calls import Broken
+from holdfast.client.connection import check_greeting, greeting, late, lost, unreachable
+from holdfast.client.urls import DEFAULT_SPACE, Target
+from holdfast.errors import Unreachable
+
+
+class _Asked:
+    """Commands that were sent together, and who waits for their replies."""
+
+    __slots__ = ("count", "deadline", "future", "replies")
+
+    def __init__(self, future: asyncio.Future[Any], count: int, deadline: float) -> None:
+        self.future = future
+        self.count = count
+        self.deadline = deadline
+        self.replies: list[Any] = []
+
+
+class AsyncConnection(asyncio.Protocol):
+    """Talks to a server. What is asked within one turn of the loop travels in one packet."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader()
+        self._asked: deque[_Asked] = deque()  # sent, and not answered yet
+        self._kept: list[tuple[bytes, _Asked]] = []  # to be sent at the end of this turn
+        self._timer: asyncio.TimerHandle | None = None
+        self._hear: Callable[[Any], None] | None = None
+        self._is_late = False
+        self._is_greeted = False  # before, TLS has things to say that nobody asked for
+        self.is_open = False
+        self.space = DEFAULT_SPACE
+
+    @classmethod
+    async def open(cls, target: Target, tls: ssl.SSLContext | None) -> "AsyncConnection":
+        """A connection that has said who it is; raises `Unreachable` if there is no server."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(target.connect_timeout):
+                _, connection = await loop.create_connection(
+                    lambda: cls(target), target.host, target.port, ssl=tls
+                )
+        except (OSError, UnicodeError) as error:  # TimeoutError and ssl.SSLError are OSErrors
+            raise unreachable(target, error) from None
+        try:
+            await connection._greet()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _greet(self) -> None:
+        commands = greeting(self._target)
+        answers = [self.ask(each, 1, self._target.connect_timeout) for each in commands]
+        replies = await asyncio.gather(*answers, return_exceptions=True)
+        check_greeting([reply for reply in replies if not isinstance(reply, Broken)])
+        for reply in replies:
+            if isinstance(reply, Broken):
+                raise Unreachable(reply.reason)
+        self._is_greeted = True
+
+    async def enter(self, space: str) -> None:
+        """Makes all further commands work on `space`."""
+        reply = await self.ask(calls.words("SPACE", space), 1, self._target.connect_timeout)
+        if reply != b"OK":
+            raise calls.failure(reply)
+        self.space = space
+
+    def ask(self, data: bytes, count: int, timeout: float) -> asyncio.Future[Any]:
+        """Sends commands; the future gets their replies: one as it is, several as a list.
+
+        It gets `Broken` if the connection or the time ends before the last reply has come.
+        """
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if not self.is_open:
+            future.set_exception(Broken(lost(self._target, None), was_sent=False))
+            return future
+        asked = _Asked(future, count, self._loop.time() + timeout)
+        if not self._kept:
+            self._loop.call_soon(self._flush)
+        self._kept.append((data, asked))
+        return future
+
+    def listen(self, hear: Callable[[Any], None]) -> None:
+        """Hands all that comes from now on to a function, asked for or not."""
+        self._hear = hear
+
+    def say(self, data: bytes) -> None:
+        """Sends a command whose reply is heard among others."""
+        self._transport.write(data)
+
+    def close(self) -> None:
+        if self.is_open:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        kept, self._kept = self._kept, []
+        if self._is_greeted and not self._asked and self._watch.poll(0):
+            # Something has come unasked: the server has closed, and can't have seen these.
+            _fail([asked for _, asked in kept], lost(self._target, None), was_sent=False)
+            self._transport.abort()
+            return
+        self._asked.extend([asked for _, asked in kept])
+        if len(kept) == 1:
+            self._transport.write(kept[0][0])
+        else:
+            self._transport.write(b"".join([data for data, _ in kept]))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """One timer serves all questions: it goes off when the oldest is late, or earlier."""
+        deadline = self._asked[0].deadline
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._look_at_the_time)
+
+    def _look_at_the_time(self) -> None:
+        """Answers keep their order, so only the oldest question can be the first to be late."""
+        self._timer = None
+        if not self._asked:
+            return
+        if self._asked[0].deadline <= self._loop.time():
+            self._is_late = True
+            self._transport.abort()
+        else:
+            self._set_timer()
+
+    # --- asyncio's side ---------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        opened = transport.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._watch = select.poll()
+        self._watch.register(opened.fileno(), select.POLLIN)
+        self.is_open = True
+
+    def data_received(self, data: bytes) -> None:
+        reader = self._reader
+        reader.feed(data)
+        try:
+            while (reply := reader.gets()) is not False:
+                if self._hear is not None:
+                    self._hear(reply)
+                else:
+                    self._answer(reply)
+        except hiredis.ProtocolError:
+            self._transport.abort()
+
+    def _answer(self, reply: Any) -> None:
+        if not self._asked:
+            self._transport.abort()  # nobody has asked: nothing that follows can be trusted
+            return
+        asked = self._asked[0]
+        if asked.count > 1:
+            asked.replies.append(reply)
+            if len(asked.replies) < asked.count:
+                return
+            reply = asked.replies
+        self._asked.popleft()
+        if not asked.future.done():  # its caller may have been cancelled
+            asked.future.set_result(reply)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        asked, self._asked = list(self._asked), deque()
+        if self._is_late and asked:
+            _fail(asked[:1], late(self._target), was_sent=True, is_late=True)
+        _fail(asked, lost(self._target, error), was_sent=True)
+        _fail([each for _, each in self._kept], lost(self._target, error), was_sent=False)
+        self._kept = []
+        if self._hear is not None:
+            self._hear(None)
+
+
+def _fail(asked: list[_Asked], reason: str, *, was_sent: bool, is_late: bool = False) -> None:
+    for each in asked:
+        if not each.future.done():
+            each.future.set_exception(Broken(reason, was_sent=was_sent, is_late=is_late))

@@ -1,0 +1,156 @@
+"""Notices of commits, for programs that `await`."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Self
+
+from holdfast import wire
+from holdfast.client import calls
+from holdfast.client.calls import Broken
+from holdfast.client.pool import pause_before
+from holdfast.engine.contract import Notice
+from holdfast.errors import BadInput, NoAnswer, Unreachable
+from holdfast.events.batch import CHANGED
+
+if TYPE_CHECKING:
+    from holdfast.client.async_connection import AsyncConnection
+    from holdfast.client.async_pool import AsyncPool
+
+
+class AsyncSubscription:
+    """The notices of one space whose topics begin alike, on a connection of its own.
+
+    It listens from `async with` on. When the connection breaks it is made anew, and `missed` grows
+    by one: what happened in between was not heard, so read again what you follow.
+    """
+
+    def __init__(self, pool: "AsyncPool", space: str, topic_prefix: str) -> None:
+        self._pool = pool
+        self._space = space
+        self._topic = topic_prefix
+        self._queue: deque[Notice] = deque()
+        self._arrived = asyncio.Event()
+        self._missed = 0
+        self._pongs = 0
+        self._connection: AsyncConnection | None = None
+        self._closed = False
+
+    @property
+    def missed(self) -> int:
+        """How often the connection broke: some notices may not have been heard."""
+        return self._missed
+
+    async def get(self, timeout: float | None = None) -> Notice | None:
+        """The next notice, or None after `timeout` seconds (None waits for ever) or when closed."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._queue and not self._closed:
+                    await self._listening()
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except TimeoutError:
+            return None
+        return self._queue.popleft() if self._queue else None
+
+    async def poll(self) -> list[Notice]:
+        """All notices of commits that have returned, and were not yet given."""
+        connection = await self._listening()
+        pongs = self._pongs
+        connection.say(calls.PING)
+        try:
+            async with asyncio.timeout(self._pool.target.timeout):
+                while self._pongs == pongs and connection.is_open:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except TimeoutError:
+            connection.close()
+            raise NoAnswer(f"{self._pool.target.place} gave no answer in time") from None
+        notices = list(self._queue)
+        self._queue.clear()
+        return notices
+
+    async def close(self) -> None:
+        """Ends it. Whoever waits for a notice gets None."""
+        self._closed = True
+        if self._connection is not None:
+            self._connection.close()
+        self._arrived.set()
+
+    async def __aenter__(self) -> Self:
+        self._connection = await self._connect()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Notice]:
+        while (notice := await self.get()) is not None:
+            yield notice
+
+    # --- the connection --------------------------------------------------------------------------
+
+    def _hear(self, reply: Any) -> None:
+        if type(reply) is list and reply[0] == b"notice":
+            self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
+        elif type(reply) is list:
+            self._pongs += 1
+        self._arrived.set()
+
+    async def _listening(self) -> "AsyncConnection":
+        """The connection; a new one if the last has broken."""
+        if self._connection is None:
+            raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
+        if not self._connection.is_open and not self._closed:
+            self._missed += 1
+            for tries in range(1, self._pool.target.retries + 2):
+                try:
+                    self._connection = await self._connect()
+                except Unreachable:
+                    if tries > self._pool.target.retries:
+                        raise
+                    await asyncio.sleep(pause_before(tries))
+                else:
+                    break
+        return self._connection
+
+    async def _connect(self) -> "AsyncConnection":
+        connection = await self._pool.open(self._space)
+        command = calls.words("NOTICES", wire.bytes_of(self._topic))
+        try:
+            reply = await connection.ask(command, 1, self._pool.target.connect_timeout)
+        except Broken as broken:
+            raise Unreachable(broken.reason) from None
+        if type(reply) is not list:
+            connection.close()
+            raise calls.failure(reply)
+        connection.listen(self._hear)
+        return connection
+
+
+class AsyncKeySubscription:
+    """The keys of events that commits have changed, in commit order."""
+
+    def __init__(self, notices: AsyncSubscription, key: str | None) -> None:
+        self._notices = notices
+        self._key = key
+
+    async def get(self, timeout: float | None = None) -> str | None:
+        """The next changed key, or None after `timeout` seconds of silence or when closed."""
+        while (notice := await self._notices.get(timeout)) is not None:
+            changed = notice.topic.removeprefix(CHANGED)
+            if self._key in (None, changed):
+                return changed
+        return None
+
+    async def poll(self) -> list[str]:
+        """All keys changed by commits that have returned, and were not yet given."""
+        changed = [notice.topic.removeprefix(CHANGED) for notice in await self._notices.poll()]
+        return [key for key in changed if self._key in (None, key)]
+
+    async def __aenter__(self) -> Self:
+        await self._notices.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._notices.close()

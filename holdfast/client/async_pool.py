@@ -1,0 +1,162 @@
+"""The connections of the client for `await`. The rules for retries are those of `pool.py`.
+
+Calls that are answered at once share one connection for each space, in which they follow each
+other closely; what waits or takes long has a connection of its own meanwhile.
+"""
+
+import asyncio
+from typing import Any
+
+from holdfast.client.async_connection import AsyncConnection
+from holdfast.client.calls import Broken, ReplyError, is_busy, is_dropped_space
+from holdfast.client.pool import pause_before
+from holdfast.client.urls import Target
+from holdfast.errors import ServerBusy, StoreClosed, Unreachable
+
+
+class AsyncPool:
+    """The connections of one client. Lives on one event loop."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._tls = target.tls()
+        self._shared: dict[str, AsyncConnection] = {}
+        self._making: dict[str, asyncio.Lock] = {}
+        self._idle: dict[str, list[AsyncConnection]] = {}
+        self._room = asyncio.Semaphore(target.connections)  # for those apart
+        self._apart: set[AsyncConnection] = set()
+        self._closed = False
+
+    async def exchange(
+        self,
+        data: bytes,
+        space: str,
+        *,
+        timeout: float,
+        only_reads: bool,
+        replies: int = 1,
+        apart: bool = False,
+    ) -> Any:
+        """Sends commands at once and returns the reply, or the replies.
+
+        `timeout` is for all of it, retries included; `only_reads` says that it may be sent again,
+        `apart` that others should not have to wait for it.
+        """
+        end = asyncio.get_running_loop().time() + timeout
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                if apart:
+                    reply = await self._ask_apart(data, space, replies, end)
+                else:
+                    connection = self._shared.get(space)
+                    if connection is None or not connection.is_open:
+                        connection = await self._connect_shared(space)
+                    reply = await connection.ask(data, replies, self._left(timeout, tries, end))
+            except Unreachable:
+                if not await self._may_retry(tries, end):
+                    raise
+                continue
+            except Broken as broken:
+                is_safe = only_reads or not broken.was_sent
+                if broken.is_late or not is_safe or not await self._may_retry(tries, end):
+                    raise broken.error(only_reads=only_reads) from None
+                continue
+            last = reply if replies == 1 else reply[-1]
+            if type(last) is ReplyError:
+                if is_dropped_space(last):
+                    self.forget(space)
+                elif is_busy(last) and await self._may_retry(tries, end):
+                    continue
+            return reply
+
+    def _left(self, timeout: float, tries: int, end: float) -> float:
+        return timeout if tries == 1 else max(0.001, end - asyncio.get_running_loop().time())
+
+    async def _may_retry(self, tries: int, end: float) -> bool:
+        pause = pause_before(tries)
+        now = asyncio.get_running_loop().time()
+        if tries > self.target.retries or now + pause >= end:
+            return False
+        await asyncio.sleep(pause)
+        return True
+
+    # --- connections -----------------------------------------------------------------------------
+
+    async def _connect_shared(self, space: str) -> AsyncConnection:
+        async with self._making.setdefault(space, asyncio.Lock()):
+            connection = self._shared.get(space)
+            if connection is None or not connection.is_open:
+                connection = self._shared[space] = await self.open(space)
+        return connection
+
+    async def open(self, space: str) -> AsyncConnection:
+        """A new connection in that space."""
+        if self._closed:
+            hint = "Connect again with `holdfast.aio.connect`."
+            raise StoreClosed("the client was closed", hint=hint)
+        connection = await AsyncConnection.open(self.target, self._tls)
+        try:
+            if connection.space != space:
+                await connection.enter(space)
+        except Broken as broken:
+            raise Unreachable(broken.reason) from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _ask_apart(self, data: bytes, space: str, replies: int, end: float) -> Any:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(end):
+                await self._room.acquire()
+        except TimeoutError:
+            raise ServerBusy(
+                f"all {self.target.connections} connections of this client are in use",
+                hint="Allow it more with `connections`, or more time with `timeout`.",
+            ) from None
+        try:
+            connection = self._idle_in(space) or await self.open(space)
+            self._apart.add(connection)
+            try:
+                reply = await connection.ask(data, replies, end - loop.time())
+            except BaseException:
+                # Its reply may still be on its way; and who waits no longer pops no job.
+                connection.close()
+                raise
+            finally:
+                self._apart.discard(connection)
+            self._idle.setdefault(space, []).append(connection)
+            if self._closed:
+                self._close_all()
+            return reply
+        finally:
+            self._room.release()
+
+    def _idle_in(self, space: str) -> AsyncConnection | None:
+        idle = self._idle.get(space, [])
+        while idle:
+            connection = idle.pop()
+            if connection.is_open:
+                return connection
+        return None
+
+    def forget(self, space: str) -> None:
+        """The space was dropped: who enters it again enters another of the same name."""
+        shared = self._shared.pop(space, None)
+        for connection in [*self._idle.pop(space, []), *([shared] if shared else [])]:
+            connection.close()
+
+    def close(self) -> None:
+        """Closes all connections; who waits for an answer gets none."""
+        self._closed = True
+        self._close_all()
+
+    def _close_all(self) -> None:
+        idle = [each for some in self._idle.values() for each in some]
+        for connection in [*self._shared.values(), *idle, *self._apart]:
+            connection.close()
+        self._shared.clear()
+        self._idle.clear()

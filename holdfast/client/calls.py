@@ -1,0 +1,186 @@
+"""Calls as bytes, and replies as results and errors: what a client says, without sockets."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+import hiredis
+import msgspec
+
+from holdfast import exact, wire
+from holdfast.errors import (
+    BadInput,
+    HoldfastError,
+    NoAnswer,
+    NotAuthenticated,
+    OutcomeUnknown,
+    RequestTooLarge,
+    ServerBusy,
+    ServerFailed,
+    Unanswered,
+    Unreachable,
+    made_of,
+)
+from holdfast.limits import MAX_REQUEST_BYTES
+
+T = TypeVar("T")
+Kind = Literal["read", "write", "long", "wait"]
+Given: TypeAlias = dict[str, Any]
+
+ReplyError: Final = hiredis.ReplyError
+_WITH_VALUES: Final = frozenset({"entities", "tables"})  # layers that hold values of any type
+
+
+class Call(Generic[T]):
+    """An operation as a client calls it."""
+
+    __slots__ = ("_begin", "_decode", "_encode", "kind", "name", "only_reads")
+
+    def __init__(self, name: str, kind: Kind, *, only_reads: bool, result: Any) -> None:
+        self.name = name
+        self.kind = kind
+        self.only_reads = only_reads
+        self._begin = b"*2\r\n" + wire.bulk(name.upper().encode())
+        self._encode = _encoder_for(name.partition(".")[0])
+        self._decode: Callable[[bytes], T] = msgspec.msgpack.Decoder(
+            result, ext_hook=exact.extension
+        ).decode
+
+    def command(self, given: Given) -> bytes:
+        """The command for these arguments."""
+        try:
+            payload = self._encode(given)
+        except (RecursionError, TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"the arguments of {self.name} can't be sent: {error}") from None
+        if len(payload) > MAX_REQUEST_BYTES:
+            raise RequestTooLarge(
+                f"the arguments of {self.name} have {len(payload)} bytes, "
+                f"at most {MAX_REQUEST_BYTES} are taken"
+            )
+        return b"%b$%d\r\n%b\r\n" % (self._begin, len(payload), payload)
+
+    def result(self, reply: Any) -> T:
+        """What a reply says: a result, or the error that it raises."""
+        if type(reply) is not bytes:
+            raise failure(reply)
+        try:
+            return self._decode(reply)
+        except (msgspec.MsgspecError, ValueError, ArithmeticError) as error:
+            raise ServerFailed(
+                f"the answer to {self.name} can't be read: {error}",
+                hint="Client and server should be of the same version.",
+            ) from None
+
+
+def _encoder_for(layer: str) -> Callable[[Given], bytes]:
+    if layer == "metrics":
+        return _metrics_encoder()
+    return _encode_values if layer in _WITH_VALUES else _encode
+
+
+def _encode(given: Given) -> bytes:
+    try:
+        return exact.encode(given)
+    except OverflowError:  # the data of a job may hold an integer of any size
+        return _encode_values(given)
+
+
+def _encode_values(given: Given) -> bytes:
+    return exact.encode(exact.replaced(given))
+
+
+def _metrics_encoder() -> Callable[[Given], bytes]:
+    from holdfast.metrics.entity import EntityKey, entity_object
+
+    def written(value: Any) -> Any:
+        return entity_object(value) if isinstance(value, EntityKey) else exact.written(value)
+
+    return msgspec.msgpack.Encoder(enc_hook=written).encode
+
+
+def as_text(value: Any) -> Any:
+    """Bytes and moments as the text that an operation takes as well."""
+    if isinstance(value, bytes | bytearray):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise BadInput("a text is not UTF-8") from None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str | msgspec.Struct | dict) or not hasattr(value, "__iter__"):
+        return value
+    return [as_text(each) for each in value] if not hasattr(value, "keys") else value
+
+
+# --- what is said around calls -------------------------------------------------------------------
+
+PING: Final = b"*1\r\n$4\r\nPING\r\n"
+MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
+EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+EXACT: Final = b"*1\r\n$5\r\nEXACT\r\n"
+
+
+def words(*given: str | bytes) -> bytes:
+    """Any other command.
+
+    >>> words("SPACE", "shop")
+    b'*2\\r\\n$5\\r\\nSPACE\\r\\n$4\\r\\nshop\\r\\n'
+    """
+    try:
+        encoded = [word.encode() if isinstance(word, str) else word for word in given]
+    except UnicodeEncodeError:
+        raise BadInput(f"{given[-1]!r} is no text that can be sent") from None
+    return wire.array(map(wire.bulk, encoded))
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def failure(reply: Any) -> HoldfastError:
+    """The error that a reply stands for: the very one that the store has raised."""
+    if type(reply) is not ReplyError:
+        return ServerFailed(f"the server answered {reply!r:.100}, which no call asks for")
+    code, _, text = str(reply).partition(" ")
+    if text.startswith("{"):
+        try:
+            return made_of(code.lower(), msgspec.json.decode(text, type=dict[str, Any]))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return ServerFailed(text)
+    if code == "WRONGPASS":
+        return NotAuthenticated(text, hint="The URL names both: holdfast://user:password@host.")
+    if text.startswith("max number of clients"):
+        return ServerBusy("the server has as many connections as it takes")
+    if code == "ERR":
+        return ServerFailed(text, hint="Is it a server of Holdfast, and of this version?")
+    return made_of(code.lower(), {"message": text})
+
+
+def is_error(reply: Any) -> bool:
+    return type(reply) is ReplyError
+
+
+def is_busy(reply: Any) -> bool:
+    """Whether a server has refused it because of others: it was not done."""
+    return type(reply) is ReplyError and str(reply).startswith("BUSY ")
+
+
+def is_dropped_space(reply: Any) -> bool:
+    """Whether the space of the connection is gone."""
+    return type(reply) is ReplyError and str(reply).startswith("UNKNOWN_SPACE ")
+
+
+class Broken(Exception):
+    """A connection gave no reply. `was_sent` says whether the server may have all of the request,
+    `is_late` whether time ran out."""
+
+    def __init__(self, reason: str, *, was_sent: bool, is_late: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.was_sent = was_sent
+        self.is_late = is_late
+
+    def error(self, *, only_reads: bool) -> Unanswered:
+        """What its caller is told."""
+        if not self.was_sent:
+            return Unreachable(self.reason)
+        return NoAnswer(self.reason) if only_reads else OutcomeUnknown(self.reason)

@@ -1,0 +1,191 @@
+"""The client for threads: a space of a server as `Space` is one of a store."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from holdfast.client import calls
+from holdfast.client.calls import Broken, Call, Given
+from holdfast.client.listening import ClientSubscription
+from holdfast.client.pool import Pool
+from holdfast.client.recording import Batch, Pipeline
+from holdfast.client.urls import Target
+from holdfast.limits import MAX_WAIT_SECONDS
+
+if TYPE_CHECKING:
+    from holdfast.client.entities import ClientEntities
+    from holdfast.client.events import ClientEvents
+    from holdfast.client.generated.admin import CalledAdmin
+    from holdfast.client.jobs import ClientJobs
+    from holdfast.client.metrics import ClientMetrics
+    from holdfast.client.tables import ClientTables
+
+T = TypeVar("T")
+
+_PIPELINE_STEP: Final = 500  # commands that are sent before replies are read: both sides have room
+
+
+class ClientSpace:
+    """An isolated set of everything, and the unit of atomicity: a batch stays within one."""
+
+    def __init__(self, pool: Pool, name: str) -> None:
+        self.name = name
+        self._pool = pool
+        self._exchange = pool.exchange
+        self._timeout = pool.target.timeout
+
+    # --- layers: one attribute each, loaded when it is first used ---------------------------------
+
+    @cached_property
+    def admin(self) -> "CalledAdmin":
+        from holdfast.client.generated.admin import CalledAdmin
+
+        return CalledAdmin(self)
+
+    @cached_property
+    def entities(self) -> "ClientEntities":
+        from holdfast.client.entities import ClientEntities
+
+        return ClientEntities(self)
+
+    @cached_property
+    def events(self) -> "ClientEvents":
+        from holdfast.client.events import ClientEvents
+
+        return ClientEvents(self)
+
+    @cached_property
+    def jobs(self) -> "ClientJobs":
+        from holdfast.client.jobs import ClientJobs
+
+        return ClientJobs(self)
+
+    @cached_property
+    def metrics(self) -> "ClientMetrics":
+        from holdfast.client.metrics import ClientMetrics
+
+        return ClientMetrics(self)
+
+    @cached_property
+    def tables(self) -> "ClientTables":
+        from holdfast.client.tables import ClientTables
+
+        return ClientTables(self)
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def call(self, call: Call[T], given: Given, *, timeout: float | None = None) -> T:
+        """Calls one operation and returns its result."""
+        if timeout is None:
+            is_quick = call.kind in ("read", "write")
+            timeout = self._timeout if is_quick else patience(self._pool.target, call, given)
+        reply = self._exchange(
+            call.command(given), self.name, timeout=timeout, only_reads=call.only_reads
+        )
+        return call.result(reply)
+
+    @contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """Records operations, and sends them as one transaction when the block ends.
+
+        All of them are done, or none: the error that undid them says at which `position`. If the
+        block itself raises, nothing is sent. Each operation returns a handle, whose `result()` is
+        there behind the block.
+        """
+        recording = Batch()
+        yield recording
+        if not recording:
+            return
+        replies = self._exchange(
+            recording._request(),
+            self.name,
+            timeout=self._timeout,
+            only_reads=recording._only_reads,
+            replies=len(recording) + 2,
+        )
+        recording._settle(replies)
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """Records operations, and sends them together when the block ends, each for itself.
+
+        One wait for the network serves them all. An operation that failed raises when its result
+        is asked for; nothing is sent twice.
+        """
+        recording = Pipeline()
+        yield recording
+        if recording:
+            self._send_pipeline(recording)
+
+    def _send_pipeline(self, recording: Pipeline) -> None:
+        commands = recording._taken()
+        end = time.monotonic() + self._timeout
+        connection = self._pool.take(self.name, end)
+        replies: list[Any] = []
+        try:
+            for begin in range(0, len(commands), _PIPELINE_STEP):
+                step = commands[begin : begin + _PIPELINE_STEP]
+                left = end - time.monotonic()
+                connection.ask_each(b"".join(step), len(step), left, replies)
+        except Broken as broken:
+            self._pool.drop(connection)
+            recording._settle(replies)
+            sent = (len(replies) // _PIPELINE_STEP + 1) * _PIPELINE_STEP
+            recording._refuse_rest(len(replies), sent, broken)
+            return
+        except BaseException:
+            self._pool.drop(connection)
+            raise
+        if any(map(calls.is_dropped_space, replies)):
+            self._pool.forget(self.name)
+            self._pool.drop(connection)
+        else:
+            self._pool.give_back(connection)
+        recording._settle(replies)
+
+    def subscribe(self, topic_prefix: str = "") -> ClientSubscription:
+        """The notices of this space from now on, in the order of their commits."""
+        return ClientSubscription(self._pool.target, self.name, topic_prefix)
+
+
+class Client(ClientSpace):
+    """A connection to a server: the space of its URL, and the way to all others."""
+
+    def __init__(self, target: Target) -> None:
+        pool = Pool(target)
+        super().__init__(pool, target.space)
+        try:
+            self.ping()
+        except BaseException:
+            pool.close()
+            raise
+
+    def space(self, name: str) -> ClientSpace:
+        """The space of that name, created if there is none when it is first used."""
+        return ClientSpace(self._pool, name)
+
+    def ping(self) -> None:
+        """Returns if the server answers."""
+        reply = self._exchange(calls.PING, self.name, timeout=self._timeout, only_reads=True)
+        if reply != b"PONG":
+            raise calls.failure(reply)
+
+    def close(self) -> None:
+        """Closes all connections. A second call does nothing."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def patience(target: Target, call: Call[Any], given: Given) -> float:
+    """How long to wait for an operation that takes its time."""
+    if call.kind == "wait":
+        waits = given.get("timeout", MAX_WAIT_SECONDS)
+        return target.timeout + (waits if isinstance(waits, int | float) else 0)
+    return target.timeout if call.only_reads else target.long_timeout

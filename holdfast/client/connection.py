@@ -1,0 +1,232 @@
+"""One connection of a client: a socket, and a reader of replies."""
+
+import select
+import socket
+import ssl
+import struct
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import hiredis
+
+from holdfast.client import calls
+from holdfast.client.calls import Broken
+from holdfast.client.urls import DEFAULT_SPACE, Target
+from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
+
+_CHUNK: Final = 65_536
+_FOREVER: Final = 1e9  # seconds
+_LATE: Final = (TimeoutError, BlockingIOError)  # the second is what SO_RCVTIMEO ends with
+_TIMEVAL: Final = struct.Struct("ll")
+
+
+class Connection:
+    """Talks to a server, one question at a time."""
+
+    def __init__(self, target: Target, tls: ssl.SSLContext | None) -> None:
+        self._target = target
+        self._reader = hiredis.Reader()
+        self._socket = open_socket(target, tls)
+        self._set_timeout = self._socket.settimeout if tls else partial(_set_timeout, self._socket)
+        self._timeout = 0.0
+        self.space = DEFAULT_SPACE
+        try:
+            self._greet()
+        except BaseException:
+            self._socket.close()
+            raise
+        self._watch = select.poll()
+        self._watch.register(self._socket, select.POLLIN)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether something has come unasked: the server has closed, or is about to."""
+        return bool(self._watch.poll(0))
+
+    def ask(self, data: bytes, count: int, timeout: float) -> Any:
+        """Sends commands and returns their replies: one as it is, several as a list.
+
+        Raises `Broken` if the connection or the time ends before the last reply has come.
+        """
+        if timeout != self._timeout:
+            self._limit(timeout)
+        self._send(data)
+        now = time.monotonic()
+        if count == 1:
+            return self._receive(now + timeout)
+        return [self._receive(now + timeout) for _ in range(count)]
+
+    def ask_each(self, data: bytes, count: int, timeout: float, replies: list[Any]) -> None:
+        """The same, with the replies put into a list as they come: some may, and others not."""
+        self.say(data, timeout)
+        end = time.monotonic() + timeout
+        for _ in range(count):
+            replies.append(self._receive(end))
+
+    def say(self, data: bytes, timeout: float) -> None:
+        """Sends a command whose reply is heard among others."""
+        self._limit(timeout)
+        self._send(data)
+
+    def hear(self, timeout: float | None) -> Any:
+        """What comes next, asked for or not."""
+        reply = self._next()
+        if reply is not False:
+            return reply
+        seconds = _FOREVER if timeout is None else timeout
+        self._limit(seconds)
+        return self._receive(time.monotonic() + seconds)
+
+    def enter(self, space: str) -> None:
+        """Makes all further commands work on `space`."""
+        reply = self.ask(calls.words("SPACE", space), 1, self._target.connect_timeout)
+        if reply != b"OK":
+            raise calls.failure(reply)
+        self.space = space
+
+    def hang_up(self) -> None:
+        """Ends it for a thread that listens, too."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    # --- bytes -----------------------------------------------------------------------------------
+
+    def _send(self, data: bytes) -> None:
+        """Hands all to the operating system. As long as a byte is missing, no command that ends
+        with it can have been run."""
+        try:
+            sent = self._socket.send(data)
+            while sent < len(data):
+                sent += self._socket.send(memoryview(data)[sent:])
+        except _LATE:
+            raise Broken(self._late(), was_sent=False, is_late=True) from None
+        except (OSError, ValueError) as error:
+            raise Broken(self._lost(error), was_sent=False) from None
+
+    def _receive(self, end: float) -> Any:
+        reply = self._reader.gets()
+        while reply is False:
+            try:
+                data = self._socket.recv(_CHUNK)
+            except _LATE:
+                raise Broken(self._late(), was_sent=True, is_late=True) from None
+            except (OSError, ValueError) as error:
+                raise Broken(self._lost(error), was_sent=True) from None
+            if not data:
+                raise Broken(self._lost(None), was_sent=True)
+            self._reader.feed(data)
+            reply = self._next()
+            if reply is False:  # a large one comes in pieces
+                self._limit(end - time.monotonic())
+        return reply
+
+    def _next(self) -> Any:
+        try:
+            return self._reader.gets()
+        except hiredis.ProtocolError as error:
+            reason = f"{self._target.place} does not speak RESP: {error}"
+            raise Broken(reason, was_sent=True) from None
+
+    def _limit(self, timeout: float) -> None:
+        """Lets the socket wait so long and no longer. To change it costs a system call."""
+        if timeout <= 0:
+            raise Broken(self._late(), was_sent=True, is_late=True)
+        if timeout != self._timeout:
+            self._set_timeout(timeout)
+            self._timeout = timeout
+
+    # --- greetings -------------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        """Logs in and asks for exact values; a refusal is raised as the error that it is."""
+        commands = greeting(self._target)
+        replies: list[Any] = []
+        try:
+            timeout = self._target.connect_timeout
+            self.ask_each(b"".join(commands), len(commands), timeout, replies)
+        except Broken as broken:
+            if not any(map(calls.is_error, replies)):
+                raise Unreachable(broken.reason) from None
+        check_greeting(replies)
+
+    def _late(self) -> str:
+        return late(self._target)
+
+    def _lost(self, error: BaseException | None) -> str:
+        return lost(self._target, error)
+
+
+def open_socket(target: Target, tls: ssl.SSLContext | None) -> socket.socket:
+    """A socket that is connected to the server, or `Unreachable`."""
+    try:
+        opened = socket.create_connection((target.host, target.port), target.connect_timeout)
+    except (OSError, UnicodeError) as error:
+        raise unreachable(target, error) from None
+    try:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A peer that is gone without a word is found out while nothing else is waited for.
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if tls is not None:
+            return tls.wrap_socket(opened, server_hostname=target.host)
+        opened.settimeout(None)
+        return opened
+    except OSError as error:  # ssl.SSLError is one too
+        opened.close()
+        raise unreachable(target, error) from None
+
+
+def _set_timeout(opened: socket.socket, seconds: float) -> None:
+    """Lets the kernel keep the time: Python's own way costs a second system call for each one."""
+    whole = int(min(seconds, _FOREVER))
+    value = _TIMEVAL.pack(whole, max(1, int((seconds - whole) * 1e6)) if seconds < _FOREVER else 0)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
+
+
+# --- what both colours of connections say --------------------------------------------------------
+
+
+def greeting(target: Target) -> list[bytes]:
+    """What a client says first."""
+    if not target.user and not target.password:
+        return [calls.EXACT]
+    return [calls.words("AUTH", target.user or "default", target.password), calls.EXACT]
+
+
+def check_greeting(replies: list[Any]) -> None:
+    """Raises what a server has against the client."""
+    for reply in replies:
+        if reply != b"OK":
+            raise _refusal(calls.failure(reply))
+
+
+def _refusal(error: HoldfastError) -> HoldfastError:
+    if isinstance(error, NotAuthenticated):
+        error.hint = "The URL names user and password: holdfast://user:password@host."
+    return error
+
+
+def late(target: Target) -> str:
+    return f"{target.place} gave no answer in time"
+
+
+def lost(target: Target, error: BaseException | None) -> str:
+    reason = getattr(error, "strerror", None) or "the server closed it"
+    return f"the connection to {target.place} broke: {str(reason).lower()}"
+
+
+def unreachable(target: Target, error: Exception) -> Unreachable:
+    """Why nobody can be reached there."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Unreachable(
+            f"the certificate of {target.place} is not trusted: {error.verify_message}",
+            hint="Name the certificate that it was signed with: ?ca=/path/ca.pem.",
+        )
+    too_long = "it took too long" if isinstance(error, TimeoutError) else str(error)
+    reason = getattr(error, "strerror", None) or too_long
+    return Unreachable(f"{target.place} can't be reached: {str(reason).lower()}")

@@ -1,0 +1,188 @@
+"""Entities of a server: the operations, and the calls with models on them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import msgspec
+
+from holdfast.client import values
+from holdfast.client.faces import Handle
+from holdfast.client.generated import entities as generated
+from holdfast.client.generated.entities import AwaitedEntities, CalledEntities, RecordedEntities
+from holdfast.entities import mapper
+from holdfast.entities.columns import EVERYTHING
+from holdfast.entities.mapper import AsyncModelCalls, ModelCalls, Seconds
+from holdfast.entities.messages import (
+    CHANGED,
+    Change,
+    ChangeNotice,
+    Put,
+    PutMode,
+    Query,
+    Reply,
+    changed_topic,
+)
+from holdfast.entities.models import Model
+from holdfast.entities.statements import (
+    Order,
+    Page,
+    Select,
+    Where,
+    flat,
+    names,
+    select_options,
+    selected,
+    selection,
+    texts,
+)
+from holdfast.limits import DEFAULT_PAGE_ENTITIES
+
+if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncSpace
+    from holdfast.client.async_listening import AsyncSubscription
+    from holdfast.client.client import ClientSpace
+    from holdfast.client.listening import ClientSubscription
+
+M = TypeVar("M", bound=Model)
+T = TypeVar("T")
+
+_read_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
+
+
+def topic_of(table: str) -> str:
+    """What the topics of a table's change notices begin with; of all tables, without one."""
+    return changed_topic(table) if table else CHANGED
+
+
+class ClientEntities(CalledEntities, ModelCalls):
+    """The entities of one space of a server."""
+
+    _line: "ClientSpace"
+
+    def execute(self, queries: Sequence[Query]) -> list[Reply]:
+        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        listed = list(queries)
+        return values.replies(listed, super().execute(listed))
+
+    def subscribe(self, table: str = "") -> "ClientSubscription":
+        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        return self._line.subscribe(topic_of(table))
+
+    @staticmethod
+    def read_notice(payload: bytes) -> ChangeNotice:
+        """What a change notice says."""
+        return _read_notice(payload)
+
+
+class AsyncEntities(AwaitedEntities, AsyncModelCalls):
+    """The entities of one space of a server."""
+
+    _line: "AsyncSpace"
+
+    async def execute(self, queries: Sequence[Query]) -> list[Reply]:
+        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        listed = list(queries)
+        return values.replies(listed, await super().execute(listed))
+
+    def subscribe(self, table: str = "") -> "AsyncSubscription":
+        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        return self._line.subscribe(topic_of(table))
+
+    @staticmethod
+    def read_notice(payload: bytes) -> ChangeNotice:
+        """What a change notice says."""
+        return _read_notice(payload)
+
+
+class BatchEntities(RecordedEntities):
+    """Operations on entities that are kept to be sent together; with models too."""
+
+    def execute(self, queries: Sequence[Query]) -> Handle[list[Reply]]:
+        """Runs queries, on any tables, one after the other; a reply for each."""
+        listed = list(queries)
+        return self._then(
+            generated._EXECUTE,
+            {"queries": listed},
+            lambda found: values.replies(listed, found),
+        )
+
+    def put(
+        self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
+    ) -> Handle[list[str]]:
+        """Puts objects; each learns its id when the batch was sent."""
+        puts = mapper.to_put(objects, ttl, mode)
+        if len(puts) == 1:
+            given = generated._put_raw(puts[0].table, puts[0].entities, mode=mode)
+            return self._then(generated._PUT_RAW, given, lambda ids: mapper.put_done(objects, ids))
+
+        def done(found: Sequence[Any]) -> list[str]:
+            return mapper.put_done(objects, [id for reply in found for id in reply])
+
+        queries: list[Put] = puts
+        return self._then(generated._EXECUTE, {"queries": queries}, done)
+
+    def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> Handle[list[M]]:
+        """The objects with these ids, in their order; those that are missing are left out."""
+        given = generated._get_raw(
+            mapper.table_of(model), texts(ids), properties=names(model, properties)
+        )
+        return self._then(generated._GET_RAW, given, lambda found: mapper.load(model, found))
+
+    def get_one(
+        self, model: type[M], id: str, *, properties: Sequence[Any] = ()
+    ) -> Handle[M | None]:
+        """The object with this id, or None."""
+        given = generated._get_raw(
+            mapper.table_of(model), texts((id,)), properties=names(model, properties)
+        )
+        return self._then(
+            generated._GET_RAW, given, lambda found: next(iter(mapper.load(model, found)), None)
+        )
+
+    @overload
+    def select(self, model: Select[M], *filters: Where) -> Handle[Page[M]]: ...
+
+    @overload
+    def select(
+        self,
+        model: type[M],
+        *filters: Where,
+        order: Order | None = None,
+        limit: int = DEFAULT_PAGE_ENTITIES,
+        offset: int = 0,
+        properties: Sequence[Any] = (),
+        count: bool = True,
+    ) -> Handle[Page[M]]: ...
+
+    def select(
+        self, model: type[M] | Select[M], *filters: Where, **options: Any
+    ) -> Handle[Page[M]]:
+        """A page of the objects that all filters match; without a filter, of all objects."""
+        chosen = selection(model, filters, options)
+        given = generated._select_raw(*selected(chosen), **select_options(chosen))
+        return self._then(
+            generated._SELECT_RAW, given, lambda found: mapper.page(chosen.model, found)
+        )
+
+    def count(self, model: type[Model], *filters: Where) -> Handle[int]:
+        """How many objects match; without a filter, how many there are."""
+        return self.count_raw(mapper.table_of(model), flat(filters) or (EVERYTHING,))
+
+    def update(
+        self,
+        model: type[Model],
+        *filters_and_changes: Where | Change,
+        expire: Seconds | None = None,
+        **changed: Any,
+    ) -> Handle[int]:
+        """Changes what the filters select, and gives how many that were."""
+        filters, changes = mapper.to_update(model, filters_and_changes, expire, changed)
+        given = generated._update_raw(mapper.table_of(model), filters, changes)
+        return self._then(generated._UPDATE_RAW, given, lambda updated: updated.num)
+
+    def delete(self, model: type[Model], *filters: Where) -> Handle[int]:
+        """Deletes what the filters select, and gives how many that were."""
+        return self.delete_raw(mapper.table_of(model), flat(filters))
+
+    def _then(self, call: Any, given: dict[str, Any], make: Callable[[Any], T]) -> Handle[T]:
+        return self._recorder.keep(call, given, lambda reply: make(call.result(reply)))

@@ -1,0 +1,104 @@
+"""Events of a server: the operations, streams of events, and the changes of keys."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from holdfast.client import values
+from holdfast.client.faces import Handle
+from holdfast.client.generated import events as generated
+from holdfast.client.generated.events import AwaitedEvents, CalledEvents, RecordedEvents
+from holdfast.events import AnyEvent, KeySubscription, Query, Result
+from holdfast.events.batch import CHANGED
+from holdfast.events.records import EventError, SendManyReply
+from holdfast.limits import EVENTS_PER_STREAM_STEP
+
+if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncSpace
+    from holdfast.client.async_listening import AsyncKeySubscription
+    from holdfast.client.client import ClientSpace
+
+
+class ClientEvents(CalledEvents):
+    """The events of one space of a server."""
+
+    _line: "ClientSpace"
+
+    def read(self, queries: Sequence[Query]) -> list[Result]:
+        """Many reads in one snapshot, each answered as if it were asked alone."""
+        return values.answers(queries, super().read(queries))
+
+    def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
+        """Ingests any number of events in bounded memory, a transaction for each 1,000."""
+        total = Total()
+        for step in steps(events):
+            total.add(self.send_many(step))
+        return total.reply
+
+    def subscribe(self, key: str | None = None, *, prefix: str = "") -> KeySubscription:
+        """The changes of a key, or of all keys that begin with `prefix`, from now on."""
+        wanted = prefix if key is None else key
+        return KeySubscription(self._line.subscribe(CHANGED + wanted), key)
+
+
+class AsyncEvents(AwaitedEvents):
+    """The events of one space of a server."""
+
+    _line: "AsyncSpace"
+
+    async def read(self, queries: Sequence[Query]) -> list[Result]:
+        """Many reads in one snapshot, each answered as if it were asked alone."""
+        return values.answers(queries, await super().read(queries))
+
+    async def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
+        """Ingests any number of events in bounded memory, a transaction for each 1,000."""
+        total = Total()
+        for step in steps(events):
+            total.add(await self.send_many(step))
+        return total.reply
+
+    def subscribe(self, key: str | None = None, *, prefix: str = "") -> "AsyncKeySubscription":
+        """The changes of a key, or of all keys that begin with `prefix`, from now on."""
+        from holdfast.client.async_listening import AsyncKeySubscription
+
+        wanted = prefix if key is None else key
+        return AsyncKeySubscription(self._line.subscribe(CHANGED + wanted), key)
+
+
+class BatchEvents(RecordedEvents):
+    """Operations on events that are kept to be sent together."""
+
+    def read(self, queries: Sequence[Query]) -> Handle[list[Result]]:
+        """Many reads, each answered as if it were asked alone."""
+        read: Callable[[Any], Any] = generated._READ.result
+        given = generated._read(queries)
+        return self._recorder.keep(
+            generated._READ, given, lambda reply: values.answers(queries, read(reply))
+        )
+
+
+def steps(events: Iterable[AnyEvent]) -> Iterator[list[AnyEvent]]:
+    """Events in portions, of which each is one transaction."""
+    remaining = iter(events)
+    while step := list(islice(remaining, EVENTS_PER_STREAM_STEP)):
+        yield step
+
+
+class Total:
+    """What became of all steps of a stream."""
+
+    def __init__(self) -> None:
+        self._accepted = 0
+        self._errors: list[EventError] = []
+
+    def add(self, reply: SendManyReply) -> None:
+        begin = self._accepted + len(self._errors)
+        self._accepted += reply.accepted
+        self._errors += [
+            EventError(position=begin + error.position, message=error.message)
+            for error in reply.errors
+        ]
+
+    @property
+    def reply(self) -> SendManyReply:
+        return SendManyReply(accepted=self._accepted, errors=self._errors)

@@ -1,0 +1,1 @@
+"""Made by `make faces`: see .ci/faces/faces.py."""

@@ -1,0 +1,103 @@
+"""Jobs of a server: the operations, waits of any length, and handles on one queue or job."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from holdfast.client.generated.jobs import AwaitedJobs, CalledJobs
+from holdfast.jobs.handles import JobHandle, QueueHandle
+from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.limits import JOBS_PER_STEP, WAIT_STEP_SECONDS
+
+_ENDED: Final = (COMPLETE, FAILED)
+
+
+class ClientJobs(CalledJobs):
+    """The job queue of one space of a server."""
+
+    def queue(self, name: str) -> QueueHandle:
+        """A handle on one queue: `client.jobs.queue("emails").pop("worker")`."""
+        return QueueHandle(self, name)  # type: ignore[arg-type]  # it has the calls of a store
+
+    def __getitem__(self, id: str) -> JobHandle:
+        """A handle on one job: `client.jobs["welcome"].complete("worker")`."""
+        return JobHandle(self, id)  # type: ignore[arg-type]  # it has the calls of a store
+
+    def pop_wait(
+        self,
+        queues: str | Sequence[str],
+        worker: str,
+        count: int = 1,
+        *,
+        timeout: float | None = None,
+        lock_seconds: float | None = None,
+    ) -> list[Job]:
+        """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
+
+        If the connection breaks meanwhile, a job may have been popped and its answer lost: it
+        raises `OutcomeUnknown`, and such a job comes back when its lock ends.
+        """
+        for step in _waits(timeout):
+            jobs = super().pop_wait(queues, worker, count, timeout=step, lock_seconds=lock_seconds)
+            if jobs:
+                return jobs
+        return []
+
+    def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
+        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+        for step in _waits(timeout):
+            job = super().result_wait(id, timeout=step)
+            if job.state in _ENDED:
+                break
+        return job
+
+    def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> Iterator[str]:
+        """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
+        for at in range(0, len(jobs), JOBS_PER_STEP):
+            yield from self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker)
+
+
+class AsyncJobs(AwaitedJobs):
+    """The job queue of one space of a server."""
+
+    async def pop_wait(
+        self,
+        queues: str | Sequence[str],
+        worker: str,
+        count: int = 1,
+        *,
+        timeout: float | None = None,
+        lock_seconds: float | None = None,
+    ) -> list[Job]:
+        """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
+
+        If the connection breaks meanwhile, a job may have been popped and its answer lost: it
+        raises `OutcomeUnknown`, and such a job comes back when its lock ends.
+        """
+        for step in _waits(timeout):
+            jobs = await super().pop_wait(
+                queues, worker, count, timeout=step, lock_seconds=lock_seconds
+            )
+            if jobs:
+                return jobs
+        return []
+
+    async def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
+        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+        for step in _waits(timeout):
+            job = await super().result_wait(id, timeout=step)
+            if job.state in _ENDED:
+                break
+        return job
+
+
+def _waits(timeout: float | None) -> Iterator[float]:
+    """A wait in steps, so that a server that hangs is found out; there is always a first one.
+
+    A server that stops answers at once: what is left of the time is asked of it again.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    yield WAIT_STEP_SECONDS if timeout is None else min(timeout, WAIT_STEP_SECONDS)
+    while end is None or end - time.monotonic() > 0:
+        left = WAIT_STEP_SECONDS if end is None else end - time.monotonic()
+        yield max(0.0, min(left, WAIT_STEP_SECONDS))

@@ -1,0 +1,144 @@
+"""Notices of commits, as a client hears them."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Self
+
+from holdfast import wire
+from holdfast.client import calls
+from holdfast.client.calls import Broken
+from holdfast.client.connection import Connection
+from holdfast.client.pool import pause_before
+from holdfast.client.urls import Target
+from holdfast.engine.contract import Notice
+from holdfast.errors import Unreachable
+
+
+class ClientSubscription:
+    """The notices of one space whose topics begin alike, on a connection of its own.
+
+    When the connection breaks it is made anew, and `missed` grows by one: what happened in between
+    was not heard, so read again what you follow.
+    """
+
+    def __init__(self, target: Target, space: str, topic_prefix: str) -> None:
+        self._target = target
+        self._tls = target.tls()
+        self._space = space
+        self._topic = topic_prefix
+        self._queue: deque[Notice] = deque()
+        self._turn = threading.Lock()  # one thread reads at a time
+        self._missed = 0
+        self._closed = False
+        self._connection = self._connect()
+
+    @property
+    def missed(self) -> int:
+        """How often the connection broke: some notices may not have been heard."""
+        return self._missed
+
+    def get(self, timeout: float | None = None) -> Notice | None:
+        """Returns the next notice, or None after `timeout` seconds (None waits for ever) or when
+        closed."""
+        return self._queue.popleft() if self.wait(timeout) else None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until there is something to `get`; False after `timeout` seconds or when closed."""
+        end = None if timeout is None else time.monotonic() + timeout
+        with self._turn:
+            while not self._queue and not self._closed:
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    break
+                self._listen(left)
+            return bool(self._queue) and not self._closed
+
+    def poll(self) -> list[Notice]:
+        """Returns at once all notices of commits that have returned, and were not yet given."""
+        with self._turn:
+            if not self._closed:
+                self._catch_up()
+            notices = list(self._queue)
+            self._queue.clear()
+        return notices
+
+    def close(self) -> None:
+        """Ends it. Whoever waits for a notice gets None."""
+        self._closed = True
+        self._connection.hang_up()
+        with self._turn:
+            self._connection.close()
+
+    def __iter__(self) -> Iterator[Notice]:
+        while (notice := self.get()) is not None:
+            yield notice
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # --- the connection --------------------------------------------------------------------------
+
+    def _connect(self) -> Connection:
+        connection = Connection(self._target, self._tls)
+        try:
+            if connection.space != self._space:
+                connection.enter(self._space)
+            command = calls.words("NOTICES", wire.bytes_of(self._topic))
+            reply = connection.ask(command, 1, self._target.connect_timeout)
+            if type(reply) is not list:
+                raise calls.failure(reply)
+        except Broken as broken:
+            connection.close()
+            raise Unreachable(broken.reason) from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _listen(self, timeout: float | None) -> None:
+        """Takes what comes within `timeout`."""
+        try:
+            reply = self._connection.hear(timeout)
+        except Broken as broken:
+            if not broken.is_late:
+                self._connect_again()
+            return
+        self._take(reply)
+
+    def _catch_up(self) -> None:
+        """Asks the server for a sign of life: all that was committed before comes before it."""
+        try:
+            self._connection.say(calls.PING, self._target.timeout)
+            while self._take(self._connection.hear(self._target.timeout)):
+                pass
+        except Broken:
+            self._connect_again()
+
+    def _take(self, reply: Any) -> bool:
+        """Keeps a notice; False if it is something else."""
+        if type(reply) is list and reply[0] == b"notice":
+            self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
+            return True
+        return False
+
+    def _connect_again(self) -> None:
+        self._connection.close()
+        if self._closed:
+            return
+        self._missed += 1
+        for tries in range(self._target.retries + 1):
+            try:
+                self._connection = self._connect()
+            except Unreachable:
+                if tries == self._target.retries:
+                    raise
+                time.sleep(pause_before(tries + 1))
+            else:
+                break
+        if self._closed:
+            self._connection.close()

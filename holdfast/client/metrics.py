@@ -1,0 +1,210 @@
+"""Metrics of a server: the operations, and writers, readers and limiters on the client's side.
+
+A writer buffers here and its flush is one `write`; a reader's fetch is one `rates`. Both take the
+time from this machine's clock.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.client.generated.metrics import CalledMetrics
+from holdfast.errors import BadInput
+from holdfast.metrics.conditions import (
+    BUCKET_COUNT,
+    WITH_BURST,
+    Algorithm,
+    Conditions,
+    Plan,
+    make_plan,
+)
+from holdfast.metrics.entity import EntityLike, Prefix, as_entity, as_namespace, as_prefix
+from holdfast.metrics.layer import NAMESPACE, PREFIX
+from holdfast.metrics.limiter import Limiter, Sleep
+from holdfast.metrics.rates import total_of
+from holdfast.metrics.reader import RatePromise, Reader
+from holdfast.metrics.records import BatchResult, Metric, Rate
+from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.specs import Specs
+from holdfast.metrics.totals import Future, TimeRange
+from holdfast.metrics.writer import Writer
+
+
+class ClientMetrics(CalledMetrics):
+    """Counters in time sequences, gauges, distributions, and rate limits."""
+
+    def writer(
+        self,
+        specs: Specs,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        on_conflict: OnConflict = "refuse",
+    ) -> Writer:
+        """A writer that buffers in memory; every flush is one transaction.
+
+        If no answer to a flush comes it raises `OutcomeUnknown`, and what it held is gone: nothing
+        is counted twice.
+        """
+        return Writer(
+            self,
+            self.define(specs, on_conflict, prefix=prefix),
+            prefix=as_prefix(prefix),
+            namespace=as_namespace(namespace),
+            clock=time.time,
+        )
+
+    def reader(
+        self,
+        specs: Specs,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        future: Future = "clamp",
+        on_conflict: OnConflict = "refuse",
+    ) -> "ClientReader":
+        """A reader; what is asked for together is fetched in one call."""
+        return ClientReader(
+            self.rates,
+            self.define(specs, on_conflict, prefix=prefix),
+            prefix=as_prefix(prefix),
+            namespace=as_namespace(namespace),
+            future=future,
+        )
+
+    def limiter(
+        self,
+        conditions: Conditions,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm = "estimate",
+        sleep: Sleep = time.sleep,
+    ) -> Limiter:
+        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits."""
+        return Limiter(
+            _LimitDoor(self),
+            make_plan(conditions, bucket_count, algorithm),
+            prefix=as_prefix(prefix),
+            namespace=as_namespace(namespace),
+            clock=time.time,
+            sleep=sleep,
+        )
+
+
+class _LimitDoor:
+    """A server as a limiter uses it, whose plan is made already."""
+
+    def __init__(self, metrics: ClientMetrics) -> None:
+        self._metrics = metrics
+
+    def try_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult:
+        where = {"prefix": prefix, "namespace": namespace}
+        return self._metrics.try_incr(operations, *asked(conditions), **where)
+
+    def peek(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult:
+        where = {"prefix": prefix, "namespace": namespace}
+        return self._metrics.peek(operations, *asked(conditions), **where)
+
+    def limit_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> None:
+        where = {"prefix": prefix, "namespace": namespace}
+        self._metrics.limit_incr(operations, *asked(conditions), **where)
+
+
+def asked(plan: Plan) -> tuple[dict[str, Any], int, str]:
+    """A plan as plain arguments: conditions, number of buckets, algorithm."""
+    conditions = {}
+    for name, condition in plan.conditions.items():
+        conditions[name] = {"limit": condition.limit, "window": condition.window}
+        if plan.algorithm in WITH_BURST and condition.capacity != condition.limit:
+            conditions[name]["burst"] = condition.capacity
+    return conditions, plan.bucket_count, plan.algorithm
+
+
+class Promise(RatePromise[Any]):
+    """A total and its rates, as a server computes them."""
+
+    def __init__(self, reader: "Reader", name: str, entity: Any, asked: TimeRange) -> None:
+        super().__init__(reader, name, entity, asked)
+        self.query = {
+            "metric": name,
+            "entity": entity,
+            "start": asked.start,
+            "end": asked.end,
+            "future": reader.future,
+        }
+        if asked.start == asked.end:
+            self._total, self._exact = total_of(self._metric, {}, self._span, self._now)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not fetched yet."""
+        return self._total is None
+
+    @property
+    def now(self) -> float:
+        """The time that it speaks of."""
+        return self._now
+
+    def fill(self, rate: Rate) -> None:
+        self._total, self._exact = rate.total, rate.exact
+
+    def total(self) -> Any:
+        """An integer if the resolution is one, else a float."""
+        if self._total is None:
+            self._reader.fetch()
+        return self._total
+
+
+class ClientReader(Reader):
+    """A reader whose fetch is one call to a server."""
+
+    def __init__(
+        self,
+        rates: Callable[..., list[Rate]],
+        metrics: dict[str, Metric],
+        *,
+        prefix: tuple[str, ...],
+        namespace: str,
+        future: Future,
+    ) -> None:
+        super().__init__(
+            _no_view, metrics, prefix=prefix, namespace=namespace, clock=time.time, future=future
+        )
+        self._rates = rates
+        self._promises: list[Promise] = []
+
+    def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> RatePromise[Any]:
+        """A promise of the rate over a range. Reads nothing yet."""
+        promise = Promise(self, metric, as_entity(entity), asked)
+        if promise.is_open:
+            self._promises.append(promise)
+        return promise
+
+    def fetch(self) -> None:
+        """Reads all that has been asked for and not found, in one call."""
+        for now, promises in self.wanted():
+            queries = [promise.query for promise in promises]
+            found = self._rates(queries, prefix=self._prefix, namespace=self._namespace, at=now)
+            for promise, rate in zip(promises, found, strict=True):
+                promise.fill(rate)
+
+    def wanted(self) -> list[tuple[float, list[Promise]]]:
+        """What is to be fetched, by the time that it speaks of; mostly there is one."""
+        by_time: dict[float, list[Promise]] = {}
+        for promise in self._promises:
+            if promise.is_open:
+                by_time.setdefault(promise.now, []).append(promise)
+        self._promises = []
+        return list(by_time.items())
+
+
+def _no_view() -> Any:
+    raise BadInput("a client's reader has no view")  # it fetches by calls

@@ -1,0 +1,207 @@
+"""The connections of a client, and what becomes of a request whose connection breaks.
+
+A request is sent again only if it changes nothing, or if the server can't have seen all of it, or
+has said that it did not do it. All else raises `OutcomeUnknown`: nothing is ever done twice.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from holdfast.client.calls import Broken, ReplyError, is_busy, is_dropped_space
+from holdfast.client.connection import Connection
+from holdfast.client.urls import Target
+from holdfast.errors import ServerBusy, StoreClosed, Unreachable
+from holdfast.limits import MAX_RETRY_SECONDS, RETRY_SECONDS
+
+
+class Pool:
+    """Connections that threads share: each is used by one of them at a time."""
+
+    def __init__(self, target: Target, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.target = target
+        self._tls = target.tls()
+        self._sleep = sleep
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._free = threading.Condition()  # guards all below but the lists of idle ones
+        self._waiting = 0  # threads that wait for a connection
+        # By space, the one used last at the end. Python's lists take and give whole elements, so
+        # the usual call needs no lock.
+        self._idle: dict[str, list[Connection]] = {}
+        self._open = 0
+        self._closed = False
+
+    def exchange(
+        self, data: bytes, space: str, *, timeout: float, only_reads: bool, replies: int = 1
+    ) -> Any:
+        """Sends commands at once and returns the reply, or the replies.
+
+        `timeout` is for all of it, retries included; `only_reads` says that it may be sent again.
+        """
+        end = time.monotonic() + timeout
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                connection = self.take(space, end, is_checked=not only_reads)
+            except Unreachable:
+                if not self._may_retry(tries, end):
+                    raise
+                continue
+            left = timeout if tries == 1 else max(0.001, end - time.monotonic())
+            try:
+                reply = connection.ask(data, replies, left)
+            except Broken as broken:
+                self.drop(connection)
+                is_safe = only_reads or not broken.was_sent
+                if broken.is_late or not is_safe or not self._may_retry(tries, end):
+                    raise broken.error(only_reads=only_reads) from None
+                continue
+            except BaseException:
+                # A reply may still be on its way, and would be taken for that of another call.
+                self.drop(connection)
+                raise
+            last = reply if replies == 1 else reply[-1]
+            if type(last) is ReplyError:
+                if is_dropped_space(last):
+                    self.forget(space)
+                    self.drop(connection)
+                    return reply
+                if is_busy(last) and self._may_retry(tries, end):
+                    self.give_back(connection)
+                    continue
+            self.give_back(connection)
+            return reply
+
+    def _may_retry(self, tries: int, end: float) -> bool:
+        """Waits a little, unless there were tries enough or the time would be over."""
+        pause = pause_before(tries)
+        if tries > self.target.retries or time.monotonic() + pause >= end:
+            return False
+        self._sleep(pause)
+        return True
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def take(self, space: str, end: float, *, is_checked: bool = True) -> Connection:
+        """A connection in that space, for the caller alone.
+
+        If it `is_checked`, it is none that the server has closed meanwhile. What only reads needs
+        no such care: it is sent again.
+        """
+        if os.getpid() != self._process:
+            self._close_idle()  # what was opened before a fork belongs to the parent
+            self._begin()
+        while True:
+            idle = self._idle.get(space)
+            try:
+                connection = idle.pop() if idle else self._another(end)
+            except IndexError:
+                continue  # another thread was quicker
+            if connection is None:
+                return self._connect(space)
+            if is_checked and connection.is_stale:
+                self.drop(connection)
+                continue
+            if connection.space != space:
+                self._enter(connection, space)
+            return connection
+
+    def _another(self, end: float) -> Connection | None:
+        """None if one may be opened; else the next that is free, in whatever space."""
+        with self._free:
+            self._waiting += 1
+            try:
+                while True:
+                    self._refuse_closed()
+                    if self._open < self.target.connections:
+                        self._open += 1
+                        return None
+                    for idle in list(self._idle.values()):
+                        if idle:
+                            return idle.pop(0)
+                    if not self._free.wait(end - time.monotonic()):
+                        raise ServerBusy(
+                            f"all {self.target.connections} connections of this client are in use",
+                            hint="Allow it more with `connections`, or more time with `timeout`.",
+                        )
+            finally:
+                self._waiting -= 1
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            hint = "Connect again with `holdfast.connect`."
+            raise StoreClosed("the client was closed", hint=hint)
+
+    def _connect(self, space: str) -> Connection:
+        try:
+            connection = Connection(self.target, self._tls)
+        except BaseException:
+            self._gone()
+            raise
+        if connection.space != space:
+            self._enter(connection, space)
+        return connection
+
+    def _enter(self, connection: Connection, space: str) -> None:
+        try:
+            connection.enter(space)
+        except Broken as broken:
+            self.drop(connection)
+            raise Unreachable(broken.reason) from None
+        except BaseException:
+            self.drop(connection)
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        """The caller has had its answer."""
+        idle = self._idle.get(connection.space)
+        if idle is None:
+            idle = self._idle.setdefault(connection.space, [])
+        idle.append(connection)
+        if self._waiting:
+            with self._free:
+                self._free.notify()
+        if self._closed:
+            self._close_idle()
+
+    def drop(self, connection: Connection) -> None:
+        """Closes a connection that can't be used any more."""
+        connection.close()
+        self._gone()
+
+    def _gone(self) -> None:
+        with self._free:
+            self._open -= 1
+            self._free.notify()
+
+    def forget(self, space: str) -> None:
+        """The space was dropped: who enters it again enters another of the same name."""
+        idle = self._idle.get(space, [])
+        with suppress(IndexError):
+            while True:
+                self.drop(idle.pop())
+
+    def close(self) -> None:
+        """Closes what is idle now, and all others when they come back."""
+        with self._free:
+            self._closed = True
+            self._free.notify_all()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        for idle in list(self._idle.values()):
+            with suppress(IndexError):
+                while True:
+                    idle.pop().close()
+
+
+def pause_before(tries: int) -> float:
+    """The seconds before the next try, after so many."""
+    return min(RETRY_SECONDS * 2.0 ** (tries - 1), MAX_RETRY_SECONDS)

@@ -1,0 +1,131 @@
+"""Operations that are recorded and sent together: one transaction (a batch), or each its own."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.client import calls
+from holdfast.client.calls import Call, Given, ReplyError
+from holdfast.client.faces import Handle
+from holdfast.errors import BadInput, HoldfastError, RequestTooLarge, at_position
+from holdfast.limits import MAX_BATCH_COMMANDS
+
+if TYPE_CHECKING:
+    from holdfast.client.entities import BatchEntities
+    from holdfast.client.events import BatchEvents
+    from holdfast.client.generated.jobs import RecordedJobs
+    from holdfast.client.generated.metrics import RecordedMetrics
+    from holdfast.client.generated.tables import RecordedTables
+
+T = TypeVar("T")
+
+
+class Recording:
+    """The five layers, whose operations are kept and return handles."""
+
+    def __init__(self) -> None:
+        self._commands: list[bytes] = []
+        self._handles: list[Handle[Any]] = []
+        self._calls: list[Call[Any]] = []
+        self._is_sent = False
+
+    @cached_property
+    def entities(self) -> "BatchEntities":
+        from holdfast.client.entities import BatchEntities
+
+        return BatchEntities(self)
+
+    @cached_property
+    def events(self) -> "BatchEvents":
+        from holdfast.client.events import BatchEvents
+
+        return BatchEvents(self)
+
+    @cached_property
+    def jobs(self) -> "RecordedJobs":
+        from holdfast.client.generated.jobs import RecordedJobs
+
+        return RecordedJobs(self)
+
+    @cached_property
+    def metrics(self) -> "RecordedMetrics":
+        from holdfast.client.generated.metrics import RecordedMetrics
+
+        return RecordedMetrics(self)
+
+    @cached_property
+    def tables(self) -> "RecordedTables":
+        from holdfast.client.generated.tables import RecordedTables
+
+        return RecordedTables(self)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def keep(self, call: Call[Any], given: Given, read: Callable[[Any], T]) -> Handle[T]:
+        """Records a call; `read` makes of its reply what the handle gives."""
+        if self._is_sent:
+            raise BadInput("this was sent already", hint="Begin a new one.")
+        handle = Handle(read)
+        self._commands.append(call.command(given))
+        self._handles.append(handle)
+        self._calls.append(call)
+        return handle
+
+    def _taken(self) -> list[bytes]:
+        """The commands, which are sent once."""
+        if self._is_sent:
+            raise BadInput("this was sent already", hint="Begin a new one.")
+        self._is_sent = True
+        return self._commands
+
+    @property
+    def _only_reads(self) -> bool:
+        return all(call.only_reads for call in self._calls)
+
+
+class Batch(Recording):
+    """Operations that are one transaction: all of them, or none."""
+
+    def _request(self) -> bytes:
+        commands = self._taken()
+        if len(commands) > MAX_BATCH_COMMANDS:
+            raise RequestTooLarge(
+                f"a batch has {len(commands)} operations, at most {MAX_BATCH_COMMANDS} fit",
+                hint="Others wait while it is run: send several smaller ones.",
+            )
+        return b"".join([calls.MULTI, *commands, calls.EXEC])
+
+    def _settle(self, replies: Sequence[Any]) -> None:
+        """Takes the replies, or raises the one error that has undone all, with its position."""
+        try:
+            for position, reply in enumerate(replies[1:-1]):
+                if type(reply) is ReplyError:
+                    error = calls.failure(reply)
+                    at_position(error, position)
+                    raise error
+            if type(replies[-1]) is not list:
+                raise calls.failure(replies[-1])
+        except HoldfastError as error:
+            for handle in self._handles:
+                handle.refuse(error)
+            raise
+        for handle, reply in zip(self._handles, replies[-1], strict=True):
+            handle.settle(reply)
+
+
+class Pipeline(Recording):
+    """Operations that travel together and succeed or fail each for itself."""
+
+    def _settle(self, replies: Sequence[Any]) -> None:
+        for handle, reply in zip(self._handles, replies, strict=False):
+            with suppress(HoldfastError):  # the handle raises it to whoever asks for the result
+                handle.settle(reply)
+
+    def _refuse_rest(self, begin: int, end: int, broken: calls.Broken) -> None:
+        """Those from `begin` were sent and not answered, those from `end` never left."""
+        for position in range(begin, len(self._handles)):
+            reason = calls.Broken(broken.reason, was_sent=broken.was_sent and position < end)
+            error = reason.error(only_reads=self._calls[position].only_reads)
+            self._handles[position].refuse(error)

@@ -1,0 +1,106 @@
+"""Tables of a server: the operations, and all rows of a slice, page by page."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.client.generated.tables import AwaitedTables, CalledTables
+from holdfast.tables import transfer
+from holdfast.tables.reading import Form
+from holdfast.tables.records import Item
+
+
+class ClientTables(CalledTables):
+    """The tables of one space of a server."""
+
+    def scan(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        proj: str | Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+        distinct: bool = False,
+        form: Form = "python",
+    ) -> Iterator[Item]:
+        """All rows of a slice, one after the other, in constant memory. Each page is a snapshot."""
+        token: str | None = None
+        while True:
+            page = self.get(
+                table,
+                attributes,
+                proj=proj,
+                order=order,
+                next=token,
+                index=index,
+                with_ttl=with_ttl,
+                distinct=distinct,
+                form=form,
+            )
+            yield from page.items
+            token = page.next
+            if token is None:
+                return
+
+    def export(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        format: transfer.Format = "ndjson",
+        proj: Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+    ) -> Iterator[bytes]:
+        """The rows of a slice as lines of NDJSON or CSV, in constant memory."""
+        if proj is None:
+            proj = list(self.schema(table)["attributes"])
+        names = list(dict.fromkeys([proj] if isinstance(proj, str) else proj))
+        items = self.scan(
+            table,
+            attributes,
+            proj=names,
+            order=order,
+            index=index,
+            with_ttl=with_ttl,
+            form="json",
+        )
+        return transfer.lines_of(items, [*names, "_ttl"] if with_ttl else names, format)
+
+
+class AsyncTables(AwaitedTables):
+    """The tables of one space of a server."""
+
+    async def scan(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        proj: str | Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+        distinct: bool = False,
+        form: Form = "python",
+    ) -> AsyncIterator[Item]:
+        """All rows of a slice, one after the other, in constant memory. Each page is a snapshot."""
+        token: str | None = None
+        while True:
+            page = await self.get(
+                table,
+                attributes,
+                proj=proj,
+                order=order,
+                next=token,
+                index=index,
+                with_ttl=with_ttl,
+                distinct=distinct,
+                form=form,
+            )
+            for item in page.items:
+                yield item
+            token = page.next
+            if token is None:
+                return

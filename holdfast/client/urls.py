@@ -1,0 +1,108 @@
+"""Where a server is, and how a client is to talk to it."""
+
+import ssl
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from holdfast.errors import BadInput
+from holdfast.limits import (
+    CALL_SECONDS,
+    CLIENT_CONNECTIONS,
+    CLIENT_RETRIES,
+    CONNECT_SECONDS,
+    LONG_CALL_SECONDS,
+)
+
+SCHEMES: Final = {"holdfast": False, "holdfasts": True}  # whether it is encrypted
+DEFAULT_PORT: Final = 9977
+DEFAULT_SPACE: Final = "default"
+_HINT: Final = (
+    "Write holdfast://user:password@host:9977/space?timeout=5; most of it may be left out."
+)
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a URL and the arguments of `connect` say."""
+
+    host: str
+    port: int = DEFAULT_PORT
+    user: str = ""
+    password: str = ""
+    space: str = DEFAULT_SPACE
+    is_encrypted: bool = False
+    ca: str = ""  # a file with the certificate that the server's was signed with
+    timeout: float = CALL_SECONDS
+    long_timeout: float = LONG_CALL_SECONDS
+    connect_timeout: float = CONNECT_SECONDS
+    connections: int = CLIENT_CONNECTIONS
+    retries: int = CLIENT_RETRIES
+
+    @classmethod
+    def parse(cls, url: str, **options: Any) -> "Target":
+        """
+        >>> Target.parse("holdfast://db:9000/shop?timeout=5", timeout=None).timeout
+        5.0
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except (ValueError, AttributeError, TypeError):
+            raise BadInput(f"{url!r} is no URL of a server", hint=_HINT) from None
+        if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:]:
+            raise BadInput(f"{_shown(url)} is no URL of a server", hint=_HINT)
+        given: dict[str, Any] = {
+            "host": parts.hostname,
+            "port": DEFAULT_PORT if port is None else port,
+            "user": unquote(parts.username or ""),
+            "password": unquote(parts.password or ""),
+            "space": unquote(parts.path[1:]) or DEFAULT_SPACE,
+            "is_encrypted": SCHEMES[parts.scheme],
+            **cls._options(parts.query),
+            **{name: value for name, value in options.items() if value is not None},
+        }
+        return cls._checked(given)
+
+    @classmethod
+    def _options(cls, query: str) -> dict[str, str]:
+        known = ("ca", "timeout", "long_timeout", "connect_timeout", "connections", "retries")
+        options = dict(parse_qsl(query, keep_blank_values=True))
+        for name in options:
+            if name not in known:
+                raise BadInput(f"unknown option {name!r}", hint=f"There are {', '.join(known)}.")
+        return options
+
+    @classmethod
+    def _checked(cls, given: dict[str, Any]) -> "Target":
+        try:
+            target = msgspec.convert(given, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"an option of the connection is wrong: {error}") from None
+        seconds = target.timeout, target.long_timeout, target.connect_timeout
+        if not all(0 < each < float("inf") for each in seconds):
+            raise BadInput("a time-out is a number of seconds above 0")
+        if target.connections < 1 or target.retries < 0:
+            raise BadInput("`connections` is at least 1, `retries` at least 0")
+        return target
+
+    @property
+    def place(self) -> str:
+        """Where it is, without the password."""
+        scheme = "holdfasts" if self.is_encrypted else "holdfast"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What encrypted connections are made with."""
+        if not self.is_encrypted:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.ca or None)
+        except OSError as error:
+            raise BadInput(f"{self.ca} can't be read as a certificate: {error.strerror}") from None
+
+
+def _shown(url: str) -> str:
+    """A URL for an error, without what may be a password."""
+    return repr(url.rpartition("@")[2])

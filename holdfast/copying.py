@@ -1,0 +1,203 @@
+"""Moves a whole store from one engine to another: `holdfast copy`.
+
+The copy goes space by space, in the order of the keys, in bounded transactions; what the target has
+already and is the same is left alone. So a copy that was interrupted is run again and goes on, and
+one whose source has changed since ends up the same as the source. Then both sides are read once
+more and compared, by number and by digest.
+
+While a copy is under way the target has a mark in its directory, and can't be opened as a store:
+
+(0, "copying")    -> text    where it is copied from
+"""
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+import msgspec
+
+from holdfast.engine.contract import Engine, Notice, Reader, Transaction
+from holdfast.errors import BadInput, CopyUnfinished, StoreBusy, StoreDamaged
+from holdfast.keys import after, pack, prefix_range, unpack
+from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
+
+__all__ = ["COPY_ENDED", "Copied", "Phase", "Side", "copy", "refuse_unfinished"]
+
+COPY_ENDED: Final = "copy.ended"  # a notice in the directory of the target
+Phase: TypeAlias = str  # "copy" or "verify"
+Progress: TypeAlias = Callable[[Phase, int], None]
+
+_DIRECTORY: Final = pack(0)
+_MARK: Final = pack(0, "copying")
+_Pairs: TypeAlias = list[tuple[bytes, bytes]]
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """How many pairs a store has, and the digest of all of them."""
+
+    keys: int
+    digest: str
+
+
+class Copied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a copy did. Both sides have the same `keys` and `digest`."""
+
+    keys: int
+    digest: str
+    written: int  # pairs that the target lacked or had otherwise
+    removed: int  # pairs that only the target had
+    spaces: int
+
+
+def refuse_unfinished(engine: Engine) -> None:
+    """Raises `CopyUnfinished` if the store is half a copy. Reads 1 key."""
+    with engine.view(space=_DIRECTORY) as view:
+        mark = view.get(_MARK)
+    if mark is not None:
+        raise CopyUnfinished(f"a copy from {mark.decode()} into this store has not ended")
+
+
+def copy(
+    source: Engine,
+    target: Engine,
+    *,
+    name: str,
+    progress: Progress = lambda phase, keys: None,
+) -> Copied:
+    """Makes `target` the same as `source`, and verifies that it is. `name` is what errors and the
+    mark call the source.
+
+    `target` must be empty, or hold a copy from `name` that has not ended. Each space is one
+    snapshot of the source; let nobody write meanwhile if the copy is to replace it.
+    """
+    refuse_unfinished(source)
+    _begin(target, name)
+    written = removed = 0
+    spaces = _spaces(source)
+    # The directory comes last: a space that can be found is there as a whole.
+    digest, keys = blake2b(), 0
+    for space in [*spaces, _DIRECTORY]:
+        with source.view(space=space) as reader:
+            put, gone = _copy_space(reader, target, space, progress)
+            written, removed = written + put, removed + gone
+            expected, found = _side(reader, space, None), Side(keys=0, digest="")
+            with target.view(space=space) as copied:
+                found = _side(copied, space, progress)
+            if found != expected:
+                raise StoreDamaged(
+                    f"the copy of space {unpack(space)[0]} differs from {name}: "
+                    f"{found.keys} keys of {expected.keys}",
+                    hint="Run it again; if it differs again, check both with `holdfast check`.",
+                )
+        keys += expected.keys
+        digest.update(expected.digest.encode())
+    if _spaces(source) != spaces:
+        raise StoreBusy(
+            f"spaces came or went in {name} while it was copied",
+            hint="Let nobody write to it, and run the copy again.",
+        )
+    target.transact(_end, space=_DIRECTORY)
+    target.checkpoint()
+    return Copied(
+        keys=keys,
+        digest=digest.hexdigest()[:32],
+        written=written,
+        removed=removed,
+        spaces=len(spaces),
+    )
+
+
+# --- the beginning and the end -------------------------------------------------------------------
+
+
+def _begin(target: Engine, name: str) -> None:
+    def work(tx: Transaction) -> None:
+        mark = tx.get(_MARK)
+        if mark is None:
+            for _ in tx.scan(*prefix_range(_DIRECTORY), limit=1):
+                raise BadInput(
+                    "the target is a store already", hint="Name a folder or URL that is empty."
+                )
+            tx.put(_MARK, name.encode())
+        elif mark != name.encode():
+            raise BadInput(
+                f"the target is half a copy of {mark.decode()}, and not of {name}",
+                hint="Go on with that one, or name another target.",
+            )
+
+    target.transact(work, space=_DIRECTORY)
+
+
+def _end(tx: Transaction) -> None:
+    tx.delete(_MARK)
+    tx.after_commit(Notice(COPY_ENDED))
+
+
+def _spaces(source: Engine) -> list[bytes]:
+    """The prefixes of all spaces, and of those that are being emptied."""
+    with source.view(space=_DIRECTORY) as view:
+        numbers = [int(value) for _, value in view.scan(*prefix_range(pack(0, "space")))]
+        dropped = [unpack(key)[2] for key, _ in view.scan(*prefix_range(pack(0, "dropped")))]
+    return [pack(number) for number in sorted([*numbers, *dropped])]
+
+
+# --- one space -----------------------------------------------------------------------------------
+
+
+def _copy_space(
+    reader: Reader, target: Engine, space: bytes, progress: Progress
+) -> tuple[int, int]:
+    """Makes one space of the target the same; how many pairs were put and deleted."""
+    begin, end = prefix_range(space)
+    written = removed = 0
+    for batch, is_last in _batches(reader, begin, end):
+        upto = end if is_last else after(batch[-1][0])
+        with target.view(space=space) as copied:
+            there = {k: v for k, v in copied.scan(begin, upto) if k != _MARK}
+        put = [(key, value) for key, value in batch if there.pop(key, None) != value]
+        gone = list(there)
+        if put or gone:
+            target.transact(lambda tx, put=put, gone=gone: _write(tx, put, gone), space=space)  # type: ignore[misc]
+        written, removed = written + len(put), removed + len(gone)
+        begin = upto
+        progress("copy", len(batch))
+    return written, removed
+
+
+def _write(tx: Transaction, put: _Pairs, gone: list[bytes]) -> None:
+    for key in gone:
+        tx.delete(key)
+    for key, value in put:
+        tx.put(key, value)
+
+
+def _batches(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[_Pairs, bool]]:
+    """The pairs of a range in bounded batches; the last one, maybe empty, is told as such."""
+    batch: _Pairs = []
+    size = 0
+    for key, value in reader.scan(begin, end):
+        if batch and (
+            len(batch) == COPIED_KEYS_PER_STEP or size + len(value) > COPIED_BYTES_PER_STEP
+        ):
+            yield batch, False
+            batch, size = [], 0
+        batch.append((key, value))
+        size += len(key) + len(value)
+    yield batch, True
+
+
+def _side(reader: Reader, space: bytes, progress: Progress | None) -> Side:
+    """What one side has of a space, read in order."""
+    digest = blake2b(digest_size=16)
+    keys = told = 0
+    for key, value in reader.scan(*prefix_range(space)):
+        if key == _MARK:
+            continue
+        digest.update(b"%d %d " % (len(key), len(value)) + key + value)
+        keys += 1
+        if progress is not None and keys - told == COPIED_KEYS_PER_STEP:
+            progress("verify", keys - told)
+            told = keys
+    if progress is not None:
+        progress("verify", keys - told)
+    return Side(keys=keys, digest=digest.hexdigest())

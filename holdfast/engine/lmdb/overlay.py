@@ -1,0 +1,461 @@
+"""Commits that wait for LMDB together: the overlay of a process that has its store for itself.
+
+An LMDB transaction of its own copies a dozen pages for every commit; a hundred commits in one copy
+hardly more. So in interval mode a commit goes into memory and into the redo log, which survives
+the process, and LMDB gets many of them at once.
+
+    a transaction         a Buffer: its own writes
+    the overlay           a Buffer: what was committed and LMDB has not yet     <-> the redo log
+    LMDB's snapshot       a read transaction, opened when the overlay was empty
+
+A flush writes the overlay into LMDB's file and begins with a new snapshot, an empty overlay and an
+empty log. It changes nothing that anyone could see, so it needs nobody's turn: a transaction that
+runs meanwhile stays on the snapshot and the overlay that it began with, and its writes go into the
+new overlay.
+
+Only a process that is alone may do this, as the others read LMDB's file. It holds the folder's
+lease meanwhile. A process that comes marks the store as shared, and waits for the lease: it gets it
+after the next flush, and as long as the mark stands all commit directly to LMDB.
+"""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import lmdb
+
+from holdfast.engine.buffer import Buffer, Pair, Range, check_range
+from holdfast.engine.contract import Notice, Reader
+from holdfast.engine.folder import Folder
+from holdfast.engine.lmdb.environment import explain
+from holdfast.engine.lmdb.redo import RedoLog, Writes
+from holdfast.engine.lmdb.room import Room
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
+from holdfast.errors import HoldfastError
+from holdfast.limits import (
+    CLEARED_INTO_OVERLAY,
+    FEW_DELETED,
+    FLUSH_SECONDS,
+    MAX_DEFERRED_BYTES,
+    MAX_DELETED_IN_OVERLAY,
+    RESERVED_BYTES,
+)
+
+_HASTY_VIEWS: Final = 4
+StoreNotices = Callable[[Any, list[Notice]], None]
+
+
+class Draft(Buffer):
+    """The writes of one transaction, or of one group, above the overlay."""
+
+    __slots__ = ()
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        """Deletes what there is, if it is little: an overlay without cleared ranges reads faster,
+        and what LMDB will need for it is known."""
+        if begin < end and not self.cleared:
+            check_range(begin, end, self.space)
+            found = list(self.scan(begin, end, limit=CLEARED_INTO_OVERLAY + 1))
+            if len(found) <= CLEARED_INTO_OVERLAY:
+                for key, _ in found:
+                    self.delete(key)
+                return
+        super().clear(begin, end)
+
+
+class _Base(Buffer):
+    """A snapshot of LMDB, and what was committed since."""
+
+    __slots__ = ("_bare", "commits", "deleted", "txn")
+
+    def __init__(self, txn: Any) -> None:
+        super().__init__(LmdbReader(txn, b"", 0.0), b"", 0.0)
+        self.txn = txn
+        self.commits = 0
+        self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
+        self._bare: Range | None = None  # a range in which there is nothing
+
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        """Who takes the first of a range again and again leaves deleted keys behind, and they are
+        passed once."""
+        bare = self._bare
+        start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
+        pair = super()._first(start, end, reverse) if start < end else None
+        if self.deleted > FEW_DELETED and not reverse:
+            self._bare = begin, max(start, end if pair is None else pair[0])
+        return pair
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        keys = self._in_order()
+        place = bisect_left(keys, begin)
+        if place == len(keys) or keys[place] >= end:
+            return self._below.scan(begin, end, limit=limit, reverse=reverse)
+        return super().scan(begin, end, limit=limit, reverse=reverse)
+
+    def take(self, other: Buffer) -> None:
+        super().take(other)
+        self.commits += 1
+        if self._bare is not None:
+            begin, end = self._bare
+            for key in other.written:
+                if begin <= key < end:
+                    self._bare = None
+                    break
+        if None not in other.written.values():
+            return
+        below = self._below.get
+        for key, value in other.written.items():
+            if value is None:
+                if below(key) is None:
+                    self._drop(key)  # put and deleted, and LMDB never hears of it
+                else:
+                    self.deleted += 1
+
+    def take_again(self, other: Buffer) -> None:
+        """Takes a buffer whose taking was interrupted."""
+        self._keys = []
+        self.take(other)
+
+    def _drop(self, key: bytes) -> None:
+        keys = self._keys
+        place = bisect_left(keys, key)
+        if place < len(keys) and keys[place] == key:
+            del keys[place]
+        self.written.pop(key, None)
+
+
+class Overlay:
+    """Everything about it; its lock is held for moments, and for the length of a flush."""
+
+    def __init__(
+        self,
+        env: Any,
+        data: Any,
+        *,
+        folder: Folder,
+        log: RedoLog,
+        room: Room,
+        store_notices: StoreNotices,
+        is_heard: Callable[[], bool],
+    ) -> None:
+        self._env = env
+        self._data = data
+        self._folder = folder
+        self._log = log
+        self._room = room
+        self._store_notices = store_notices
+        self._is_heard = is_heard
+        self._lock = threading.Lock()
+        self._base: _Base | None = None
+        self._replaced: list[_Base] = []  # by a flush, and still read by the one who writes
+        self._leased = False
+        self._running = False  # someone writes, above a base
+        self._due = False  # what waits has waited long enough
+        self._looked = False  # someone has opened a view since the last transaction began
+        self._hasty = 0  # views in a row that came after a single commit
+        self._closed = False
+        self._armed = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # --- for whoever has the turn ----------------------------------------------------------------
+
+    def begin(self) -> Reader | None:
+        """What a transaction may be stacked on, or None: then it has to commit directly."""
+        with self._lock:
+            if self._log.shared:
+                self._hand_over()
+                return None
+            if self._hasty >= _HASTY_VIEWS and self._base is None:
+                # Where every commit is looked at, waiting for company is only a detour.
+                if self._looked:
+                    self._looked = False
+                    return None
+                self._hasty = 0
+                self._room.forget()
+            if self._base is None and not self._open_base():
+                return None
+            self._running = True
+            return self._base
+
+    def commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
+        """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
+        is done. Says whether Ctrl-C struck when it was too late to undo it."""
+        with self._lock:
+            interrupted = self._commit(tx, publish)
+            self._end()
+        return interrupted
+
+    def end(self) -> None:
+        """Ends a transaction that is not committed."""
+        with self._lock:
+            self._end()
+
+    def _commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
+        writes = tx.written
+        # A process that is alone tells no one else: what nobody here listens to is not kept.
+        if tx.cleared or (tx.notices and self._is_heard()):
+            return self._commit_directly(tx, publish)
+        if not writes:
+            publish()
+            return False
+        record = self._log.record(writes)
+        if len(record) > MAX_DEFERRED_BYTES:
+            return self._commit_directly(tx, publish)
+        if not self._log.has_room_for(record):
+            self._flush()
+            record = self._log.record(writes)
+        if not self._room.take(len(writes), len(record)):
+            return self._commit_directly(tx, publish)
+        if self._base is None and not self._open_base():
+            return self._commit_directly(tx, publish)
+        return self._defer(tx, record, publish)
+
+    def _defer(self, tx: Buffer, record: bytes, publish: Callable[[], None]) -> bool:
+        base = self._base
+        assert base is not None
+        position = self._log.position
+        interrupted = False
+        try:
+            self._log.write(record, position)
+            base.take(tx)
+            publish()
+        except KeyboardInterrupt:
+            # None of it can be undone, and all of it can be done again.
+            self._log.write(record, position)
+            base.take_again(tx)
+            publish()
+            interrupted = True
+        if self._is_enough(base):
+            try:
+                self._flush()
+            except KeyboardInterrupt:
+                interrupted = True
+            except HoldfastError:
+                pass  # this one is acknowledged; the next one that needs the room hears of it
+        return interrupted
+
+    def _is_enough(self, base: _Base) -> bool:
+        return (
+            self._due or self._room.needed > RESERVED_BYTES or base.deleted > MAX_DELETED_IN_OVERLAY
+        )
+
+    def _commit_directly(self, tx: Buffer, publish: Callable[[], None]) -> bool:
+        """Commits what is too large for the overlay, or has to be in LMDB's file at once.
+
+        What waits goes first, and alone: a replay of the log on top of `tx` would undo half of it.
+        """
+        self._flush()
+        interrupted = self._write(tx, publish)
+        self._room.forget()
+        return interrupted
+
+    def _end(self) -> None:
+        self._running = False
+        while self._replaced:
+            self._replaced.pop().txn.abort()
+
+    # --- flushing --------------------------------------------------------------------------------
+
+    def is_pending(self) -> bool:
+        """Whether LMDB lacks something. Read without the lock: whoever saw a commit return sees
+        it here."""
+        base = self._base
+        return base is not None and len(base.written) > 0
+
+    def flush(self) -> None:
+        """Writes all that was committed into LMDB's file. It may find the disk full."""
+        if self.is_pending():
+            with self._lock:
+                self._flush()
+
+    def look(self) -> None:
+        """The same, for a view."""
+        self._looked = True
+        if self.is_pending():
+            with self._lock:
+                base = self._base
+                if base is not None:
+                    self._hasty = self._hasty + 1 if base.commits == 1 else 0
+                self._flush()
+
+    def _flush(self) -> None:
+        # The log may hold what has left the overlay again: it has to begin anew all the same.
+        if self._closed or self._base is None or self._log.is_empty():
+            return
+        if self._write(self._base, lambda: None):
+            raise KeyboardInterrupt
+
+    def _write(self, writes: Buffer, publish: Callable[[], None]) -> bool:
+        """Writes the overlay, or a transaction while that is empty, into LMDB's file. Says whether
+        Ctrl-C struck when it was too late to undo it."""
+        generation = self._log.generation + 1
+        try:
+            txn = self._env.begin(db=self._data, write=True)
+        except lmdb.Error as error:
+            raise explain(error, self._folder.path) from error
+        try:
+            write_out(txn, writes)
+            if writes.notices:
+                self._store_notices(txn, writes.notices)
+            txn.commit()
+            self._begin_anew(generation, publish)
+        except KeyboardInterrupt:
+            if is_open(txn):
+                txn.abort()
+                raise
+            self._begin_anew(generation, publish)
+            return True
+        except lmdb.Error as error:
+            txn.abort()
+            raise explain(error, self._folder.path) from error
+        except BaseException:
+            txn.abort()
+            raise
+        return False
+
+    def _begin_anew(self, generation: int, publish: Callable[[], None]) -> None:
+        """What follows a commit to LMDB. It can be done again."""
+        self._log.begin_anew(generation)
+        publish()
+        base, self._base = self._base, None
+        self._due = False
+        if base is not None:
+            if self._running:
+                self._replaced.append(base)
+            else:
+                base.txn.abort()
+        self._room.used()
+
+    # --- the lease -------------------------------------------------------------------------------
+
+    def _open_base(self) -> bool:
+        if self._closed:
+            return False
+        if not self._leased:
+            if not self._folder.take_lease(wait=False):
+                return False
+            if self._log.shared:
+                self._folder.leave_lease()
+                return False
+            self._leased = True
+            self._room.forget()
+            self._arm()
+        try:
+            self._base = _Base(self._env.begin(db=self._data))
+        except lmdb.ReadersFullError:
+            return False  # all places are taken by views; a writer needs none
+        return True
+
+    def _hand_over(self) -> None:
+        """Leaves the lease to whoever waits for it, unless someone still writes."""
+        if not self._leased or self._running:
+            return
+        self._flush()
+        if self._base is not None:
+            self._base.txn.abort()
+            self._base = None
+        self._folder.leave_lease()
+        self._leased = False
+
+    def _arm(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="holdfast-flush", daemon=True)
+            self._thread.start()
+        self._armed.set()
+
+    def _run(self) -> None:
+        """Flushes what has waited for `FLUSH_SECONDS`, and then sleeps until something waits."""
+        while True:
+            self._armed.wait()
+            self._armed.clear()  # before all else: whoever sets it from now on is heard
+            if self._stopped.wait(FLUSH_SECONDS):
+                return
+            self._due = True  # a busy writer does it by itself, before this thread gets the lock
+            with self._lock:
+                with suppress(HoldfastError):  # a full disk; the next try may succeed
+                    self._hand_over()
+                    if self._leased:
+                        self._flush()
+                self._due = False
+                if self._leased:
+                    self._armed.set()
+
+    # --- its end ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Writes all into LMDB's file, if it takes it; the log keeps what it does not take."""
+        self._stopped.set()
+        self._armed.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            try:
+                self._flush()
+            finally:
+                self._closed = True
+                if self._base is not None:
+                    self._base.txn.abort()
+                    self._base = None
+                if self._leased:
+                    self._folder.leave_lease()
+                    self._leased = False
+
+    def forked(self) -> list[Any]:
+        """Called in a child process. Returns what must never be cleaned up there."""
+        self._lock = threading.Lock()
+        self._closed = True
+        bases = self._replaced if self._base is None else [*self._replaced, self._base]
+        return [base.txn for base in bases]
+
+    def begin_view(self) -> tuple[Any, Writes]:
+        """A snapshot of LMDB and what it lacks, for a reader while the disk is full."""
+        with self._lock:
+            return self._env.begin(db=self._data), {} if self._base is None else dict(
+                self._base.written
+            )
+
+    def settle(self) -> None:
+        """Returns when every commit that began to end has ended."""
+        with self._lock:
+            pass
+
+
+def replay(env: Any, data: Any, log: RedoLog) -> None:
+    """Writes what a process that was killed has left in the log into LMDB's file."""
+    if not log.is_of_this_boot():
+        return
+    writes: Writes = {}
+    for each in log.records():
+        writes.update(each)
+    if writes:
+        with env.begin(db=data, write=True) as txn:
+            _apply(LmdbTransaction(txn, b"", 0.0), writes)
+
+
+def write_out(txn: Any, buffer: Buffer) -> None:
+    """Makes all writes of a buffer in an LMDB transaction."""
+    tx = LmdbTransaction(txn, b"", 0.0)
+    for begin, end in buffer.cleared:
+        tx.clear(begin, end)
+    _apply(tx, buffer.written)
+
+
+def _apply(tx: LmdbTransaction, writes: Writes) -> None:
+    keys = sorted(writes)  # in the order of LMDB's pages
+    tx.put_many([(key, value) for key in keys if (value := writes[key]) is not None])
+    for key in keys:
+        if writes[key] is None:
+            tx.delete(key)
+
+
+def is_open(txn: Any) -> bool:
+    try:
+        txn.id()
+    except lmdb.Error:
+        return False
+    return True

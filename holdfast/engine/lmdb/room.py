@@ -1,0 +1,94 @@
+"""Room on the disk, set aside before a commit is acknowledged that LMDB's file has not yet got.
+
+A full disk must be the answer to the transaction that finds it full, and never to one that was
+acknowledged. So room is reserved behind the end of LMDB's file, for the worst that the waiting
+writes could need.
+"""
+
+import ctypes
+import os
+import resource
+from typing import Any, Final
+
+from holdfast.limits import RESERVED_BYTES
+
+_KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE: the blocks are there, the file does not grow
+_PAGES_OF_A_FLUSH: Final = 64  # roots, the list of free pages
+
+
+class Room:
+    """The blocks behind the end of LMDB's file."""
+
+    def __init__(self, env: Any, data: Any, data_file: int) -> None:
+        self._env = env
+        self._data = data
+        self._file = data_file
+        self._page_bytes = int(env.stat()["psize"])
+        self._key_bytes = 0  # what one written key may need
+        self._end = 0  # of LMDB's file, at most
+        self._needed = 0  # by what waits
+        self._reserved = 0
+        self._fallocate = _find_fallocate()
+
+    def take(self, keys: int, value_bytes: int) -> bool:
+        """Makes sure that there is room for so much more, and says if there is."""
+        more = keys * self._key_bytes + 2 * value_bytes
+        if self._end + self._needed + more <= self._reserved:
+            self._needed += more
+            return True
+        self._look()
+        more = keys * self._key_bytes + 2 * value_bytes
+        wanted = self._end + self._needed + more
+        if wanted > self._reserved and not self._reserve(wanted):
+            return False
+        self._needed += more
+        return True
+
+    @property
+    def needed(self) -> int:
+        return self._needed
+
+    def used(self) -> None:
+        """All that waited is in LMDB's file, which has grown by no more than what it needed."""
+        self._end += self._needed
+        self._needed = _PAGES_OF_A_FLUSH * self._page_bytes
+
+    def forget(self) -> None:
+        """The file was written to by others, or by what had no room set aside."""
+        self._reserved = 0
+
+    def _look(self) -> None:
+        """Finds out where the file ends by now, and how deep its tree is."""
+        self._end = (self._env.info()["last_pgno"] + 1) * self._page_bytes
+        with self._env.begin() as txn:
+            depth = txn.stat(self._data)["depth"]
+        # A key on a page of its own: all pages from the root to it are copied, and one is split.
+        self._key_bytes = (depth + 2) * self._page_bytes
+        self._needed = max(self._needed, _PAGES_OF_A_FLUSH * self._page_bytes)
+
+    def _reserve(self, end: int) -> bool:
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if limit != resource.RLIM_INFINITY and end > limit:
+            return False  # the system would not ask for blocks beyond the end of the file
+        if self._fallocate is None:
+            return False
+        end += RESERVED_BYTES
+        if self._fallocate(self._file, _KEEP_SIZE, self._end, end - self._end) != 0:
+            return False
+        self._reserved = end if limit == resource.RLIM_INFINITY else min(end, limit)
+        return True
+
+
+def give_back(data_file: int) -> None:
+    """Gives the blocks behind the end of the file free. Nobody may have it open."""
+    os.ftruncate(data_file, os.fstat(data_file).st_size)
+
+
+def _find_fallocate() -> Any:
+    """Linux's own; the portable one would make the file longer."""
+    library = ctypes.CDLL(None)
+    function = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if function is None:
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    return function

@@ -1,0 +1,77 @@
+"""What is wrong with a stored key of this layer: records, archives, sketches and rows must agree.
+
+`problems_at` is given one key after the other, by whoever walks a space in bounded steps.
+"""
+
+from collections.abc import Iterator
+
+from holdfast.engine.contract import Reader
+from holdfast.events.layout import LAYER, PLACES, VALUES, keys_of, value_part
+from holdfast.events.record import Record, decode
+from holdfast.keys import pack_int, prefix_range, unpack, unpack_first
+
+__all__ = ["problems_at"]
+
+_RECORDS, _BUNDLES, _SKETCHES = 2, 3, 4  # as layout.py numbers them
+
+
+def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
+    """What is wrong with the pair at `key`, a sentence each.
+
+    Reads a few keys, for a large set or board all of its rows.
+    """
+    base = len(reader.space) + len(pack_int(LAYER))
+    kind, begin = unpack_first(key, base)
+    if kind == _RECORDS:
+        [name] = unpack(key, begin)
+        yield from _record(reader, decode(name.encode(), key, value))
+    elif kind == _BUNDLES:
+        name, number = unpack(key, begin)
+        record = _find(reader, name.encode())
+        if record is None or number >= record.bundles:
+            yield f"events key {name!r}: a bundle of its archive is left over"
+    elif kind == _SKETCHES:
+        [name] = unpack(key, begin)
+        record = _find(reader, name.encode())
+        if record is None or not record.is_dense:
+            yield f"events key {name!r}: a sketch is left over"
+
+
+def _record(reader: Reader, record: Record) -> Iterator[str]:
+    keys, name = keys_of(reader.space), record.key.decode()
+    for number in range(record.bundles):
+        if reader.get(keys.bundle(record.key, number)) is None:
+            yield f"events key {name!r}: bundle {number} of its archive is missing"
+    if record.is_dense and reader.get(keys.sketch(record.key)) is None:
+        yield f"events key {name!r}: its sketch is missing"
+    if not record.has_rows:
+        held = record.head.count(b"\x01")
+        if held != record.size:
+            yield f"events key {name!r}: counts {record.size} members, holds {held}"
+        return
+    prefix = keys.generation(record.generation)
+    values = sum(1 for _ in reader.scan(*prefix_range(prefix + VALUES)))
+    if values != record.size:
+        yield f"events key {name!r}: counts {record.size} values, has {values}"
+    if not record.is_board:
+        yield from _places(reader, prefix, name, record.size)
+
+
+def _places(reader: Reader, prefix: bytes, name: str, size: int) -> Iterator[str]:
+    """A member's place must be the one that its value names."""
+    begin, end = prefix_range(prefix + PLACES)
+    places = 0
+    for key, value in reader.scan(begin, end):
+        places += 1
+        named = reader.get(prefix + VALUES + value_part(value))
+        if named != key[len(begin) :]:
+            problem = "is missing" if named is None else "names another place"
+            yield f"events key {name!r}: the value {value.decode(errors='replace')!r} {problem}"
+    if places != size:
+        yield f"events key {name!r}: counts {size} members, has places for {places}"
+
+
+def _find(reader: Reader, name: bytes) -> Record | None:
+    stored_key = keys_of(reader.space).record(name)
+    stored = reader.get(stored_key)
+    return None if stored is None else decode(name, stored_key, stored)

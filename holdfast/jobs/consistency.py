@@ -1,0 +1,285 @@
+"""What is wrong with a stored key of this layer: jobs, their places and all counts must agree.
+
+`problems_at` is given one key after the other, by whoever walks a space in bounded steps. Each look
+is at one snapshot, so what others write between two looks is never mistaken for damage.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from holdfast.engine.contract import Reader, read_counter
+from holdfast.jobs.arguments import tag_text
+from holdfast.jobs.layout import (
+    LAYER,
+    Count,
+    below,
+    last_part,
+    time_and_jid,
+    unpack_complete,
+)
+from holdfast.jobs.ledger import Ledger
+from holdfast.jobs.records import (
+    RUNNING,
+    STALLED,
+    WAITING,
+    JobRecord,
+    RecurringRecord,
+    ThrottleRecord,
+)
+from holdfast.keys import pack_int, pack_str, unpack, unpack_first
+
+__all__ = ["problems_at"]
+
+Look: TypeAlias = Callable[[Ledger, bytes, bytes, int], Iterator[str]]
+
+_job_of: Final = msgspec.msgpack.Decoder(JobRecord).decode
+_recurring_of: Final = msgspec.msgpack.Decoder(RecurringRecord).decode
+_throttle_of: Final = msgspec.msgpack.Decoder(ThrottleRecord).decode
+
+
+def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
+    """What is wrong with the pair at `key`, a sentence each.
+
+    Reads a few keys, for a count all that it counts.
+    """
+    kind, begin = unpack_first(key, len(reader.space) + len(pack_int(LAYER)))
+    look = _LOOKS.get(kind)
+    if look is not None:
+        yield from look(Ledger(reader), key, value, begin)  # type: ignore[arg-type]  # it only reads
+
+
+# --- jobs ----------------------------------------------------------------------------------------
+
+
+def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    job = _job_of(value)
+    get, keys = ledger.tx.get, ledger.keys
+    placed = get(job.place)
+    if placed is None or (job.state in (WAITING, STALLED) and placed != pack_str(job.jid)):
+        yield f"job {job.jid}: it is {job.state}, and not in that list"
+    # A worker that is not seen for a day is forgotten with all that it held.
+    is_held = job.state == RUNNING and job.expires > ledger.tx.now
+    if is_held and get(keys.held_job(job.worker, job.jid)) is None:
+        yield f"job {job.jid}: its worker {job.worker} does not know that it holds it"
+    if not job.data and get(keys.data(job.jid)) is None:
+        yield f"job {job.jid}: its data is missing"
+    for tag, since in zip(map(tag_text, job.tags), job.tagged, strict=True):
+        if get(keys.tagged_at(tag, since, job.jid)) is None:
+            yield f"job {job.jid}: the list of tag {tag!r} lacks it"
+    for throttle in job.holds:
+        if get(keys.holder(throttle, job.jid)) is None:
+            yield f"job {job.jid}: throttle {throttle!r} does not know that it is held"
+    unmet = _count(ledger, keys.dependencies_of(job.jid))
+    if unmet != job.unmet:
+        yield f"job {job.jid}: waits for {job.unmet} jobs, and {unmet} are listed"
+
+
+def _placed(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    """Lists by queue, group or throttle, and then by time: the job must be at this very place."""
+    yield from _at_place(ledger, key, str(unpack(key, begin)[-1]))
+
+
+def _work(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    yield from _at_place(ledger, key, str(unpack(value)[0]))
+
+
+def _at_place(ledger: Ledger, key: bytes, jid: str) -> Iterator[str]:
+    job = ledger.job(jid)
+    if job is None:
+        yield f"job {jid}: a list has it, and it does not exist"
+    elif job.place != key:
+        yield f"job {jid}: it is {job.state}, and another list has it too"
+
+
+def _held(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    worker, jid = unpack(key, begin)
+    job = ledger.job(jid)
+    if job is None or job.worker != worker:
+        yield f"worker {worker}: is said to hold job {jid}, and does not"
+
+
+def _data(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    [jid] = unpack(key, begin)
+    job = ledger.job(jid)
+    if job is None or job.data:
+        yield f"job {jid}: data is left over"
+
+
+def _tagged(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    tag, since, jid = unpack(key, begin)
+    job = ledger.job(jid)
+    carried = {} if job is None else dict(zip(map(tag_text, job.tags), job.tagged, strict=True))
+    if carried.get(tag) != since:
+        yield f"tag {tag!r}: lists job {jid}, which does not carry it"
+
+
+def _dependent(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    jid, dependent = unpack(key, begin)
+    if ledger.tx.get(ledger.keys.dependency(dependent, jid)) is None:
+        yield f"job {jid}: job {dependent} is said to wait for it, and does not"
+
+
+def _dependency(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    jid, dependency = unpack(key, begin)
+    if ledger.tx.get(ledger.keys.dependent(dependency, jid)) is None:
+        yield f"job {jid}: waits for job {dependency}, which does not know it"
+
+
+def _holder(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    throttle, jid = unpack(key, begin)
+    job = ledger.job(jid)
+    if job is None or throttle not in job.holds:
+        yield f"throttle {throttle!r}: job {jid} is said to hold it, and does not"
+
+
+# --- recurring jobs ------------------------------------------------------------------------------
+
+
+def _recurring(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    record = _recurring_of(value)
+    run = ledger.keys.queue(record.queue).next_run(record.next, record.jid)
+    if ledger.tx.get(run) is None:
+        yield f"recurring job {record.jid}: its next run is in no list"
+
+
+def _next_run(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    queue, time, jid = unpack(key, begin)
+    stored = ledger.tx.get(ledger.keys.recurring_job(jid))
+    record = None if stored is None else _recurring_of(stored)
+    if record is None or (record.queue, record.next) != (queue, time):
+        yield f"recurring job {jid}: a run is listed that is not its next"
+
+
+# --- counts --------------------------------------------------------------------------------------
+
+
+def _queue(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    """Counters that are there are looked at themselves; here, those that should be."""
+    [name] = unpack(key, begin)
+    keys = ledger.keys.queue(name)
+    counters = {
+        Count.WORK: keys.work_counts,
+        Count.BLOCKED: keys.blocked,
+        Count.OTHER: keys.other,
+    }
+    for count, counter in counters.items():
+        if ledger.tx.get(counter) is None:
+            yield from _counts_differ(ledger, name, count)
+
+
+def _queue_counts(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    name, count = unpack(key, begin)
+    if count <= Count.OTHER:  # the flows are looked at with the work
+        yield from _counts_differ(ledger, name, Count(count))
+
+
+def _counts_differ(ledger: Ledger, name: str, count: Count) -> Iterator[str]:
+    keys = ledger.keys.queue(name)
+    lists: dict[str, int] = {}
+    if count is Count.WORK:
+        counted = ledger.work_counts(keys)
+        lists = {"waiting": _count(ledger, keys.work), "running": _count(ledger, keys.locks)}
+    elif count is Count.BLOCKED:
+        counted = ledger.pair(keys.blocked)
+        lists = {
+            "scheduled": _count(ledger, keys.scheduled),
+            "depends": _count(ledger, keys.depends),
+        }
+    else:
+        counted = ledger.pair(keys.other)
+        lists = {
+            "throttled": _throttled(ledger, name),
+            "recurring": _count(ledger, keys.recurring),
+        }
+    for (words, has), number in zip(lists.items(), counted, strict=True):
+        if number != has:
+            yield f"queue {name}: counts {number} {words} jobs, has {has}"
+
+
+def _throttled(ledger: Ledger, queue: str) -> int:
+    prefix = ledger.keys.throttle_waiters
+    waiting = (ledger.job(unpack(k, len(prefix))[2]) for k, _ in ledger.tx.scan(*below(prefix)))
+    return sum(1 for job in waiting if job is not None and job.queue == queue)
+
+
+def _group(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    [group] = unpack(key, begin)
+    yield from _differs(ledger, f"group {group!r}", "failed jobs", value, "failed_in", group)
+
+
+def _tag_count(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    [tag] = unpack(key, begin)
+    yield from _differs(ledger, f"tag {tag!r}", "jobs", value, "tagged", tag)
+    number = read_counter(value)
+    if number > 1 and ledger.tx.get(ledger.keys.tag_rank(number, tag)) is None:
+        yield f"tag {tag!r}: is missing among the most used"
+
+
+def _tag_rank(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    number, tag = unpack(key, begin)
+    if read_counter(ledger.tx.get(ledger.keys.tag_count(tag))) != number:
+        yield f"tag {tag!r}: is listed with {number} jobs, and has others"
+
+
+def _throttle(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    name = last_part(key, ledger.keys.throttles)
+    record = _throttle_of(value)
+    held = _count(ledger, ledger.keys.holders_of(name))
+    waiting = _count(ledger, ledger.keys.waiters_of(name))
+    if (record.held, record.waiting) != (held, waiting):
+        yield (
+            f"throttle {name!r}: counts {record.held} jobs that hold it and {record.waiting} that "
+            f"wait, has {held} and {waiting}"
+        )
+
+
+def _complete(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    counted, oldest = unpack_complete(value)
+    prefix = ledger.keys.completed
+    has = _count(ledger, prefix)
+    if counted != has:
+        yield f"complete jobs: {counted} are counted, {has} are there"
+    for first, _ in ledger.tx.scan(*below(prefix), limit=1):
+        if time_and_jid(first, prefix)[0] < oldest:
+            yield "complete jobs: one is older than the oldest should be"
+
+
+def _differs(
+    ledger: Ledger, who: str, words: str, value: bytes, list_of: str, name: str
+) -> Iterator[str]:
+    counted, has = read_counter(value), _count(ledger, getattr(ledger.keys, list_of)(name))
+    if counted != has:
+        yield f"{who}: counts {counted} {words}, has {has}"
+
+
+def _count(ledger: Ledger, prefix: bytes) -> int:
+    return sum(1 for _ in ledger.tx.scan(*below(prefix)))
+
+
+_LOOKS: Final[Mapping[Any, Look]] = {  # by the numbers of layout.py
+    1: _queue,
+    2: _queue_counts,
+    4: _held,
+    5: _placed,
+    8: _complete,
+    10: _group,
+    11: _throttle,
+    12: _holder,
+    13: _placed,
+    15: _placed,
+    16: _placed,
+    17: _next_run,
+    18: _recurring,
+    19: _work,
+    20: _placed,
+    21: _tagged,
+    22: _tag_count,
+    23: _tag_rank,
+    24: _dependent,
+    25: _dependency,
+    26: _placed,
+    27: _data,
+    29: _job,
+}

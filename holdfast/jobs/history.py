@@ -1,0 +1,29 @@
+"""History: what happened to a job, kept in its record as entries that are encoded one by one.
+
+To add an entry is to append its bytes. Only who shows the history decodes it.
+"""
+
+import struct
+from typing import Final
+
+import msgspec
+
+from holdfast.jobs.records import HistoryEntry, JobRecord
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(tuple[HistoryEntry, ...]).decode
+_pack_length: Final = struct.Struct(">BI").pack
+_ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
+
+
+def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
+    """All entries, oldest first."""
+    return _decode(_pack_length(_ARRAY_32, job.entries) + job.history)
+
+
+def shorten(job: JobRecord, limit: int) -> None:
+    """Keeps the very first entry and the newest, `limit` in all."""
+    history = history_of(job)
+    kept = history[:1] + history[len(history) - limit + 1 :]
+    job.history = b"".join(map(_encode, kept))
+    job.entries = len(kept)

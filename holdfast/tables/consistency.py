@@ -1,0 +1,121 @@
+"""What is wrong with a stored key of this layer: rows, index entries and figures must agree.
+
+`problems_at` is given one key after the other, by whoever walks a space in bounded steps. Each look
+is at one snapshot, so what others write between two looks is never mistaken for damage.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.contract import Reader, read_counter
+from holdfast.keys import prefix_range, unpack, unpack_first
+from holdfast.tables import layout, stored
+from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values, plan_of
+from holdfast.tables.sweeping import find_by_number
+
+__all__ = ["problems_at"]
+
+
+def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
+    """What is wrong with the pair at `key`, a sentence each.
+
+    Reads a few keys, for a table as a whole all of its rows and entries.
+    """
+    keys = layout.keys_of(reader.space)
+    if key.startswith(keys.tables):
+        yield from _table(reader, keys, key, value)
+    elif key.startswith(keys.numbers):
+        [number] = unpack(key, len(keys.numbers))
+        plan = find_by_number(reader, number)
+        if plan is None or plan.number != number:
+            yield f"table number {number} belongs to no table"
+    elif key.startswith(keys.rows):
+        yield from _row(reader, keys, key, value)
+    elif key.startswith(keys.entries):
+        yield from _entry(reader, keys, key, value)
+
+
+def _table(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterator[str]:
+    plan = plan_of(value)
+    [name] = unpack(key, len(keys.tables))
+    if reader.get(keys.number(plan.number)) != name.encode():
+        yield f"table {name}: its number {plan.number} does not lead back to it"
+    rows = size = expiring = 0
+    for row, kept in reader.scan(*prefix_range(keys.rows_of(plan.number))):
+        rows, size = rows + 1, size + len(row) + len(kept)
+        expiring += stored.read(kept).expires_ms > 0
+    for static, kept in reader.scan(*prefix_range(keys.statics_of(plan.number))):
+        size += len(static) + len(kept)
+    entries = sum(1 for _ in reader.scan(*prefix_range(keys.entries_of(plan.number))))
+    right = {
+        layout.ROWS: ("rows", rows),
+        layout.BYTES: ("bytes", size),
+        layout.ENTRIES: ("index entries", entries),
+        layout.EXPIRING: ("expiring rows", expiring),
+    }
+    for what, (words, number) in right.items():
+        counted = read_counter(reader.get(keys.count(plan.number, what)))
+        if counted != number:
+            yield f"table {name}: counts {counted} {words}, has {number}"
+
+
+def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterator[str]:
+    plan = _plan_at(reader, key, keys.rows)
+    if plan is None:
+        return  # a dropped table, which is being removed
+    row = stored.read(value)
+    values = plan.values(row.body)
+    if keys.rows_of(plan.number) + plan.primary.key(values) != key:
+        yield f"table {plan.name}: a row lies under another row's key"
+        return
+    for index in plan.indexes.values():
+        if not index.complete or not _has_entry(reader, plan, index, key):
+            continue
+        entry = index.entry(values)
+        if entry is None:
+            continue
+        right = stored.write(entry[1], expires_ms=row.expires_ms).value
+        found = reader.get(keys.entries + plan.number_bytes + entry[0])
+        if found != right:
+            problem = "is missing" if found is None else "has other values"
+            row_named = _named(plan, values)
+            yield f"table {plan.name}: the entry of {row_named} in index {index.name} {problem}"
+
+
+def _entry(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterator[str]:
+    plan = _plan_at(reader, key, keys.entries)
+    if plan is None:
+        return
+    number = unpack_first(key, len(keys.entries) + len(plan.number_bytes))[0]
+    index = next((each for each in plan.indexes.values() if each.id == number), None)
+    if index is None:
+        return  # a dropped index
+    carried = msgspec.structs.astuple(index.decoder.decode(stored.read(value).body))
+    values: list[Any] = [None] * plan.width
+    for place, column in enumerate(index.carried):
+        values[column.id] = carried[place]
+    row_key = keys.rows_of(plan.number) + plan.primary.key(values)
+    row = reader.get(row_key)
+    right = None if row is None else index.entry(plan.values(stored.read(row).body))
+    is_newest = row is not None and _has_entry(reader, plan, index, row_key)
+    if right is None or not is_newest or keys.entries + plan.number_bytes + right[0] != key:
+        row_named = _named(plan, values)
+        yield f"table {plan.name}: index {index.name} has an entry of {row_named} without a row"
+
+
+def _plan_at(reader: Reader, key: bytes, prefix: bytes) -> Plan | None:
+    return find_by_number(reader, unpack_first(key, len(prefix))[0])
+
+
+def _has_entry(reader: Reader, plan: Plan, index: Index, key: bytes) -> bool:
+    """Whether the row has an entry at all: of a record, only the newest row is in some indexes."""
+    if index.per_row:
+        return True
+    record = key[:-VERSION_BYTES] if plan.version is not None else key
+    return next(iter(reader.scan(*prefix_range(record), limit=1)))[0] == key
+
+
+def _named(plan: Plan, values: Values) -> str:
+    return ", ".join(f"{name}={values[id]!r}" for id, name in plan.key_slots)

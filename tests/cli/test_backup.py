@@ -1,0 +1,110 @@
+"""`holdfast backup` and `holdfast restore`: what they write is verified, and nothing is lost."""
+
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.jobs import layout as jobs
+from holdfast.keys import prefix_range
+from tests.cli.conftest import Command
+from tests.cli.running import holdfast as run
+
+
+def test_a_backup_is_a_store_of_its_own(
+    command: Command, store: holdfast.Store, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    store.space("shop").jobs.put("emails", id="first")
+    is_server = "server" in request.node.callspec.id
+    target = tmp_path / "backups" / "monday"
+
+    result = command("backup", "monday" if is_server else target, "--json")
+
+    assert (result.json["target"], result.json["keys"]) == (str(target), store.stats()["keys"])
+    with holdfast.open(target) as copy:
+        assert copy.space("shop").jobs.get("first") is not None
+
+
+def test_a_backup_into_a_folder_with_something_in_it_is_refused(folder: Path) -> None:
+    result = run("backup", "--data", folder, folder, "--json")
+
+    assert (result.code, result.error["code"]) == (1, "bad_input")
+    assert "is not empty" in result.error["message"]
+
+
+@pytest.mark.parametrize("command", ["server"], indirect=True)
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "..", ""])
+def test_a_server_writes_backups_below_its_own_folder_only(command: Command, name: str) -> None:
+    result = command("backup", name, "--json")
+
+    assert (result.code, result.error["code"]) == (1, "bad_input")
+
+
+def test_a_server_without_such_a_folder_makes_none(folder: Path) -> None:
+    from tests.server.serving import serving
+
+    with serving(folder) as server:
+        result = run("backup", "x", "--url", f"holdfast://127.0.0.1:{server.resp_port}", "--json")
+
+    assert (result.code, result.error["code"]) == (1, "forbidden")
+    assert "--backups" in result.error["hint"]
+
+
+def test_a_backup_is_restored_and_verified(folder: Path, tmp_path: Path) -> None:
+    with holdfast.open(folder) as store:
+        store.jobs.put("emails", id="first")
+    run("backup", "--data", folder, tmp_path / "backup")
+
+    result = run("restore", tmp_path / "backup", "--data", tmp_path / "again", "--json")
+
+    assert result.code == 0, result.err
+    with holdfast.open(tmp_path / "again") as again, holdfast.open(folder) as store:
+        assert again.jobs.get("first") == store.jobs.get("first")
+        assert result.json["keys"] == store.stats()["keys"]
+    assert run("check", "--data", tmp_path / "again").code == 0
+
+
+def test_a_store_is_never_overwritten(folder: Path, tmp_path: Path) -> None:
+    run("backup", "--data", folder, tmp_path / "backup")
+
+    result = run("restore", tmp_path / "backup", "--data", folder)
+
+    assert result.code == 1
+    assert "is not empty" in result.err
+
+
+def test_a_damaged_backup_is_not_restored(folder: Path, tmp_path: Path) -> None:
+    with holdfast.open(folder) as store:
+        for number in range(2_000):
+            store.jobs.put("emails", data="x" * 200, id=f"job-{number}")
+    run("backup", "--data", folder, tmp_path / "backup")
+    file = tmp_path / "backup" / "data.mdb"
+    content = bytearray(file.read_bytes())
+    content[20 * 4096 : 60 * 4096] = b"\xa5" * (40 * 4096)
+    file.write_bytes(content)
+
+    result = run("restore", tmp_path / "backup", "--data", tmp_path / "again")
+
+    assert result.code != 0
+    assert not (tmp_path / "again" / "data.mdb").exists()
+
+
+def test_what_is_no_backup_and_a_server_are_refused(tmp_path: Path) -> None:
+    nothing = run("restore", tmp_path, "--data", tmp_path / "again", "--json")
+    server = run("restore", tmp_path, "--url", "holdfast://127.0.0.1:1", "--json")
+
+    assert (nothing.code, nothing.error["code"]) == (1, "no_store")
+    assert (server.code, server.error["code"]) == (1, "not_on_a_server")
+
+
+def test_problems_that_come_with_a_backup_are_named(folder: Path, tmp_path: Path) -> None:
+    with holdfast.open(folder) as store:
+        store.jobs.put("emails", id="first")
+        place = jobs.keys_of(store.prefix).queue("emails").work
+        store.engine.transact(lambda tx: tx.clear(*prefix_range(place)), space=store.prefix)
+    run("backup", "--data", folder, tmp_path / "backup")
+
+    result = run("restore", tmp_path / "backup", "--data", tmp_path / "again")
+
+    assert result.code == 3
+    assert "job first: it is waiting, and not in that list" in result.out

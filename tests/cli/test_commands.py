@@ -1,0 +1,171 @@
+"""All commands alike: help with an example, `--json`, a quick start, and words in the docs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from holdfast.cli import COMMANDS, main
+from holdfast.cli.settings import SETTINGS
+from tests.cli.conftest import Command
+from tests.cli.running import ROOT, environment, from_scratch
+from tests.cli.running import holdfast as run
+
+# What a start of the command has loaded when it is over.
+LOADED = """
+import sys
+from holdfast.cli import main
+main(sys.argv[1:], standalone_mode=False)
+print(*sys.modules)
+"""
+REFERENCE = (ROOT / "docs" / "reference" / "commands.md").read_text()
+GUIDE = (ROOT / "docs" / "howto" / "command-line.md").read_text()
+
+
+def all_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command and every group, by the words that call it."""
+    with click.Context(main, info_name="holdfast") as ctx:
+        for name in main.list_commands(ctx):
+            command = main.get_command(ctx, name)
+            assert command is not None
+            yield name, command
+            if isinstance(command, click.Group):
+                for below, each in command.commands.items():
+                    yield f"{name} {below}", each
+
+
+EVERY = dict(all_commands())
+CALLED = {name: each for name, each in EVERY.items() if not isinstance(each, click.Group)}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_command_has_help_with_an_example(name: str) -> None:
+    text = EVERY[name].help or ""
+
+    [example] = re.findall(r"Example: (.*)", text)
+    assert f"holdfast {name.split()[0]}" in example
+    assert text.splitlines()[0].endswith((".", ","))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_example_of_a_command_has_options_that_it_knows(name: str) -> None:
+    [example] = re.findall(r"Example: (.*)", EVERY[name].help or "")
+    words = shlex.split(example[example.index("holdfast") :])[1:]
+    called = CALLED.get(" ".join(words[:2])) or CALLED[words[0]]
+    known = {option for each in called.params for option in each.opts}
+
+    assert [w for w in words if re.match("-+[a-z]", w) and w not in known] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_begins_with_the_verb_of_each(name: str) -> None:
+    said = (EVERY[name].help or "").split()[0].strip(",")
+
+    assert COMMANDS[name].summary.split()[0].strip(",") == said
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_every_command_speaks_json(name: str) -> None:
+    assert "--json" in {option for each in CALLED[name].params for option in each.opts}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_every_command_and_option_is_in_the_reference(name: str) -> None:
+    [section] = re.findall(rf"^##+ `holdfast {name}`$(.*?)(?=^##|\Z)", REFERENCE, re.M | re.S)
+    options = [each.opts[0] for each in CALLED[name].params if isinstance(each, click.Option)]
+
+    common = {"--data", "--url", "--token", "--space", "--json"}
+    missing = [each for each in options if each not in common and f"`{each}`" not in section]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_guide(name: str) -> None:
+    assert f"holdfast {name}" in GUIDE
+
+
+def test_exit_codes_and_settings_are_in_the_guide() -> None:
+    assert [code for code in range(4) if f"| {code} |" not in GUIDE] == []
+    assert [each.variable for each in SETTINGS.values() if each.variable not in GUIDE] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_starts_from_a_shell(name: str) -> None:
+    result = from_scratch(name, "--help")
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Usage: holdfast {name}")
+
+
+def loaded_by(*words: str) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, *words],
+        env=environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return set(run.stdout.split())
+
+
+def test_help_loads_nothing_of_the_store() -> None:
+    heavy = {"msgspec", "rich", "lmdb", "yaml", "asyncio", "uvicorn", "holdfast.store"}
+
+    assert heavy & loaded_by("--help") == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_loads_nothing_of_the_store(name: str) -> None:
+    assert {"rich", "lmdb", "holdfast.store"} & loaded_by(name, "--help") == set()
+
+
+def test_an_unknown_command_gets_a_suggestion() -> None:
+    result = run("stats")
+
+    assert result.code == 2
+    assert "Did you mean 'status'?" in result.err
+
+
+def test_the_version_is_printed() -> None:
+    from holdfast.version import VERSION
+
+    assert run("--version").out == f"holdfast, version {VERSION}\n"
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    result = run("status", "--data", tmp_path / "nowhere", "--json")
+
+    assert (result.code, result.error["code"]) == (1, "no_store")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_space_that_is_not_there_is_not_made_and_gets_a_suggestion(command: Command) -> None:
+    result = command("status", "--space", "defalt")
+
+    assert result.code == 1
+    assert "did you mean 'default'?" in result.err.lower()
+    assert command("space", "list").out == "default\n"
+
+
+def test_two_stores_at_once_are_wrong_usage(folder: Path) -> None:
+    result = run("status", "--data", folder, "--url", "holdfast://127.0.0.1:1")
+
+    assert result.code == 2
+    assert "give one of them" in result.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell: str) -> None:
+    assert "_HOLDFAST_COMPLETE" in run("completion", shell).out
+    assert run("completion", shell, "--json").json["shell"] == shell
+
+
+def test_completion_offers_commands_and_options() -> None:
+    result = run(_HOLDFAST_COMPLETE="bash_complete", COMP_WORDS="holdfast sta", COMP_CWORD="1")
+
+    assert result.out == "plain,status\n"

@@ -1,0 +1,292 @@
+"""The client itself: URLs, spaces, threads, forks, TLS, and all that is not an operation."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+import holdfast
+from holdfast.client.urls import Target
+from holdfast.entities import Model, column, schema_yaml, select
+from holdfast.errors import BadInput, ServerBusy, UnknownSpace, Unreachable, VersionMismatch
+from tests.client.colours import connected
+from tests.client.scripted import HANG, scripted, well
+from tests.server.running import Server, serving
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class User(Model, schema="shop", table="Users"):
+    name: str = column(required=True)
+    tags: set[str] = column()
+
+
+# --- URLs ----------------------------------------------------------------------------------------
+
+
+def test_a_url_says_it_all() -> None:
+    target = Target.parse(
+        "holdfasts://ann:a%40b@db.example:9000/shop?timeout=5&connections=3&retries=0&ca=/ca.pem"
+    )
+
+    assert (target.host, target.port, target.space) == ("db.example", 9000, "shop")
+    assert (target.user, target.password, target.ca) == ("ann", "a@b", "/ca.pem")
+    assert (target.timeout, target.connections, target.retries) == (5.0, 3, 0)
+    assert target.is_encrypted
+    assert target.place == "holdfasts://db.example:9000"
+
+
+def test_most_of_a_url_may_be_left_out_and_arguments_go_first() -> None:
+    target = Target.parse("holdfast://[::1]?timeout=5", timeout=2)
+
+    assert (target.host, target.port, target.space, target.timeout) == ("::1", 9977, "default", 2)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:9966",
+        "localhost:9977",
+        "holdfast://",
+        "holdfast://host:port",
+        "holdfast://host/a/b",
+        "holdfast://host?timout=5",
+        "holdfast://host?timeout=never",
+        "holdfast://host?timeout=0",
+        "holdfast://host?connections=0",
+        "",
+    ],
+)
+def test_a_bad_url_is_refused_with_a_hint(url: str) -> None:
+    with pytest.raises(BadInput):
+        holdfast.connect(url)
+
+
+def test_an_error_about_a_url_does_not_show_the_password() -> None:
+    with pytest.raises(BadInput) as refused:
+        holdfast.connect("redis://ann:secret@host")
+
+    assert "secret" not in str(refused.value)
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+def test_models_work_as_they_do_on_a_store(client: Any) -> None:
+    client.entities.deploy(schema_yaml(User))
+    ann, ben = User(name="ann", tags={"a"}), User(name="ben")
+    client.entities.put(ann, ben)
+
+    page = client.entities.select(select(User).limit(5))
+    found = client.entities.get_one(User, ann.id)
+    found.tags = {"b"}
+    client.entities.put(found)
+    stale = client.entities.get_one(User, ann.id)
+    client.entities.put(found)
+    with pytest.raises(VersionMismatch):
+        client.entities.put(stale)
+
+    assert {user.name for user in page} == {"ann", "ben"}
+    assert client.entities.get(User, ann.id, "nobody")[0].tags == {"b"}
+    assert client.entities.count(User) == 2
+    assert client.entities.update(User, User.id == ben.id, name="benny") == 1
+    assert client.entities.delete(User, User.id == ben.id) == 1
+
+
+# --- spaces --------------------------------------------------------------------------------------
+
+
+def test_spaces_are_apart(client: Any) -> None:
+    one, two = client.space(f"{client.name}-1"), client.space(f"{client.name}-2")
+
+    one.jobs.put("q", id="a")
+
+    assert (one.jobs.length("q"), two.jobs.length("q"), client.jobs.length("q")) == (1, 0, 0)
+
+
+def test_a_space_that_can_not_be_named_so_is_refused(client: Any) -> None:
+    with pytest.raises(BadInput, match="can't name a space"):
+        client.space("x" * 300).jobs.length("q")
+
+
+def test_connections_change_spaces_when_there_are_too_few(url: str) -> None:
+    with holdfast.connect(url, connections=1) as client:
+        spaces = [client, client.space(f"{client.name}-other")]
+        for number in range(3):
+            for space in spaces:
+                space.jobs.put("q", id=f"{number}")
+
+        assert [space.jobs.length("q") for space in spaces] == [3, 3]
+
+
+def test_a_space_that_was_dropped_is_said_to_be_so_and_can_be_entered_anew(
+    tmp_path: Path, colour: str
+) -> None:
+    with serving(tmp_path / "data", "--allow-flush") as server:
+        url = f"holdfast://127.0.0.1:{server.resp_port}"
+        with connected(colour, url) as client, holdfast.open(tmp_path / "data") as store:
+            space = client.space("gone")
+            space.jobs.put("q", id="a")
+            store.drop_space("gone")
+
+            with pytest.raises(UnknownSpace):
+                space.jobs.get("a")
+            assert space.jobs.get("a") is None
+            assert space.jobs.put("q", id="b") == "b"
+
+
+# --- threads and processes -----------------------------------------------------------------------
+
+
+def test_threads_share_a_client(url: str) -> None:
+    with holdfast.connect(url, connections=4) as client:
+
+        def work(number: int) -> None:
+            for each in range(25):
+                client.jobs.put(f"q{number}", id=f"{number}-{each}")
+                assert client.jobs.get(f"{number}-{each}") is not None
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [client.jobs.length(f"q{number}") for number in range(12)] == [25] * 12
+
+
+def test_a_client_has_no_more_connections_than_it_may() -> None:
+    def hangs(command: list[bytes]) -> bytes:
+        return HANG if b"." in command[0] else well(command)
+
+    with (
+        scripted(hangs) as server,
+        holdfast.connect(server.url, connections=1, timeout=0.3) as client,
+    ):
+        entered = threading.Event()
+
+        def hang() -> None:
+            entered.set()
+            with pytest.raises(holdfast.errors.NoAnswer):
+                client.jobs.get("a")
+
+        thread = threading.Thread(target=hang)
+        thread.start()
+        entered.wait()
+        while not server.came:
+            pass
+        with pytest.raises(ServerBusy, match="all 1 connections"):
+            client.space("other")._pool.take("default", 0.0)
+        thread.join()
+
+
+def test_a_client_may_be_used_on_both_sides_of_a_fork(url: str) -> None:
+    program = f"""
+import os, holdfast
+client = holdfast.connect({url!r})
+client.jobs.put("q", id="before")
+child = os.fork()
+client.jobs.put("q", id="child" if child == 0 else "parent")
+assert client.jobs.get("before").id == "before"
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(client.jobs.length("q"))
+client.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "3\n"
+
+
+def test_many_awaits_at_once_share_a_connection(server: Server, url: str) -> None:
+    import asyncio
+
+    async def program() -> tuple[int, int]:
+        async with holdfast.aio.connect(url) as client:
+            before = server.resident_bytes
+            await asyncio.gather(*(client.jobs.put("q", id=f"{n}") for n in range(300)))
+            return await client.jobs.length("q"), before
+
+    assert asyncio.run(program())[0] == 300
+
+
+def test_a_cancelled_await_takes_no_answer_from_others(url: str) -> None:
+    import asyncio
+
+    async def program() -> list[Any]:
+        async with holdfast.aio.connect(url) as client:
+            await client.jobs.put("q", id="a")
+            doomed = asyncio.ensure_future(client.jobs.length("q"))
+            kept = asyncio.ensure_future(client.jobs.get("a"))
+            await asyncio.sleep(0)
+            doomed.cancel()
+            return [await kept, await client.jobs.length("q")]
+
+    job, length = asyncio.run(program())
+    assert (job.id, length) == ("a", 1)
+
+
+def test_a_closed_client_leaves_no_socket_behind(url: str, colour: str) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(3):
+        with connected(colour, url) as client:
+            client.jobs.length("q")
+            client.space("other").jobs.length("q")
+
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+
+
+# --- TLS -----------------------------------------------------------------------------------------
+
+
+def test_an_encrypted_connection_trusts_the_named_certificate_only(
+    tmp_path: Path, colour: str
+) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    files = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    with serving(tmp_path / "data", *files) as server:
+        url = f"holdfasts://localhost:{server.resp_port}"
+
+        with connected(colour, f"{url}?ca={tmp_path}/ca.pem") as client:
+            client.jobs.put("q", id="a", data="x" * 200_000)
+            assert len(client.jobs.get("a").data) == 200_000
+            with client.subscribe() as notices:
+                client.jobs.put("q")
+                assert notices.poll()
+        with pytest.raises(Unreachable, match="certificate"), connected(colour, url, retries=0):
+            pass
+
+
+# --- what is generated ---------------------------------------------------------------------------
+
+
+def test_the_generated_faces_are_those_of_operations() -> None:
+    import runpy
+
+    made = runpy.run_path(str(ROOT / ".ci" / "faces" / "faces.py"))["modules"]()
+
+    lying = {path: (ROOT / path).read_text() for path in made}
+    assert lying == made, "run `make faces`"
+
+
+def test_importing_holdfast_does_not_load_the_client() -> None:
+    program = "import sys, holdfast; print(*(m for m in sys.modules if 'holdfast.client.' in m))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == ""

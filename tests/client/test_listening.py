@@ -1,0 +1,130 @@
+"""Notices of commits, and waits for what happens, through a client."""
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast.entities.messages import ChangeNotice
+from tests.client.colours import connected
+from tests.server.running import serving
+
+
+def test_a_subscriber_has_heard_of_every_commit_that_has_returned(client: Any) -> None:
+    with client.subscribe("jobs.log") as notices:
+        client.jobs.put("q", id="a")
+        client.jobs.put("q", id="b")
+
+        heard = notices.poll()
+
+        assert [notice.topic for notice in heard] == ["jobs.log", "jobs.log"]
+        assert [b'"a"' in notice.payload for notice in heard] == [True, False]
+        assert (notices.poll(), notices.missed) == ([], 0)
+        assert notices.get(timeout=0.01) is None
+
+
+def test_a_subscriber_hears_its_own_space_and_topic_only(client: Any) -> None:
+    with client.subscribe("jobs.ready") as notices:
+        client.space("elsewhere").jobs.put("q")
+        client.jobs.put("mine")
+
+        assert [notice.payload for notice in notices.poll()] == [b"mine"]
+
+
+def test_changes_of_entities_and_of_the_keys_of_events_are_heard(client: Any) -> None:
+    client.entities.deploy("schema: shop\ntables:\n  Users:\n    primary: {type: random}\n")
+    client.events.deploy({"visit": [{"targets": ["['visitors']"], "add": "who"}]})
+    with client.entities.subscribe("shop.Users") as changes, client.events.subscribe() as keys:
+        client.entities.put_raw("shop.Users", [{"id": "ann"}])
+        client.events.send({"name": "visit", "attributes": {"who": "ann"}})
+
+        [notice] = changes.poll()
+        change: ChangeNotice = client.entities.read_notice(notice.payload)
+        assert (change.table, change.changes[0].id) == ("shop.Users", "ann")
+        assert keys.poll() == ["visitors"]
+
+
+def test_a_thread_that_waits_for_a_notice_ends_when_it_is_closed(url: str) -> None:
+    with holdfast.connect(url) as client:
+        notices = client.subscribe()
+        heard = threading.Event()
+
+        def listen() -> None:
+            for _ in notices:
+                heard.set()
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        client.jobs.put("q")
+        assert heard.wait(10)
+
+        notices.close()
+        thread.join(10)
+
+        assert not thread.is_alive()
+
+
+def test_a_subscription_goes_on_after_a_restart_and_says_that_it_missed_something(
+    tmp_path: Path, colour: str
+) -> None:
+    stack = contextlib.ExitStack()
+    with serving(tmp_path / "data") as server:
+        port = server.resp_port
+        client = stack.enter_context(connected(colour, f"holdfast://127.0.0.1:{port}"))
+        notices = stack.enter_context(client.subscribe("jobs.ready"))
+        client.jobs.put("before")
+        assert [notice.payload for notice in notices.poll()] == [b"before"]
+    with stack, serving(tmp_path / "data", "--resp", f"127.0.0.1:{port}"):
+        client.jobs.put("between")
+        notices.poll()
+        client.jobs.put("after")
+
+        heard = [notice.payload for notice in notices.poll()]
+
+        assert heard[-1:] == [b"after"]
+        assert notices.missed == 1
+
+
+# --- waits ---------------------------------------------------------------------------------------
+
+
+def test_a_pop_waits_for_a_job_that_another_client_puts(client: Any, url: str) -> None:
+    with holdfast.connect(url) as other, other.subscribe("jobs.") as notices:
+        found: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: found.extend(client.jobs.pop_wait("q", "worker", timeout=20))
+        )
+        thread.start()
+        while not any(notice.payload == b"q" for notice in notices.poll()):
+            other.jobs.put("q", id="a")  # whether the pop waits already or not, it finds the job
+        thread.join()
+
+        assert [job.id for job in found] == ["a"]
+
+
+def test_a_pop_that_finds_nothing_in_time_gives_nothing(client: Any) -> None:
+    assert client.jobs.pop_wait("q", "worker", timeout=0.05) == []
+    assert client.jobs.pop_wait("q", "worker", timeout=0) == []
+
+
+def test_other_calls_do_not_wait_for_a_pop_that_waits(url: str) -> None:
+    import asyncio
+
+    async def program() -> list[str]:
+        async with holdfast.aio.connect(url, timeout=5) as client:
+            popping = asyncio.ensure_future(client.jobs.pop_wait("q", "worker", timeout=20))
+            await client.jobs.put("other")
+            await client.jobs.put("q", id="a")
+            return [job.id for job in await popping]
+
+    assert asyncio.run(program()) == ["a"]
+
+
+def test_the_result_of_a_job_is_waited_for(client: Any) -> None:
+    client.jobs.put("q", id="a")
+    client.jobs.pop("q", "worker")
+
+    assert client.jobs.result_wait("a", timeout=0.05).state == "running"
+    client.jobs.complete("a", "worker", result=5)
+    assert client.jobs.result_wait("a", timeout=20).state == "complete"

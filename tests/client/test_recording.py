@@ -1,0 +1,168 @@
+"""Operations that are sent together: a batch is one transaction, a pipeline is many."""
+
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.entities import Model, column, schema_yaml
+from holdfast.errors import (
+    BadInput,
+    DuplicateKey,
+    InvalidTable,
+    OutcomeUnknown,
+    RequestTooLarge,
+    UnknownJob,
+    Unreachable,
+)
+from holdfast.limits import MAX_BATCH_COMMANDS
+from tests.client.scripted import CLOSE, at, scripted
+
+
+class Order(Model, schema="shop", table="Orders"):
+    customer: str = column(required=True)
+    total: float = column(default=0.0)
+
+
+def test_a_batch_is_one_transaction_whose_results_are_with_their_handles(client: Any) -> None:
+    client.entities.deploy(schema_yaml(Order))
+    client.metrics.define({"orders": {"lifetime": True}})
+    order = Order(customer="ann", total=25.0)
+
+    with client.batch() as batch:
+        ids = batch.entities.put(order)
+        job = batch.jobs.put("emails", "shop.SendReceipt", {"to": "ann"}, id="receipt")
+        batch.metrics.incr("orders")
+        found = batch.entities.select(Order, limit=5)
+        counted = batch.metrics.lifetime("orders")
+
+    assert (job.result(), counted.result()) == ("receipt", 1)
+    assert ids.result() == [order.id]
+    assert [each.customer for each in found.result()] == ["ann"]
+    assert client.entities.get_one(Order, order.id).total == 25.0
+
+
+def test_a_batch_is_done_as_a_whole_or_not_at_all(client: Any) -> None:
+    with pytest.raises(UnknownJob) as failed, client.batch() as batch:
+        put = batch.jobs.put("q", id="a")
+        batch.jobs.tag("a", "blue")
+        batch.jobs.complete("nobody", "worker")
+        batch.jobs.put("q", id="b")
+
+    assert failed.value.position == 2
+    assert failed.value.__notes__ == ["at position 2 of the batch"]
+    assert client.jobs.multiget("a", "b") == []
+    with pytest.raises(UnknownJob):
+        put.result()
+
+
+def test_an_operation_that_is_refused_before_it_runs_has_its_position_too(client: Any) -> None:
+    with pytest.raises(BadInput, match="Expected `str`") as failed, client.batch() as batch:
+        batch.jobs.put("q", id="a")
+        batch.jobs.get(5)
+
+    assert failed.value.position == 1
+    assert client.jobs.get("a") is None
+
+
+def test_a_block_that_raises_sends_nothing(client: Any) -> None:
+    with pytest.raises(ZeroDivisionError), client.batch() as batch:
+        batch.jobs.put("q", id="a")
+        1 / 0  # noqa: B018
+
+    assert client.jobs.get("a") is None
+
+
+def test_a_result_is_not_there_before_the_batch_was_sent(client: Any) -> None:
+    with client.batch() as batch:
+        put = batch.jobs.put("q")
+
+        with pytest.raises(BadInput, match="the operations were not sent"):
+            put.result()
+
+    with pytest.raises(BadInput, match="this was sent already"):
+        batch.jobs.put("q")
+
+
+def test_a_batch_without_operations_does_nothing(client: Any) -> None:
+    with client.batch() as batch:
+        pass
+
+    assert len(batch) == 0
+
+
+def test_a_batch_has_a_bound(client: Any) -> None:
+    with pytest.raises(RequestTooLarge, match="at most"), client.batch() as batch:
+        for _ in range(MAX_BATCH_COMMANDS + 1):
+            batch.jobs.get("a")
+
+
+def test_models_in_a_batch_do_what_they_do_alone(client: Any) -> None:
+    client.entities.deploy(schema_yaml(Order))
+    ann, ben = Order(customer="ann"), Order(customer="ben")
+    client.entities.put(ann, ben)
+
+    with client.batch() as batch:
+        raised = batch.entities.update(Order, Order.id == ann.id, total=7.0)
+        deleted = batch.entities.delete(Order, Order.id == ben.id)
+        left = batch.entities.count(Order)
+        one = batch.entities.get_one(Order, ann.id)
+        none = batch.entities.get_one(Order, ben.id)
+        some = batch.entities.get(Order, ann.id, ben.id)
+
+    assert (raised.result(), deleted.result(), left.result()) == (1, 1, 1)
+    assert (one.result().total, none.result(), len(some.result())) == (7.0, None, 1)
+
+
+def test_objects_of_a_batch_that_failed_have_no_ids(client: Any) -> None:
+    client.entities.deploy(schema_yaml(Order))
+    order = Order(customer="ann")
+
+    with pytest.raises((DuplicateKey, InvalidTable)) as failed, client.batch() as batch:
+        batch.entities.put(order)
+        batch.entities.put_raw("no.Table", [{"a": 1}])
+
+    assert failed.value.position == 1
+    assert order.id is None
+
+
+# --- pipelines -----------------------------------------------------------------------------------
+
+
+def test_operations_of_a_pipeline_fail_each_for_itself(url: str) -> None:
+    with holdfast.connect(url) as client:
+        with client.pipeline() as pipeline:
+            put = pipeline.jobs.put("q", id="a")
+            complete = pipeline.jobs.complete("nobody", "worker")
+            got = pipeline.jobs.get("a")
+
+        job = got.result()
+        assert put.result() == "a"
+        assert job is not None
+        assert job.id == "a"
+        with pytest.raises(UnknownJob):
+            complete.result()
+
+
+def test_a_pipeline_may_be_longer_than_what_travels_at_once(url: str) -> None:
+    with holdfast.connect(url) as client:
+        with client.pipeline() as pipeline:
+            put = [pipeline.jobs.put("q", id=f"{number}") for number in range(1_200)]
+
+        assert [handle.result() for handle in put] == [f"{number}" for number in range(1_200)]
+        assert client.jobs.length("q") == 1_200
+
+
+def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known() -> None:
+    with scripted(at("JOBS.UNTRACK", CLOSE)) as server, holdfast.connect(server.url) as client:
+        with client.pipeline() as pipeline:
+            answered = pipeline.jobs.unpause("q")
+            lost = pipeline.jobs.untrack("a")
+            read = pipeline.jobs.get("a")
+
+        assert answered.result() is None
+        with pytest.raises(OutcomeUnknown):
+            lost.result()
+        with pytest.raises(holdfast.errors.NoAnswer):
+            read.result()
+    assert not issubclass(OutcomeUnknown, Unreachable)

@@ -1,0 +1,159 @@
+"""Killed while commits wait for LMDB: in a flush, in a replay, while another process comes."""
+
+import random
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from holdfast.engine import open_engine
+from holdfast.engine.contract import Engine, Transaction, read_counter
+from holdfast.engine.lmdb import overlay
+from tests.processes import Child, start
+
+PARTS = 4
+FLUSH_KILLS = 40
+REPLAY_KILLS = 12
+MEETINGS = 25
+
+
+def step(number: int) -> Callable[[Transaction], None]:
+    def work(tx: Transaction) -> None:
+        for part in range(PARTS):
+            tx.put(b"%d/%d" % (number, part), b"x" * (number % 700))
+        if number >= 20:
+            for part in range(PARTS):
+                tx.delete(b"%d/%d" % (number - 20, part))
+        tx.add(b"committed", 1)
+
+    return work
+
+
+def next_number(engine: Engine) -> int:
+    with engine.view() as view:
+        return read_counter(view.get(b"committed"))
+
+
+def content_of(engine: Engine) -> dict[int, int]:
+    """How many parts there are of each number."""
+    found: dict[int, int] = {}
+    with engine.view() as view:
+        for key, _ in view.scan(b"0", b":"):
+            number = int(key.split(b"/")[0])
+            found[number] = found.get(number, 0) + 1
+    return found
+
+
+def commit_for_ever(path: str, flush_seconds: float, connection: Connection) -> None:
+    """Commits as fast as it can, and reports what was acknowledged."""
+    overlay.FLUSH_SECONDS = flush_seconds  # type: ignore[attr-defined]  # in this process only
+    engine = open_engine(path, durability="interval", checkpoint_seconds=0.05)
+    number = next_number(engine)
+    while True:
+        engine.transact(step(number))
+        connection.send((number, engine._env.info()["last_txnid"]))  # type: ignore[attr-defined]
+        number += 1
+
+
+def assert_whole(engine: Engine, acknowledged: int) -> None:
+    """All that was acknowledged is there, maybe one more, and no half of any."""
+    committed = next_number(engine)
+    assert committed in (acknowledged, acknowledged + 1)
+    assert content_of(engine) == dict.fromkeys(range(max(0, committed - 20), committed), PARTS)
+    assert engine.check() == []
+
+
+def test_what_was_acknowledged_survives_kills_in_the_middle_of_flushes(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    deferred = 0
+    for _ in range(FLUSH_KILLS):
+        child = start(commit_for_ever, str(tmp_path), chance.choice([0.0001, 0.001, 0.02]))
+        reports = [child.receive() for _ in range(chance.randrange(1, 120))]
+        child.kill()
+        reports += child.receive_all()
+        deferred += len(reports) - len({commit for _, commit in reports})
+
+        engine = open_engine(tmp_path, durability=chance.choice(["interval", "commit"]))
+        assert_whole(engine, reports[-1][0] + 1)
+        engine.close()
+    assert deferred > 0, "no commit has waited: nothing was tested"
+
+
+def open_and_die(path: str, seconds: float, connection: Connection) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    engine = open_engine(path, durability="interval")
+    connection.send("open")
+    while True:
+        engine.check()
+
+
+def test_a_replay_may_be_killed_again_and_again(tmp_path: Path) -> None:
+    chance = random.Random(2)
+    child = start(commit_for_ever, str(tmp_path), 3600.0)
+    reports = [child.receive() for _ in range(300)]
+    child.kill()
+    reports += child.receive_all()
+    acknowledged = reports[-1][0] + 1
+    assert len({commit for _, commit in reports}) < len(reports) / 10, "LMDB had most of it"
+
+    for _ in range(REPLAY_KILLS):
+        start(open_and_die, str(tmp_path), chance.uniform(0.0005, 0.02)).join()
+
+    engine = open_engine(tmp_path)
+    assert_whole(engine, acknowledged)
+    engine.close()
+
+
+def come_and_look(path: str, connection: Connection) -> None:
+    """Opens the store beside another process, looks what is there, and adds to it."""
+    while True:
+        connection.recv()
+        engine = open_engine(path, durability="interval", checkpoint_seconds=0.05)
+        connection.send(next_number(engine))
+        for _ in range(5):
+            engine.transact(lambda tx: tx.add(b"visits", 1))
+            connection.send("added")
+        engine.close()
+
+
+def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    writer = start(commit_for_ever, str(tmp_path), 0.02)
+    visitor = start(come_and_look, str(tmp_path))
+    last = (-1, 0)  # the number that was acknowledged last, and LMDB's last commit at that moment
+    visits = deferred = 0
+    for _ in range(MEETINGS):
+        reports = [writer.receive() for _ in range(chance.randrange(1, 60))]
+        deferred += len(reports) - len({commit for _, commit in reports})
+        before = last = reports[-1]
+        visitor.send("come")
+        victim = chance.choice([None, writer, visitor])
+        if victim is writer:
+            last = end_of(writer, last, after=chance.randrange(3))
+            writer = start(commit_for_ever, str(tmp_path), 0.02)
+        if victim is visitor:
+            messages = [visitor.receive() for _ in range(chance.randrange(3))]
+            visitor.kill()
+            visits += (messages + visitor.receive_all()).count("added")
+            visitor = start(come_and_look, str(tmp_path))
+        else:
+            assert visitor.receive() > before[0]
+            assert [visitor.receive() for _ in range(5)] == ["added"] * 5
+            visits += 5
+    last = end_of(writer, last, after=0)
+    visitor.kill()
+
+    engine = open_engine(tmp_path)
+    assert_whole(engine, last[0] + 1)
+    with engine.view() as view:
+        assert visits <= read_counter(view.get(b"visits")) <= visits + MEETINGS
+    engine.close()
+    assert deferred > 0, "no commit has waited: nothing was tested"
+
+
+def end_of(writer: Child, last: tuple[int, int], *, after: int) -> tuple[int, int]:
+    """Kills the writer after some more reports, and returns the last of all."""
+    reports = [writer.receive() for _ in range(after)]
+    writer.kill()
+    return [last, *reports, *writer.receive_all()][-1]  # type: ignore[no-any-return]  # what it sends

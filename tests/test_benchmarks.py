@@ -1,0 +1,61 @@
+"""The page of benchmarks: made from a run, losses on top, and never edited by hand."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks.page import PAGE, PICTURES, RESULTS, Machine, Results, page, pictures
+from benchmarks.rounds import Book, Line, Table, Target
+
+MACHINE = Machine("a processor", 2, 8, "Linux 6", "3.11.7", {"lmdb": "3.0"})
+RUN = Results(
+    machine=MACHINE,
+    is_full=False,
+    seconds=120.0,
+    others=0.5,
+    books=[
+        Book(
+            name="engine",
+            question="What does it cost?",
+            tables=[Table("a put", "raw", [Line("raw", 2.0), Line("ours <&>", 3.0, "fsync")])],
+            targets=[
+                Target("put beside raw", 1.5, 1.6, at_most=True),
+                Target("threads beside one", 4.0, 6.0, at_most=False),
+            ],
+            facts={"memory": "40 MiB"},
+            skipped={"memcached": "it is not installed"},
+        )
+    ],
+)
+
+
+def test_what_is_missed_stands_above_what_is_reached() -> None:
+    text = page(RUN)
+
+    missed, reached = text.index("threads beside one"), text.index("put beside raw")
+    assert text.index("## What we miss") < missed < text.index("## What we reach") < reached
+
+
+def test_every_figure_stands_with_its_ratio_and_its_durability() -> None:
+    assert "| ours <&> | 3.0 | 1.50 | fsync |" in page(RUN)
+
+
+def test_who_could_not_take_part_is_named_with_the_reason() -> None:
+    assert "Left out: memcached (it is not installed)." in page(RUN)
+
+
+def test_a_picture_shows_the_contenders_and_stays_well_formed() -> None:
+    [drawing] = pictures(RUN).values()
+
+    assert "ours &lt;&amp;&gt;" in drawing
+    assert drawing.count("<rect") == 3  # the ground and two bars
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="no run has been kept yet")
+def test_the_page_is_the_one_that_the_kept_run_makes() -> None:
+    results = msgspec.json.decode(RESULTS.read_bytes(), type=Results)
+
+    assert PAGE.read_text() == page(results), "write it anew: python -m benchmarks.page"
+    drawn = {path.name: path.read_text() for path in Path(PICTURES).glob("bench-*.svg")}
+    assert drawn == pictures(results)
