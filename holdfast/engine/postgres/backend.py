@@ -2,6 +2,7 @@
 
 import logging
 import os
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -72,7 +73,6 @@ class PostgresBackend:
         self._settings = list(sql.SETTINGS)
         self._durable = False
         self._known_spaces: set[bytes] = set()
-        self._cleaned = 0
         self._pool = Pool(self._connect)
         try:
             self._open()
@@ -218,8 +218,8 @@ class PostgresBackend:
             return bool(made.ntuples)
 
     def is_time_to_clean(self) -> bool:
-        self._cleaned += 1
-        return self._cleaned % _COMMITS_PER_CLEANING == 0
+        """By chance, so that processes which make few commits do their share."""
+        return random.randrange(_COMMITS_PER_CLEANING) == 0
 
     def explain(self, error: Refused) -> HoldfastError:
         """What an error of PostgreSQL means for the user of a store."""
@@ -244,7 +244,8 @@ class PostgresBackend:
             [[found]] = connection.exchange()
         notices: list[Notice] = []
         oldest = found.get_value(0, 1)
-        forgotten = 0 if oldest is None else max(0, _int(oldest) - last - 1)
+        # With 0, there was no notice yet when the subscription began, and no number to compare.
+        forgotten = max(0, _int(oldest) - last - 1) if oldest is not None and last else 0
         for number in range(1, found.ntuples):
             last = max(last, _int(found.get_value(number, 1)))
             notices += _NOTICES.decode(found.get_value(number, 2))
