@@ -1,6 +1,7 @@
 """The Valkey engine: what is its own beside the conformance suite."""
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -524,6 +525,25 @@ def test_a_subscriber_hears_all_that_is_left_while_a_primary_is_replaced() -> No
         # A commit that had to be run again has left a number unused.
         assert (heard, len(heard)) == (sorted(set(heard)), 4)
         assert subscription.missed == 0
+        engine.close()
+
+
+@pytest.mark.only_on("cluster")
+def test_a_primary_that_hangs_is_left_for_the_one_that_takes_its_place() -> None:
+    with ValkeyCluster(failover_seconds=1) as cluster:
+        engine = open_engine(cluster.url, durability="interval")
+        engine.transact(increment, space=b"A")
+        cluster.await_replicas()
+        primary = cluster.primary_of(Names("holdfast", b"A").tag)
+
+        os.kill(primary.pid, signal.SIGSTOP)
+        try:
+            number = engine.transact(increment, space=b"A")
+        finally:
+            os.kill(primary.pid, signal.SIGCONT)
+
+        assert number == 2
+        assert engine.transact(increment, space=b"A") == 3
         engine.close()
 
 

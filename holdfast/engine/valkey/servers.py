@@ -31,6 +31,7 @@ _PASSING: Final = (
 )
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.5
+_SUSPECT_SECONDS: Final = 30.0
 _REDIRECTS_AT_ONCE: Final = 5  # before a pause: two nodes may each point to the other for a while
 
 
@@ -62,6 +63,7 @@ class Servers:
         self.round_trips = 0  # counted for tests and figures
         self.changes = 0  # how often a server was lost, or another one took its place
         self._looks = 0  # how often they were looked for
+        self._silent: dict[Host, float] = {}  # when a server did not answer
         self._find(first=True)
 
     # --- asking ----------------------------------------------------------------------------------
@@ -73,8 +75,9 @@ class Servers:
         pause, redirects, sent = _FIRST_PAUSE, 0, False
         while True:
             looks, lost = self._looks, False
+            node = self._node(slot)
             try:
-                replies = self._node(slot).ask(commands)
+                replies = node.ask(commands)
                 self.round_trips += 1
                 if not isinstance(replies[0], ResponseError):
                     return replies
@@ -91,13 +94,17 @@ class Servers:
                 problem, lost = str(failure), True
             except FAILURES as failure:
                 problem, lost, sent = str(failure), True, True
+            if lost:
+                self._silent[node.host] = time.monotonic()
             if self._closed:
                 raise StoreClosed(f"{self._address.name} is closed")
-            if time.monotonic() > end:
+            is_over = time.monotonic() > end
+            if not is_over:
+                time.sleep(pause * random.uniform(0.5, 1))
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            self._refresh(looks, lost=lost)  # also for whoever comes next
+            if is_over:
                 raise Unanswered(problem, sent=sent)
-            time.sleep(pause * random.uniform(0.5, 1))
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            self._refresh(looks, lost=lost)
 
     def first_slots(self) -> list[int]:
         """A slot of each primary."""
@@ -163,6 +170,7 @@ class Servers:
         known = [*self._nodes, *(host for host in self._address.hosts if host not in self._nodes)]
         if not first:
             random.shuffle(known)
+            known.sort(key=self._was_silent)
         for host in known:
             try:
                 found = self._ask_for_map(host)
@@ -181,6 +189,10 @@ class Servers:
             f"no server of {self._address.name} can be used: {'; '.join(problems)}",
             hint="Start the servers, or correct the URL.",
         )
+
+    def _was_silent(self, host: Host) -> bool:
+        """A server that hangs is asked last: each time, it costs the time in which it is silent."""
+        return time.monotonic() - self._silent.get(host, -_SUSPECT_SECONDS) < _SUSPECT_SECONDS
 
     def _ask_for_map(self, host: Host) -> list[Host] | None:
         """The primary of each slot, one for all without a cluster, or None if `host` can't say."""
