@@ -38,7 +38,7 @@ def command(out: Output, source: str, target: str) -> None:
                     done[phase] += keys
                     tell(sum(done.values()))
 
-                copied = copy(engine, into, name=source, progress=progress)
+                copied = copy(engine, into, name=without_password(source), progress=progress)
         finally:
             into.close()
     finally:
@@ -46,10 +46,25 @@ def command(out: Output, source: str, target: str) -> None:
     out.result(
         copied,
         lambda: out.say(
-            f"{target}: {copied.keys:,} keys in {copied.spaces:,} spaces, {copied.written:,} "
-            f"written, verified, digest {copied.digest}"
+            f"{without_password(target)}: {copied.keys:,} keys in {copied.spaces:,} spaces, "
+            f"{copied.written:,} written, verified, digest {copied.digest}"
         ),
     )
+
+
+def without_password(url: str) -> str:
+    """What names a store in messages, and in the mark that a copy leaves in its target.
+
+    >>> without_password("postgresql://ann:s3cret@db:5432/shop?sslmode=require")
+    'postgresql://db:5432/shop'
+    >>> without_password("backups/monday")
+    'backups/monday'
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _same(source: str, target: str) -> bool:

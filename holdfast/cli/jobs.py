@@ -133,14 +133,28 @@ def _jobs(space: "Space", queue: str | None, state: str, count: int, offset: int
     if state == "waiting":
         return jobs.peek(queue or "", offset + count)[offset:]
     if state == "failed":
-        from holdfast.jobs import Match
-
-        return list(jobs.dead_letters(Match(queue=queue), count=offset + count).jobs)[offset:]
+        return _failed(space, queue, offset + count)[offset:]
     ids = jobs.jobs(state, queue or "", offset=offset, count=count)
     if state == "recurring":
         found = [jobs.recur_get(id) for id in ids]
         return [_Recurring(each) for each in found if each is not None]
     return jobs.multiget(*ids)
+
+
+def _failed(space: "Space", queue: str | None, count: int) -> "list[Job]":
+    """The first failed jobs; a page may hold fewer than it was asked for."""
+    from holdfast.jobs import Match
+
+    failed: list[Job] = []
+    cursor = None
+    while len(failed) < count:
+        left = count - len(failed)
+        page = space.jobs.dead_letters(Match(queue=queue), cursor=cursor, count=left)
+        failed += page.jobs
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return failed
 
 
 class _Recurring(dict[str, Any]):

@@ -134,7 +134,18 @@ def json_option(command: F) -> F:
 def _json(value: Any) -> str:
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(value)).decode()
+    return msgspec.json.format(msgspec.json.encode(_whole(value))).decode()
+
+
+def _whole(value: Any) -> Any:
+    """Records with all of their fields, also those that are as always: programs count on them."""
+    import msgspec
+
+    if isinstance(value, msgspec.Struct):
+        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _cell(value: Any) -> str:

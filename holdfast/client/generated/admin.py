@@ -13,7 +13,7 @@ from holdfast.admin.records import (
     UserEntry,
 )
 from holdfast.client.calls import Call
-from holdfast.client.faces import AwaitFace, CallFace, Handle, RecordFace
+from holdfast.client.faces import AwaitFace, CallFace, RecordFace
 from holdfast.limits import DEFAULT_INSPECTED_KEYS
 
 _ADD_USER: Final[Call[NewUser]] = Call("admin.add_user", "long", only_reads=False, result=NewUser)

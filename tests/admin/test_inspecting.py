@@ -1,0 +1,31 @@
+"""Keys for people: what is shown can be written, and finds the key again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.admin.inspecting import LAYERS, packed_prefix, shown_key, shown_value
+from holdfast.errors import BadInput
+from holdfast.keys import pack
+
+parts = st.lists(
+    st.integers(-(10**9), 10**9) | st.text(max_size=20) | st.booleans() | st.none(), max_size=5
+)
+
+
+@given(st.sampled_from(sorted(LAYERS)), parts)
+def test_a_key_that_is_shown_finds_itself(layer: str, rest: list[object]) -> None:
+    key = pack(LAYERS[layer], *rest)  # type: ignore[arg-type]
+
+    assert key.startswith(packed_prefix(shown_key(key)))
+
+
+@pytest.mark.parametrize("text", ["jbos", "jobs, ((", "jobs, {}", "jobs, __import__('os')", "x"])
+def test_what_is_no_prefix_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        packed_prefix(text)
+
+
+@given(st.binary(max_size=100))
+def test_any_value_can_be_shown(value: bytes) -> None:
+    assert isinstance(shown_value(value), str)

@@ -1,0 +1,147 @@
+"""What commands say: JSON with fields that stay, tables and bars on a terminal alone."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.jobs import NewJob
+from tests.cli.conftest import Command
+from tests.cli.running import environment
+from tests.cli.running import holdfast as run
+
+# The fields of every result. More may come; what is here is relied on, and never goes.
+FIELDS: dict[tuple[str, ...], set[str]] = {
+    ("status",): {
+        *("version", "store", "spaces", "space"),
+        *("entities", "tables", "queues", "events", "metrics"),
+    },
+    ("check",): {"keys", "spaces", "problems"},
+    ("inspect",): {"entries", "next"},
+    ("space", "list"): {"spaces"},
+    ("space", "drop", "other", "--yes"): {"dropped"},
+    ("schema", "plan", "shop.yaml"): {"plans"},
+    ("schema", "apply", "shop.yaml"): {"plans"},
+    ("dump", "shop.Users", "-o", "dump.jsonl"): {"table", "entities"},
+    ("load", "shop.Users", "users.jsonl"): {"table", "entities"},
+    ("events", "deploy", "events.yaml"): {"deployed"},
+    ("events", "send", "event.json"): {"accepted", "errors"},
+    ("events", "explain", "event.json"): {"explanations"},
+    ("jobs", "list"): {"queues"},
+    ("jobs", "list", "--queue", "emails"): {"jobs"},
+    ("jobs", "show", "first"): {"id", "klass", "state", "queue", "data", "history"},
+    ("jobs", "retry", "--all"): {"retried"},
+    ("jobs", "cancel", "first"): {"canceled"},
+    ("tables", "export", "pages", "-o", "rows"): {"table", "rows"},
+    ("tables", "import", "pages", "rows.ndjson"): {"table", "rows", "refusals"},
+    ("user", "list"): {"users"},
+    ("user", "add", "ann"): {"name", "token"},
+}
+WITHOUT_A_STORE: dict[tuple[str, ...], set[str]] = {
+    ("config", "show"): {"settings", "unknown"},
+    ("completion", "bash"): {"shell", "script"},
+    ("schema", "check", "shop.yaml"): {"errors", "warnings"},
+    ("gen", "-f", "shop.yaml", "-l", "py"): {"language", "output", "source", "warnings"},
+    ("backup", "--data", "data", "backup"): {"target", "keys", "bytes"},
+    ("restore", "backup", "--data", "restored"): {"target", "keys", "bytes", "problems"},
+    ("copy", "data", "copy"): {"keys", "digest", "written", "removed", "spaces"},
+    ("user", "add", "ann", "--data", "data"): {"name", "token"},
+    ("user", "remove", "ann", "--data", "data"): {"removed"},
+}
+PAGES = {
+    "table": "pages",
+    "attributes": {"title": "string"},
+    "index": [{"type": "hash", "attribute": "title"}],
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, text in {
+        "shop.yaml": "schema: shop\ntables: {Users: {columns: {name: {type: Text}}}}\n",
+        "users.jsonl": '{"id": "a", "properties": {"name": "Ann"}}\n',
+        "events.yaml": "view: [{targets: [\"['v']\"], add: who}]\n",
+        "event.json": '{"name": "view", "attributes": {"who": "ann"}}',
+        "rows.ndjson": '{"title": "a"}\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_results_have_the_fields_that_they_always_had(
+    command: Command, store: holdfast.Store, files: Path
+) -> None:
+    store.space("other")
+    store.jobs.put("emails", id="first")
+    store.tables.create(PAGES)
+    store.entities.deploy((files / "shop.yaml").read_text())
+
+    missing = {
+        words: fields - fields_of(command(*words, "--json", cwd=files).json)
+        for words, fields in FIELDS.items()
+    }
+
+    assert {words: fields for words, fields in missing.items() if fields} == {}
+
+
+def test_so_have_those_of_commands_that_need_no_server(folder: Path, files: Path) -> None:
+    missing = {
+        words: fields - fields_of(run(*words, "--json", cwd=files).json)
+        for words, fields in WITHOUT_A_STORE.items()
+    }
+
+    assert {words: fields for words, fields in missing.items() if fields} == {}
+
+
+def fields_of(result: Any) -> set[str]:
+    return set(result)
+
+
+def test_a_terminal_gets_a_table_and_a_bar_and_a_file_gets_neither(folder: Path) -> None:
+    with holdfast.open(folder, durability="interval") as store:
+        list(store.jobs.put_all([NewJob(queue="emails", data=n) for n in range(2_000)]))
+
+    table = on_a_terminal("jobs", "list", "--data", str(folder))
+    bar = on_a_terminal("check", "--data", str(folder))
+    plain = run("check", "--data", folder)
+
+    assert "─" in table
+    assert "━" in bar
+    assert "nothing wrong" in bar
+    assert (plain.err, "━" in plain.out) == ("", False)
+
+
+def on_a_terminal(*words: str) -> str:
+    """What the command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast.cli", *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment(TERM="xterm", COLUMNS="100"),
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while more := os.read(ours, 65_536):
+            written += more
+    except OSError:  # the other end is closed
+        pass
+    assert process.wait(60) == 0
+    os.close(ours)
+    return written.decode()
+
+
+def test_a_mistake_of_ours_is_no_error_of_the_users(folder: Path) -> None:
+    (folder / "data.mdb").write_bytes(b"not a store" * 1_000)
+
+    result = run("status", "--data", folder, "--json")
+
+    assert result.code == 1
+    assert result.error["code"] in ("store_damaged", "unsupported_format")
