@@ -28,6 +28,10 @@ _END_CONNECTIONS: Final = """
 _TABLES: Final = """
     SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'holdfast_meta'
 """
+_RESTART_NUMBERS: Final = """
+    SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false)
+    FROM pg_sequences WHERE schemaname = 'public'
+"""
 _RENEWED_AFTER: Final = 40  # uses of a database: its tables are then full of deleted rows
 
 
@@ -141,6 +145,7 @@ class _Database:
                 sql.SQL("DELETE FROM {}").format(sql.Identifier(*row)) for row in run(_TABLES)
             ]
             run(sql.SQL(";").join(deletes))
+            run(_RESTART_NUMBERS)
 
     def close(self) -> None:
         self._connection.close()
