@@ -46,8 +46,8 @@ def command(out: Output, source: str, target: str) -> None:
     out.result(
         copied,
         lambda: out.say(
-            f"{without_password(target)}: {copied.keys:,} keys in {copied.spaces:,} spaces, {copied.written:,} "
-            f"written, verified, digest {copied.digest}"
+            f"{without_password(target)}: {copied.keys:,} keys in {copied.spaces:,} spaces, "
+            f"{copied.written:,} written, verified, digest {copied.digest}"
         ),
     )
 
