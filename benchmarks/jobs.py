@@ -72,9 +72,15 @@ class Counting:
         self.calls: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("get", "scan", "put", "delete", "add"):
+        method = getattr(self._tx, name)
+        if name not in ("get", "scan", "put", "delete", "add"):
+            return method
+
+        def counted(*args: Any, **options: Any) -> Any:
             self.calls[name] += 1
-        return getattr(self._tx, name)
+            return method(*args, **options)
+
+        return counted
 
 
 def show_keys(store: Store) -> None:

@@ -17,7 +17,7 @@ from holdfast.testing import Clock
 from tests.servers import ENGINES, Servers
 from tests.stores import Stores
 
-QUICK: Final = ("lmdb",)  # where the quick selection runs
+QUICK: Final = ENGINES  # where the quick selection runs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -51,7 +51,13 @@ class Space:
 
     def sweep(self, *, limit: int = EXPIRED_PER_WRITE) -> int:
         removers: dict[str, Remover] = {"thing": self.remove}
-        return self.transact(lambda tx: expiry.sweep(tx, removers, limit=limit))
+        before = self.removed
+
+        def work(tx: Transaction) -> int:
+            self.removed = list(before)  # work may run more than once
+            return expiry.sweep(tx, removers, limit=limit)
+
+        return self.transact(work)
 
     def remove(self, tx: Transaction, subject: bytes) -> bool:
         self.removed.append(subject)

@@ -70,8 +70,8 @@ def module_of(layer: str) -> str:
     parts.append(
         f"from holdfast.client.calls import {', '.join(sorted(names - {*faces.values()}))}"
     )
-    handle = ", Handle" if any(method.fits_a_batch for method in methods) else ""
-    parts.append(f"from holdfast.client.faces import {', '.join(faces.values())}{handle}")
+    handle = ["Handle"] if any(method.fits_a_batch for method in methods) else []
+    parts.append(f"from holdfast.client.faces import {', '.join([*faces.values(), *handle])}")
     parts += [f"\n{method.constant()}" for method in methods]
     parts += [f"\n\n{method.arguments()}" for method in methods if method.fields]
     title = layer.capitalize()

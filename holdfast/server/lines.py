@@ -25,7 +25,9 @@ _ticket = attrgetter("ticket")
 class Lines:
     """All lines of a server, by space and queue."""
 
-    def __init__(self, bulletin: Bulletin) -> None:
+    def __init__(self, bulletin: Bulletin, *, counts_jobs: bool) -> None:
+        """With `counts_jobs` it reads how many there are; else all are woken, and all try."""
+        self._counts_jobs = counts_jobs
         self._lines: dict[tuple[bytes, str], _Line] = {}
         self._tickets = itertools.count()
         bulletin.listen(self._hear, topic_prefix=READY)
@@ -35,7 +37,12 @@ class Lines:
         lines = []
         for queue in dict.fromkeys(queues):
             where = (space.prefix, queue)
-            lines.append(self._lines.setdefault(where, _Line(self._lines, space, queue)))
+            line = self._lines.get(where)
+            if line is None:
+                line = self._lines[where] = _Line(
+                    self._lines, space, queue, counts_jobs=self._counts_jobs
+                )
+            lines.append(line)
         return Waiter(next(self._tickets), lines)
 
     def _hear(self, notice: Notice) -> None:
@@ -52,7 +59,15 @@ class Lines:
 class _Line:
     """Those who wait for one queue."""
 
-    def __init__(self, lines: "dict[tuple[bytes, str], _Line]", space: Space, queue: str) -> None:
+    def __init__(
+        self,
+        lines: "dict[tuple[bytes, str], _Line]",
+        space: Space,
+        queue: str,
+        *,
+        counts_jobs: bool,
+    ) -> None:
+        self._counts_jobs = counts_jobs
         self._lines = lines
         self._space = space
         self._queue = queue
@@ -63,11 +78,11 @@ class _Line:
         """Sees to it that as many try from now on as there are jobs."""
         if not self.awake and not self._asleep:
             return
-        try:
-            with self._space.view() as view:
+        jobs = len(self.awake) + len(self._asleep)
+        if self._counts_jobs:
+            # If there is nothing to be read any more, each hears of it by its own try.
+            with suppress(HoldfastError), self._space.view() as view:
                 jobs = view.jobs.waiting(self._queue)
-        except HoldfastError:
-            jobs = len(self.awake) + len(self._asleep)  # each hears of it by its own try
         # One who is awake may have tried before the job came, and has to try again.
         trying = sorted(self.awake, key=_ticket)[:jobs]
         for waiter in trying + self._asleep[: jobs - len(trying)]:

@@ -4,8 +4,10 @@ import os
 import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,12 @@ from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
 from holdfast.engine.lmdb import overlay
 from holdfast.engine.lmdb.redo import RedoLog
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
-from holdfast.limits import CLEARED_INTO_OVERLAY, MAX_DEFERRED_BYTES, REDO_LOG_BYTES
+from holdfast.limits import (
+    CLEARED_INTO_OVERLAY,
+    FEW_DELETED,
+    MAX_DEFERRED_BYTES,
+    REDO_LOG_BYTES,
+)
 from tests.processes import start
 
 
@@ -25,6 +32,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine = open_engine(tmp_path / "store", durability="interval", checkpoint_seconds=3600)
     yield engine
     assert engine.check() == []
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One for all examples of a property, which begin by emptying it."""
+    engine = open_engine(tmp_path_factory.mktemp("store"), durability="interval")
+    yield engine
     engine.close()
 
 
@@ -55,6 +70,60 @@ def test_commits_wait_for_each_other_and_a_view_sees_them_all(engine: Engine) ->
     assert len(found) == 50
 
 
+steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from(["put", "delete", "block", "group", "large"]), st.sampled_from("abc")
+        ),
+        st.tuples(st.sampled_from(["read", "look", "look", "clear", "checkpoint"]), st.just("")),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_commits_and_looks_in_any_order_agree(
+    shared_engine: Engine, steps: list[tuple[str, str]]
+) -> None:
+    engine = shared_engine
+    engine.transact(lambda tx: tx.clear(b"", b"\xff"))
+    model: dict[bytes, bytes] = {}
+    for number, (name, letter) in enumerate(steps):
+        key, value = letter.encode(), b"%d" % number
+        match name:
+            case "put" | "large":
+                value *= MAX_DEFERRED_BYTES if name == "large" else 1
+                put(engine, key, value)
+                model[key] = value
+            case "delete":
+                engine.transact(lambda tx, key=key: tx.delete(key))  # type: ignore[misc]
+                model.pop(key, None)
+            case "block":
+                with engine.transaction() as tx:
+                    assert tx.get(key) == model.get(key)
+                    tx.put(key, value)
+                model[key] = value
+            case "group":
+                engine.transact_many(
+                    [
+                        lambda tx, key=key: tx.delete(key),  # type: ignore[misc]
+                        lambda tx, key=key, value=value: tx.put(key, value),  # type: ignore[misc]
+                    ]
+                )
+                model[key] = value
+            case "read":
+                assert engine.transact(lambda tx: dict(tx.scan(b"", b"\xff"))) == model
+            case "look":
+                with engine.view() as view:
+                    assert dict(view.scan(b"", b"\xff")) == model
+            case "clear":
+                engine.transact(lambda tx: tx.clear(b"b", b"d"))
+                model = {key: value for key, value in model.items() if not b"b" <= key < b"d"}
+            case "checkpoint":
+                engine.checkpoint()
+
+
 def test_what_waits_is_flushed_by_itself(engine: Engine) -> None:
     before = lmdb_commits(engine)
 
@@ -62,6 +131,27 @@ def test_what_waits_is_flushed_by_itself(engine: Engine) -> None:
 
     while lmdb_commits(engine) == before:  # ends when LMDB has got it
         pass
+
+
+def test_where_every_commit_is_looked_at_none_waits_until_one_is_not(engine: Engine) -> None:
+    def commit_and_look(number: int) -> int:
+        before = lmdb_commits(engine)
+        put(engine, b"n", b"%d" % number)
+        made = lmdb_commits(engine) - before
+        with engine.view() as view:
+            assert view.get(b"n") == b"%d" % number
+        return made
+
+    made = [commit_and_look(number) for number in range(20)]
+    put(engine, b"n", b"direct")
+    assert engine.transact(lambda tx: tx.get(b"n")) == b"direct"
+    while True:  # ends when a commit has waited again
+        before = lmdb_commits(engine)
+        put(engine, b"n", b"")
+        if lmdb_commits(engine) == before:
+            break
+
+    assert made[-10:] == [1] * 10
 
 
 def test_a_transaction_that_runs_while_others_look_is_neither_seen_nor_disturbed(
@@ -91,6 +181,53 @@ def test_a_key_that_was_put_and_deleted_never_reaches_lmdb(engine: Engine) -> No
 
     assert engine.transact(lambda tx: list(tx.scan(b"", b"\xff"))) == []
     assert engine.stats()["keys"] == 0
+    while not engine._redo.is_empty():  # type: ignore[attr-defined]  # ends when the log has begun anew
+        pass
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 99) | st.sampled_from(["take"] * 3 + ["look"]), max_size=60),
+)
+def test_who_takes_the_first_of_a_range_finds_what_others_put_before_it(
+    steps: list[int | str],
+) -> None:
+    with (
+        TemporaryDirectory() as folder,
+        closing(open_engine(folder, durability="interval")) as engine,
+    ):
+        waiting = {b"q%02d" % number for number in range(30, 60)}
+        for key in waiting:
+            put(engine, key, b"")
+        engine.checkpoint()
+        assert take_some(engine, FEW_DELETED + 2) == sorted(waiting)[: FEW_DELETED + 2]
+        waiting -= set(sorted(waiting)[: FEW_DELETED + 2])
+        for step in steps:
+            if step == "take":
+                assert take_some(engine, 1) == sorted(waiting)[:1]
+                waiting -= set(sorted(waiting)[:1])
+            elif step == "look":
+                assert engine.transact(first_of_all) == min(waiting, default=None)
+            else:
+                waiting.add(key := f"q{step:02}".encode())
+                put(engine, key, b"")
+
+
+def take_some(engine: Engine, count: int) -> list[bytes]:
+    """Takes the first key, `count` times, in a transaction each."""
+
+    def take(tx: Transaction) -> bytes | None:
+        for key, _ in tx.scan(b"q", b"r", limit=1):
+            tx.delete(key)
+            return key
+        return None
+
+    found = [engine.transact(take) for _ in range(count)]
+    return [key for key in found if key is not None]
+
+
+def first_of_all(tx: Transaction) -> bytes | None:
+    return next((key for key, _ in tx.scan(b"p", b"z", limit=1)), None)
 
 
 @pytest.mark.parametrize("keys", [CLEARED_INTO_OVERLAY, CLEARED_INTO_OVERLAY + 1, 1_000])

@@ -10,8 +10,6 @@ from holdfast.errors import BadQuery, BadValue, DuplicateKey, VersionMismatch
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 
-pytestmark = pytest.mark.every_engine
-
 _HALF: Any = 1.5  # nanoseconds, of which there are no halves
 
 

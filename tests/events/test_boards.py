@@ -14,8 +14,6 @@ from holdfast.events.record import prepare
 from holdfast.store import Store
 from tests.events.conftest import Send
 
-pytestmark = pytest.mark.every_engine
-
 
 def zipf(seed: int, values: int, events: int) -> list[int]:
     """A stream in which value n comes up in proportion to 1 / (n + 1)."""

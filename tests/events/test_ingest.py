@@ -594,7 +594,8 @@ def test_a_late_event_takes_its_place_by_its_time(store: Store, send: Send) -> N
 
 
 class Jobs:
-    """A queue that remembers what was put, and refuses what it is told to refuse."""
+    """A queue that remembers what was put, and refuses what it is told to refuse. As work may run
+    more than once, each run has one of its own."""
 
     def __init__(self) -> None:
         self.put: list[tuple[str, str, dict[str, Any]]] = []
@@ -611,17 +612,16 @@ DIGEST = {"enqueue": {"queue": "digest", "klass": "SendDigest", "data": {"user":
 
 def test_a_handler_enqueues_a_job_in_the_transaction_of_the_event(store: Store) -> None:
     store.events.deploy({"e": [DIGEST]})
-    jobs = Jobs()
 
-    def work(tx: Any) -> None:
+    def work(tx: Any) -> list[Any]:
+        jobs = Jobs()
         events = Events(tx.raw, enqueue=jobs)
         events.send({"name": "e", "attributes": {"follower": "ann"}})
         events.send({"name": "e", "attributes": {"follower": ["bob", "cid"]}})
         events.send({"name": "e"})
+        return jobs.put
 
-    store.transact(work)
-
-    assert jobs.put == [
+    assert store.transact(work) == [
         ("digest", "SendDigest", {"user": "ann"}),
         ("digest", "SendDigest", {"user": ["bob", "cid"]}),
     ]
@@ -639,13 +639,14 @@ def test_a_store_puts_the_job_into_its_own_queue(store: Store) -> None:
 
 def test_a_duplicate_event_enqueues_nothing(store: Store) -> None:
     store.events.deploy({"e": [DIGEST]})
-    jobs = Jobs()
-    event = {"name": "e", "attributes": {"follower": "ann"}, "id": "one"}
 
-    for _ in range(2):
-        store.transact(lambda tx: Events(tx.raw, enqueue=jobs).send(event))
+    def work(tx: Any) -> int:
+        jobs = Jobs()
+        event = {"name": "e", "attributes": {"follower": "ann"}, "id": "one"}
+        Events(tx.raw, enqueue=jobs).send(event)
+        return len(jobs.put)
 
-    assert len(jobs.put) == 1
+    assert [store.transact(work), store.transact(work)] == [1, 0]
 
 
 def test_a_job_is_put_once_if_its_targets_expand_to_any_key(store: Store) -> None:
@@ -655,17 +656,16 @@ def test_a_job_is_put_once_if_its_targets_expand_to_any_key(store: Store) -> Non
             "e": [{"targets": ["[club].members"], **DIGEST}],
         }
     )
-    jobs = Jobs()
     store.events.send({"name": "join", "attributes": {"who": ["ann", "bob"]}})
 
-    def work(tx: Any) -> None:
+    def work(tx: Any) -> int:
+        jobs = Jobs()
         events = Events(tx.raw, enqueue=jobs)
         events.send({"name": "e", "attributes": {"club": "club", "follower": "ann"}})
         events.send({"name": "e", "attributes": {"club": "empty", "follower": "ann"}})
+        return len(jobs.put)
 
-    store.transact(work)
-
-    assert len(jobs.put) == 1
+    assert store.transact(work) == 1
 
 
 def test_an_event_whose_job_is_refused_writes_nothing(store: Store) -> None:

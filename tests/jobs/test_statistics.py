@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from holdfast.errors import BadArgument
 from holdfast.jobs.statistics import DAY, Measured, bucket_of, counted, empty_flow, summary_of
 from holdfast.store import Store
-from holdfast.testing import temporary_store
 from tests.jobs.conftest import Qless
+from tests.stores import Stores
 
 
 def put(qless: Qless, jid: str, now: float = 0) -> None:
@@ -178,13 +178,14 @@ def test_how_long_statistics_are_kept_is_configured(store: Store) -> None:
     )
 )
 def test_counts_and_times_are_right_however_the_days_alternate(
+    stores: Stores,
     steps: list[tuple[str, int]],
 ) -> None:
     waiting: list[str] = []
     locked: list[str] = []
     popped: Counter[int] = Counter()
     completed: Counter[int] = Counter()
-    with temporary_store() as store:
+    with stores.open() as store:
         store.jobs.config_set("heartbeat", 9 * DAY)
         for number, (step, day) in enumerate(steps):
             now = day * DAY + number

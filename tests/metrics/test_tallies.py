@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from holdfast.metrics import Metrics
 from holdfast.metrics.layout import TALLIES, keys_of
 from holdfast.store import Space, Store
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock
+from tests.stores import Stores
 
 CONDITIONS: Any = {"c": {"limit": 4, "window": 10}}
 NAMES = ["ann", "bob"]
@@ -58,10 +59,12 @@ def call(metrics: Metrics, step: tuple[str, float, str, int, str], bucket_count:
 
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS, bucket_count=st.sampled_from([1, 3, 10]), clock_runs=st.booleans())
-def test_a_tally_changes_no_answer(steps: Any, bucket_count: int, clock_runs: bool) -> None:
+def test_a_tally_changes_no_answer(
+    stores: Stores, steps: Any, bucket_count: int, clock_runs: bool
+) -> None:
     """One space keeps its tallies, the other one forgets them before each step."""
     clock = Clock(1_000)
-    with temporary_store(clock=clock) as both:
+    with stores.open(clock=clock) as both:
         keeps, forgets = both.space("keeps"), both.space("forgets")
         for store in (keeps, forgets):
             store.metrics.limiter(CONDITIONS, bucket_count=bucket_count)

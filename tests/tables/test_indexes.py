@@ -156,9 +156,9 @@ def test_a_value_too_long_for_an_index_makes_the_put_fail(store: Store) -> None:
 def test_a_put_that_changes_nothing_indexed_writes_no_entry(store: Store) -> None:
     store.tables.create(INDEXED)
     put(store, "a", 1, "x", 3)
-    writes: list[str] = []
 
-    def work(tx: Any) -> None:
+    def work(tx: Any) -> list[str]:
+        writes: list[str] = []
         inner = tx._tx
 
         class Counting:
@@ -170,10 +170,9 @@ def test_a_put_that_changes_nothing_indexed_writes_no_entry(store: Store) -> Non
         tx._tx = Counting()
         put = {"name": "a", "property": "p", "tid": version(1), "length": 3}
         tx.tables.put("example", put)
+        return writes
 
-    store.transact(work)
-
-    assert writes == ["put"]
+    assert store.transact(work) == ["put"]
 
 
 def test_strong_and_eventual_are_the_same(store: Store) -> None:

@@ -3,6 +3,12 @@
 What a reader of this folder should know of LMDB: one writer at a time, over all processes; readers
 take a snapshot and lock nothing; a commit writes new pages beside the old ones and then one of two
 meta pages in turn, so a crash at any moment leaves the state before or after it.
+
+engine.py        opening and closing, views, care; everything else is asked for from there
+commits.py       runs the transactions of a group, in memory or in LMDB
+overlay.py       interval mode: commits that wait for LMDB together; redo.py keeps them, room.py
+                 reserves their place on the disk
+checkpointer.py  interval mode: states to return to after a power failure
 """
 
 from holdfast.engine.lmdb.engine import LmdbEngine

@@ -374,8 +374,8 @@ class LmdbEngine:
             raise self.explained(error) from error
 
     def begin_view(self) -> Any:
-        if self._overlay is not None and self._overlay.is_pending():
-            self._overlay.flush()
+        if self._overlay is not None:
+            self._overlay.look()
         return self._begin_snapshot()
 
     def _begin_snapshot(self) -> Any:

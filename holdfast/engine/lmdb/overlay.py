@@ -22,11 +22,11 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import lmdb
 
-from holdfast.engine.buffer import Buffer, Pair, check_range
+from holdfast.engine.buffer import Buffer, Pair, Range, check_range
 from holdfast.engine.contract import Notice, Reader
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
@@ -36,12 +36,14 @@ from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.errors import HoldfastError
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
+    FEW_DELETED,
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
     RESERVED_BYTES,
 )
 
+_HASTY_VIEWS: Final = 4
 StoreNotices = Callable[[Any, list[Notice]], None]
 
 
@@ -66,12 +68,24 @@ class Draft(Buffer):
 class _Base(Buffer):
     """A snapshot of LMDB, and what was committed since."""
 
-    __slots__ = ("deleted", "txn")
+    __slots__ = ("_bare", "commits", "deleted", "txn")
 
     def __init__(self, txn: Any) -> None:
         super().__init__(LmdbReader(txn, b"", 0.0), b"", 0.0)
         self.txn = txn
+        self.commits = 0
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
+        self._bare: Range | None = None  # a range in which there is nothing
+
+    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        """Who takes the first of a range again and again leaves deleted keys behind, and they are
+        passed once."""
+        bare = self._bare
+        start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
+        pair = super()._first(start, end, reverse) if start < end else None
+        if self.deleted > FEW_DELETED and not reverse:
+            self._bare = begin, max(start, end if pair is None else pair[0])
+        return pair
 
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
@@ -84,6 +98,13 @@ class _Base(Buffer):
 
     def take(self, other: Buffer) -> None:
         super().take(other)
+        self.commits += 1
+        if self._bare is not None:
+            begin, end = self._bare
+            for key in other.written:
+                if begin <= key < end:
+                    self._bare = None
+                    break
         if None not in other.written.values():
             return
         below = self._below.get
@@ -134,6 +155,8 @@ class Overlay:
         self._leased = False
         self._running = False  # someone writes, above a base
         self._due = False  # what waits has waited long enough
+        self._looked = False  # someone has opened a view since the last transaction began
+        self._hasty = 0  # views in a row that came after a single commit
         self._closed = False
         self._armed = threading.Event()
         self._stopped = threading.Event()
@@ -147,6 +170,13 @@ class Overlay:
             if self._log.shared:
                 self._hand_over()
                 return None
+            if self._hasty >= _HASTY_VIEWS and self._base is None:
+                # Where every commit is looked at, waiting for company is only a detour.
+                if self._looked:
+                    self._looked = False
+                    return None
+                self._hasty = 0
+                self._room.forget()
             if self._base is None and not self._open_base():
                 return None
             self._running = True
@@ -205,7 +235,7 @@ class Overlay:
                 self._flush()
             except KeyboardInterrupt:
                 interrupted = True
-            except (lmdb.Error, HoldfastError):
+            except HoldfastError:
                 pass  # this one is acknowledged; the next one that needs the room hears of it
         return interrupted
 
@@ -243,8 +273,19 @@ class Overlay:
             with self._lock:
                 self._flush()
 
+    def look(self) -> None:
+        """The same, for a view."""
+        self._looked = True
+        if self.is_pending():
+            with self._lock:
+                base = self._base
+                if base is not None:
+                    self._hasty = self._hasty + 1 if base.commits == 1 else 0
+                self._flush()
+
     def _flush(self) -> None:
-        if self._closed or self._base is None or not self._base.written:
+        # The log may hold what has left the overlay again: it has to begin anew all the same.
+        if self._closed or self._base is None or self._log.is_empty():
             return
         if self._write(self._base, lambda: None):
             raise KeyboardInterrupt
@@ -253,7 +294,10 @@ class Overlay:
         """Writes the overlay, or a transaction while that is empty, into LMDB's file. Says whether
         Ctrl-C struck when it was too late to undo it."""
         generation = self._log.generation + 1
-        txn = self._env.begin(db=self._data, write=True)
+        try:
+            txn = self._env.begin(db=self._data, write=True)
+        except lmdb.Error as error:
+            raise explain(error, self._folder.path) from error
         try:
             write_out(txn, writes)
             if writes.notices:
@@ -333,7 +377,7 @@ class Overlay:
                 return
             self._due = True  # a busy writer does it by itself, before this thread gets the lock
             with self._lock:
-                with suppress(lmdb.Error, HoldfastError):  # a full disk; the next try may succeed
+                with suppress(HoldfastError):  # a full disk; the next try may succeed
                     self._hand_over()
                     if self._leased:
                         self._flush()
@@ -402,12 +446,11 @@ def write_out(txn: Any, buffer: Buffer) -> None:
 
 
 def _apply(tx: LmdbTransaction, writes: Writes) -> None:
-    for key in sorted(writes):  # in the order of LMDB's pages
-        value = writes[key]
-        if value is None:
+    keys = sorted(writes)  # in the order of LMDB's pages
+    tx.put_many([(key, value) for key in keys if (value := writes[key]) is not None])
+    for key in keys:
+        if writes[key] is None:
             tx.delete(key)
-        else:
-            tx.put(key, value)
 
 
 def is_open(txn: Any) -> bool:

@@ -1,0 +1,85 @@
+"""Writes of many clients in groups: who waits for whom, and who does not."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.limits import COMPANY_LOOK_SECONDS
+from holdfast.server import execution as server_execution
+from tests.server.running import command
+from tests.server.small_door import small_door
+
+PUT = command("JOBS.PUT", '{"queue":"q"}')
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that the writer makes; none of them takes any time."""
+    made: list[float] = []
+
+    class Time:
+        perf_counter, time = staticmethod(time.perf_counter), staticmethod(time.time)
+        sleep = staticmethod(made.append)
+
+    monkeypatch.setattr(server_execution, "time", Time)
+    return made
+
+
+def test_a_client_alone_is_not_kept_waiting_for_company(
+    tmp_path: Path, pauses: list[float]
+) -> None:
+    with small_door(tmp_path) as door, door.connect() as client:
+        door.execution._commit_seconds = 60.0  # as if the disk were slow
+
+        for _ in range(20):
+            client.ask("JOBS.PUT", '{"queue":"q"}')
+
+    assert pauses == []
+
+
+def test_a_group_stops_waiting_for_those_who_do_not_come(
+    tmp_path: Path, pauses: list[float]
+) -> None:
+    with small_door(tmp_path) as door, door.connect() as client:
+        door.execution._commit_seconds = 60.0
+        door.execution._in_play = 1_000
+
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+
+    assert pauses == [COMPANY_LOOK_SECONDS] * 2
+
+
+def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[float]) -> None:
+    with small_door(tmp_path) as door, door.connect() as client:
+        door.execution._commit_seconds = COMPANY_LOOK_SECONDS
+        door.execution._in_play = 1_000
+
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+
+    assert pauses == []
+
+
+def test_those_who_come_while_others_are_written_share_the_next_group(tmp_path: Path) -> None:
+    with small_door(tmp_path) as door:
+        clients = [door.connect() for _ in range(8)]
+        groups: list[int] = []
+        transact_many = door.execution.store.transact_many
+
+        def counted(steps: Any) -> Any:
+            groups.append(len(steps))
+            if len(groups) == 1:  # the first one takes until all others have come
+                door.until(lambda: door.execution.figures()["queued_writes"] == 7)
+            return transact_many(steps)
+
+        door.execution.store.transact_many = counted  # type: ignore[method-assign]  # to look over its shoulder
+        clients[0].socket.sendall(PUT)
+        door.until(lambda: groups == [1])
+        for client in clients[1:]:
+            client.socket.sendall(PUT)
+
+        assert all(isinstance(client.receive(), bytes) for client in clients)
+        assert groups == [1, 7]
+        for client in clients:
+            client.close()
