@@ -25,14 +25,6 @@ _END_CONNECTIONS: Final = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
-_TABLES: Final = """
-    SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'holdfast_meta'
-"""
-_RESTART_NUMBERS: Final = """
-    SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false)
-    FROM pg_sequences WHERE schemaname = 'public'
-"""
-_RENEWED_AFTER: Final = 40  # uses of a database: its tables are then full of deleted rows
 
 
 class _Place(Protocol):
@@ -92,9 +84,7 @@ class Servers:
         return _Folder(folder / "store")
 
     def make_database(self) -> _Place:
-        database = _Database(self.postgres, f"store_{next(self._databases)}")
-        self._stack.callback(database.close)
-        return database
+        return _Database(self.postgres, f"store_{next(self._databases)}")
 
     def make_valkey(self) -> _Place:
         return self._stack.enter_context(ValkeyServer.started())
@@ -128,24 +118,12 @@ class _Database:
 
     def __init__(self, server: PostgresServer, name: str) -> None:
         self.url = server.url(name)
-        self._uses = 0
         with psycopg.connect(server.url(), autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        self._connection = psycopg.connect(self.url, autocommit=True)
 
     def empty(self) -> None:
-        """Deletes all rows: to create the tables anew would take longer than most tests."""
-        run = self._connection.execute
-        run(_END_CONNECTIONS)
-        self._uses += 1
-        if self._uses % _RENEWED_AFTER == 0:
-            run("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        else:
-            deletes = [
-                sql.SQL("DELETE FROM {}").format(sql.Identifier(*row)) for row in run(_TABLES)
-            ]
-            run(sql.SQL(";").join(deletes))
-            run(_RESTART_NUMBERS)
-
-    def close(self) -> None:
-        self._connection.close()
+        """Takes a new schema: a new database or TRUNCATE would take several times as long, and to
+        delete the rows would leave what a test has done to the tables."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(_END_CONNECTIONS)
+            connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
