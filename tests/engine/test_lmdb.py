@@ -295,6 +295,9 @@ def test_a_local_disk_below_a_network_mount_is_fine(tmp_path: Path) -> None:
 
 
 def test_control_c_inside_a_transaction_undoes_it(engine: Engine) -> None:
+    # A process that was started in the background ignores it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def work(tx: Transaction) -> None:
         tx.put(b"a", b"1")
         signal.raise_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ given up, and `persistence=none` says that the servers need not keep anything on
 """
 
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -50,10 +50,13 @@ def parse(url: str) -> Address:
     >>> parse("valkey://one:7000,two/3?replicas=1").hosts
     (('one', 7000), ('two', 6379))
     """
-    parts = urlsplit(url)
-    login, _, hosts = parts.netloc.rpartition("@")
+    # By hand: the standard library takes one host, and newer versions check its brackets.
+    scheme, _, rest = url.partition("://")
+    place, _, query = rest.partition("?")
+    netloc, _, path = place.partition("/")
+    login, _, hosts = netloc.rpartition("@")
     username, _, password = login.partition(":")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    options = dict(parse_qsl(query, keep_blank_values=True))
     for name in options:
         if name not in _OPTIONS:
             raise BadInput(
@@ -72,9 +75,9 @@ def parse(url: str) -> Address:
         hosts=tuple(_host(host, url) for host in hosts.split(",")),
         username=unquote(username) or None,
         password=unquote(password) or None,
-        tls=SCHEMES[parts.scheme],
+        tls=SCHEMES[scheme],
         ca=options.get("ca"),
-        database=_number("database", parts.path.strip("/") or "0"),
+        database=_number("database", path.strip("/") or "0"),
         store=store,
         replicas=_number("replicas", options.get("replicas", "0")),
         patience=_number("patience", options["patience"])
