@@ -21,6 +21,7 @@ def command(out: Output, source: str, target: str) -> None:
     """
     from holdfast.copying import copy
     from holdfast.engine import open_engine
+    from holdfast.engine.urls import without_password
     from holdfast.errors import BadInput
 
     refuse_missing(source)
@@ -50,21 +51,6 @@ def command(out: Output, source: str, target: str) -> None:
             f"{copied.written:,} written, verified, digest {copied.digest}"
         ),
     )
-
-
-def without_password(url: str) -> str:
-    """What names a store in messages, and in the mark that a copy leaves in its target.
-
-    >>> without_password("postgresql://ann:s3cret@db:5432/shop?sslmode=require")
-    'postgresql://db:5432/shop'
-    >>> without_password("backups/monday")
-    'backups/monday'
-    """
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url
-    host, slash, path = rest.partition("?")[0].partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _same(source: str, target: str) -> bool:

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from holdfast.engine.contract import Engine
 from holdfast.engine.durability import check_durability
+from holdfast.engine.urls import scheme_of
 from holdfast.errors import BadInput
 from holdfast.limits import CHECKPOINT_SECONDS
 
@@ -25,7 +25,7 @@ def open_engine(
     A path or `lmdb:PATH` is a folder of the embedded one, `postgresql://user@host/database` a store
     on PostgreSQL, `valkey://host:port` one on Valkey. `checkpoint_seconds` is for the embedded one.
     """
-    scheme = "" if isinstance(url, Path) else urlsplit(url).scheme
+    scheme = "" if isinstance(url, Path) else scheme_of(url)
     if scheme in ("", "lmdb"):
         from holdfast.engine.lmdb import LmdbEngine
 

@@ -230,8 +230,11 @@ class HttpDoor:
         if origin is None or request.method in _SAFE:
             return
         host = request.headers.get("host", "")
-        own = urlsplit(f"//{host}").hostname or ""
-        is_same = urlsplit(origin).netloc == host
+        try:
+            own = urlsplit(f"//{host}").hostname or ""
+            is_same = urlsplit(origin).netloc == host
+        except ValueError:  # brackets that are none of an address
+            own, is_same = "", False
         if not is_same or (self.execution.gate.is_open and not _is_address(own)):
             raise Forbidden(f"a page of {origin} may not write here", hint="")
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import psycopg
@@ -36,6 +35,7 @@ from holdfast.engine.remote import (
     Unreachable,
     Unsettled,
 )
+from holdfast.engine.urls import without_password
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -67,7 +67,7 @@ class PostgresBackend:
     long_keys: LongKeys | None = LONG_KEYS
 
     def __init__(self, url: str, *, durability: str) -> None:
-        self.name = _without_password(url)
+        self.name = without_password(url)
         self._url = url
         self._waits = durability == "commit"
         self._settings = list(sql.SETTINGS)
@@ -552,11 +552,3 @@ def _new_version() -> int:
 
 def _int(value: Any) -> int:
     return int(INT8.unpack(value)[0])
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{host}"))

@@ -75,7 +75,7 @@ def parse(url: str) -> Address:
         hosts=tuple(_host(host, url) for host in hosts.split(",")),
         username=unquote(username) or None,
         password=unquote(password) or None,
-        tls=SCHEMES[scheme],
+        tls=SCHEMES[scheme.lower()],
         ca=options.get("ca"),
         database=_number("database", path.strip("/") or "0"),
         store=store,

@@ -1,0 +1,32 @@
+"""What the URL of a store says, read by hand: it may name several hosts, which the standard library
+takes for a mistake."""
+
+import re
+from typing import Final
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def scheme_of(url: str) -> str:
+    """The scheme in lower case, or nothing if `url` is a path.
+
+    >>> scheme_of("Valkey://[::1]:7000,two"), scheme_of("backups/monday")
+    ('valkey', '')
+    """
+    found = _SCHEME.match(url)
+    return "" if found is None else found[1].lower()
+
+
+def without_password(url: str) -> str:
+    """What names a store in messages: neither who logs in, nor how, nor any options.
+
+    >>> without_password("postgresql://ann:s3cret@db:5432/shop?sslmode=require")
+    'postgresql://db:5432/shop'
+    >>> without_password("backups/monday")
+    'backups/monday'
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
