@@ -57,7 +57,7 @@ def main(quick: bool) -> None:
         redis = stack.enter_context(ValkeyServer.started(appendonly="yes", appendfsync="everysec"))
         postgres = stack.enter_context(PostgresServer(durable=True))
         served = stack.enter_context(holdfast_server(folder / "served"))
-        redis_url = redis.url.replace("valkey://", "redis://")
+        redis_url = redis.url.partition("?")[0].replace("valkey://", "redis://")
 
         def fresh_file() -> str:
             return tempfile.mktemp(dir=folder)

