@@ -85,16 +85,23 @@ class Turns:
     def gather(self, first: Request) -> list[Request]:
         """The group to run now: the leader's own request and all that wait, up to a bound, or up
         to one that asks for a turn of its own."""
-        if not self._waiting:
-            return [first]
-        size = len(first.works)
+        return [first, *self.gather_more(len(first.works))] if self._waiting else [first]
+
+    def gather_more(self, size: int = 0) -> list[Request]:
+        """Those who wait, for a leader that has run `size` transactions of the same group.
+
+        A leader that has not waited for the disk may run the work of those who came meanwhile too:
+        to pass the turn on would put it to sleep and wake another one, for each of them.
+        """
+        more: list[Request] = []
         with self._lock:
             while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
                 request = self._waiting[0]
                 self._group.append(request)
                 self._waiting.popleft()
+                more.append(request)
                 size += len(request.works)
-        return [first, *self._group]
+        return more
 
     def leave(self, request: Request) -> None:
         """Gives the turn to the next in line, and lets those go on whose work the caller has done.

@@ -20,7 +20,7 @@ after the next flush, and as long as the mark stands all commit directly to LMDB
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ from holdfast.limits import (
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
+    MAX_SEEN_BYTES,
+    MAX_SEEN_IN_OVERLAY,
     RESERVED_BYTES,
 )
 
@@ -68,7 +70,7 @@ class Draft(Buffer):
 class _Base(Buffer):
     """A snapshot of LMDB, and what was committed since."""
 
-    __slots__ = ("_bare", "commits", "deleted", "txn")
+    __slots__ = ("_bare", "_seen", "commits", "deleted", "txn")
 
     def __init__(self, txn: Any) -> None:
         super().__init__(LmdbReader(txn, b"", 0.0), b"", 0.0)
@@ -76,6 +78,24 @@ class _Base(Buffer):
         self.commits = 0
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
         self._bare: Range | None = None  # a range in which there is nothing
+        self._seen: dict[bytes, bytes | None] = {}  # what was read of the snapshot
+
+    def get(self, key: bytes) -> bytes | None:
+        """What is read in each transaction is read from LMDB once: it lets go of Python's lock
+        for every get, and whoever takes it then has to wait for the turn of the one who reads."""
+        written = self.written
+        if key in written:
+            return written[key]
+        seen = self._seen
+        if key in seen:
+            return seen[key]
+        value = self._below.get(key)
+        if len(seen) < MAX_SEEN_IN_OVERLAY and (value is None or len(value) <= MAX_SEEN_BYTES):
+            seen[key] = value
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
 
     def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
         """Who takes the first of a range again and again leaves deleted keys behind, and they are
