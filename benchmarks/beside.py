@@ -14,8 +14,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from benchmarks.environments import NotInstalled, Peer, measure
 from benchmarks.rounds import reach, report, run_benchmark, skip
@@ -47,6 +51,7 @@ OUR_LIMITER = Peer("Holdfast, in process", "limits_holdfast", ())
 WALRUS = Peer("walrus", "entities_walrus", ("walrus",))
 OUR_ENTITIES = Peer("Holdfast, in process", "entities_holdfast", ())
 
+_databases = count()
 Figures = dict[str, dict[str, float]]  # by contender and phase: the median of pieces per second
 
 
@@ -66,7 +71,7 @@ def main(quick: bool) -> None:
             {
                 OURS: lambda: served,
                 **{peer: lambda: redis_url for peer in QUEUES},
-                **{peer: lambda: postgres.url() for peer in ON_POSTGRES},
+                **{peer: partial(fresh_database, postgres) for peer in ON_POSTGRES},
             },
             count,
             rounds,
@@ -157,6 +162,14 @@ def in_rounds(
 
 def seconds(figures: Figures, phase: str) -> dict[str, float]:
     return {name: 1 / phases[phase] for name, phases in figures.items() if phase in phases}
+
+
+def fresh_database(server: PostgresServer) -> str:
+    """The address of a database in which nothing is."""
+    name = f"bench_{next(_databases)}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"create database {name}".encode())
+    return server.url(name)
 
 
 @contextmanager
