@@ -3,8 +3,9 @@
 A worker completes its job and gets the next one in one step, as docs/howto/jobs.md shows.
 """
 
-import holdfast
 from timing import THREADS, arguments, in_threads, per_second, say
+
+import holdfast
 
 
 def main() -> None:
