@@ -362,6 +362,26 @@ def test_a_mistake_has_restbases_status_and_type(
         assert "GET" in reply.headers["allow"]
 
 
+@pytest.mark.parametrize(
+    ("method", "body", "type"),
+    [
+        ("PUT", r'{"attributes": {"\ud800": 1}}', "unknown_attribute"),
+        ("PUT", r'{"attributes": {"k": "a", "r": "\ud800"}}', "invalid_value"),
+        ("PUT", r'{"attributes": {"k": "a", "r": "b"}, "if": {"\ud800": 1}}', "unknown_attribute"),
+        ("GET", r'{"attributes": {"\ud800": "a"}}', "invalid_query"),
+        ("GET", r'{"proj": ["\ud800"]}', "invalid_query"),
+        ("GET", r'{"order": {"\ud800": "asc"}}', "invalid_query"),
+        ("DELETE", r'{"attributes": {"k": "a", "\ud800": 1}}', "invalid_query"),
+    ],
+)
+def test_a_lone_surrogate_is_a_mistake_wherever_it_stands(
+    domain: Domain, method: str, body: str, type: str
+) -> None:
+    reply = domain.server.request(method, f"{domain.root}/plain/", body, JSON)
+
+    assert (reply.status, reply.json["type"]) == (400, type)
+
+
 def test_other_content_types_and_bodies_too_large_are_refused(domain: Domain) -> None:
     path = domain.root + "/plain/"
 
