@@ -88,6 +88,7 @@ def prepare(
         attributes = {}
     if type(attributes) is not dict and not isinstance(attributes, Mapping):
         raise InvalidTableRequest("The attributes of a put are an object")
+    found = None if condition is None else parse_condition(plan, condition)
     values: list[Any] = [None] * plan.width
     changes: list[Change] = []
     slots = plan.slots
@@ -95,7 +96,7 @@ def prepare(
         for name, value in attributes.items():
             if name not in slots:
                 if name != "_ttl":
-                    raise UnknownAttribute(f"Unknown attribute {name}", attribute=str(name))
+                    raise _unknown(name)
                 continue
             if value is None:
                 continue
@@ -114,7 +115,6 @@ def prepare(
                 _raise_first(plan, attributes)
             values[id] = make_version()
             is_new = True
-    found = None if condition is None else parse_condition(plan, condition)
     return Put(
         values, attributes, changes, ttl_ms, is_new, found, if_match, if_none_match, return_old
     )
@@ -204,8 +204,16 @@ def item_of(plan: Plan, values: Values, statics: Values | None) -> Item:
 # --- checking ------------------------------------------------------------------------------------
 
 
+def _unknown(name: Any) -> UnknownAttribute:
+    return UnknownAttribute(f"Unknown attribute {name}", attribute=str(name))
+
+
 def _raise_first(plan: Plan, attributes: Mapping[str, Any]) -> None:
-    """Raises what is wrong with the first bad attribute, in the order of the schema."""
+    """Raises for an attribute that the schema does not have, and else what is wrong with the first
+    bad one in the order of the schema."""
+    for name in attributes:
+        if name not in plan.columns and name != "_ttl":
+            raise _unknown(name)
     for column in plan.columns.values():
         value = attributes.get(column.name)
         if value is not None:
