@@ -20,7 +20,6 @@ from holdfast.tables.layout import Keys, hash_key
 from holdfast.tables.plan import Element, Index, Plan
 from holdfast.tables.predicates import (
     Predicate,
-    accept_value,
     check_operators,
     is_operators,
     parse,
@@ -109,7 +108,7 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
             for element in index.ranges:
                 value = attributes.get(element.name)
                 if value is None:
-                    _refuse_gap(index, attributes, element)
+                    _check_names(index, attributes)
                 left -= 1
                 if isinstance(value, dict):
                     predicate = range_predicate(element, value)
@@ -123,12 +122,9 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
                 found.fixed += 1
                 if not left:
                     break
-    except InvalidAttributeValue:
+    except (InvalidAttributeValue, ValueError):
         _check_names(index, attributes)
-        raise
-    except ValueError:
-        _check_names(index, attributes)
-        accept_value(element.column, value)
+        _check_values(plan, attributes)
         raise
     if left:
         _check_names(index, attributes)
@@ -136,17 +132,13 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
     return found
 
 
-def set_order(slice: Slice, order: Any) -> None:
-    """Turns the slice round if every named attribute disagrees with the index."""
-    if order is None:
-        return
+def check_order(index: Index, order: Any) -> None:
+    """Raises unless `order` gives range attributes of the index a direction."""
     if not isinstance(order, Mapping):
         raise InvalidTableQuery("Invalid sort order: an object of attributes and asc or desc")
-    free: set[bool] = set()
-    ranges = slice.index.ranges
-    places = {element.name: place for place, element in enumerate(ranges)}
+    ranges = {element.name for element in index.ranges}
     for name, direction in order.items():
-        if name not in places:
+        if name not in ranges:
             raise InvalidTableQuery(
                 f"Invalid query. Cannot order on attribute {name!r}", attribute=str(name)
             )
@@ -154,9 +146,14 @@ def set_order(slice: Slice, order: Any) -> None:
             raise InvalidTableQuery(
                 f"Invalid query. Invalid sort order {direction!r} of {name!r}", attribute=str(name)
             )
-        place = places[name]
-        if place >= slice.fixed:
-            free.add((direction == "desc") != ranges[place].desc)
+
+
+def set_order(slice: Slice, order: Mapping[str, str]) -> None:
+    """Turns the slice round if every named attribute disagrees with the index."""
+    free: set[bool] = set()
+    for place, element in enumerate(slice.index.ranges):
+        if element.name in order and place >= slice.fixed:
+            free.add((order[element.name] == "desc") != element.desc)
     if len(free) > 1:
         raise InvalidTableQuery(
             "Inconsistent sort order: all attributes must agree with the index, or none"
@@ -191,12 +188,14 @@ def projection_of(plan: Plan, proj: Any) -> list[str] | None:
     return list(dict.fromkeys(names))
 
 
-def check_distinct(plan: Plan, query: Query, slice: Slice, names: list[str] | None) -> None:
+def check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
     hashes = {element.name for element in plan.primary.hashes}
     allowed = hashes | {column.name for column in plan.statics}
     if names is None or not set(names) <= allowed:
         raise InvalidTableQuery("distinct needs a Projection of hash and static attributes only")
-    if query.index is not None or query.order is not None or slice.fixed or slice.bounded:
+    given = query.attributes if isinstance(query.attributes, Mapping) else {}
+    has_range = any(element.name in given for element in plan.primary.ranges)
+    if query.index is not None or query.order is not None or has_range:
         raise InvalidTableQuery("distinct can't be combined with an index, range or order")
 
 
@@ -217,7 +216,7 @@ def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
 
 def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
     """Raises what is wrong with the shape of a query, whatever its values are. The shape is looked
-    at before values, and a missing hash attribute is the last that it can lack."""
+    at before values, and a missing attribute is the last that is wrong with it."""
     for name, value in attributes.items():
         if name not in index.elements:
             raise InvalidTableQuery(
@@ -242,16 +241,20 @@ def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
                 f"All hash attributes must be given, {element.name!r} is missing",
                 attribute=element.name,
             )
+    for gap, element in zip(index.ranges, given, strict=False):
+        if gap is not element:
+            raise InvalidTableQuery(
+                f"Invalid query. Attribute {gap.name!r} must be fixed by equality before "
+                f"{given[-1].name!r}",
+                attribute=given[-1].name,
+            )
 
 
-def _refuse_gap(index: Index, attributes: Mapping[str, Any], gap: Element) -> None:
-    """Raises for an element that is not given although a later one is."""
-    _check_names(index, attributes)
-    later = next(e.name for e in reversed(index.ranges) if e.name in attributes)
-    raise InvalidTableQuery(
-        f"Invalid query. Attribute {gap.name!r} must be fixed by equality before {later!r}",
-        attribute=later,
-    )
+def _check_values(plan: Plan, attributes: Mapping[str, Any]) -> None:
+    """Raises for the first value, in the order of the schema, that its type does not take."""
+    for column in plan.columns.values():
+        if column.name in attributes:
+            parse(column, attributes[column.name], InvalidTableQuery)
 
 
 def _refuse_more(index: Index, attributes: Mapping[str, Any], element: Element, left: int) -> None:

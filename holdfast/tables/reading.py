@@ -19,6 +19,7 @@ from holdfast.tables.queries import (
     Query,
     Slice,
     check_distinct,
+    check_order,
     index_of,
     limit_of,
     projection_of,
@@ -36,15 +37,11 @@ _ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
 def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Page:
     """One page of the slice that `query` describes."""
     index = plan.primary if query.index is None else index_of(plan, query.index)
-    slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     limit = limit_of(query)
+    names = _check_shape(plan, index, query)
+    slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:
         set_order(slice, query.order)
-    names = projection_of(plan, query.proj)
-    if not (query.with_ttl is query.distinct is query.count_only is False):
-        _check_flags(query)
-    if query.distinct:
-        check_distinct(plan, query, slice, names)
     position = None
     if query.next is not None:
         position = read_token(slice, query.distinct, query.next)
@@ -57,16 +54,28 @@ def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") ->
 def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
     """All items of the slice, one after the other, without a limit; `reader` must stay open."""
     index = index_of(plan, query.index)
+    names = _check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
-    set_order(slice, query.order)
-    names = projection_of(plan, query.proj)
-    if query.distinct:
-        check_distinct(plan, query, slice, names)
+    if query.order is not None:
+        set_order(slice, query.order)
     shape = Shape(reader, plan, index, names, query.with_ttl, form)
     for key, value in Walk(reader, plan, slice, query.distinct, None).all():
         item = shape.item(key, value)
         if item is not None:
             yield item
+
+
+def _check_shape(plan: Plan, index: Index, query: Query) -> list[str] | None:
+    """The names of the projection, if the query has one. What is wrong with the shape of a query is
+    said before what is wrong with a value."""
+    if not (query.with_ttl is query.distinct is query.count_only is False):
+        _check_flags(query)
+    if query.order is not None:
+        check_order(index, query.order)
+    names = projection_of(plan, query.proj)
+    if query.distinct:
+        check_distinct(plan, query, names)
+    return names
 
 
 class Shape:
