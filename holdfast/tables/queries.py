@@ -78,6 +78,22 @@ def index_of(plan: Plan, name: str | None) -> Index:
     return index
 
 
+def check_shape(plan: Plan, index: Index, query: Query) -> tuple[int, list[str] | None]:
+    """The limit of a query and the names of its projection, if it has one.
+
+    Raises what is wrong with anything but its attributes, which come after it.
+    """
+    limit = _limit(query)
+    if not (query.with_ttl is query.distinct is query.count_only is False):
+        _check_flags(query)
+    if query.order is not None:
+        _check_order(index, query.order)
+    names = _projection(plan, query.proj)
+    if query.distinct:
+        _check_distinct(plan, query, names)
+    return limit, names
+
+
 def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
     """The slice that the predicates in `attributes` select."""
     if index.id is None:
@@ -132,7 +148,29 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
     return found
 
 
-def check_order(index: Index, order: Any) -> None:
+def set_order(slice: Slice, order: Mapping[str, str]) -> None:
+    """Turns the slice round if every named attribute disagrees with the index."""
+    free: set[bool] = set()
+    for place, element in enumerate(slice.index.ranges):
+        if element.name in order and place >= slice.fixed:
+            free.add((order[element.name] == "desc") != element.desc)
+    if len(free) > 1:
+        raise InvalidTableQuery(
+            "Inconsistent sort order: all attributes must agree with the index, or none"
+        )
+    slice.reverse = free == {True}
+
+
+# --- within --------------------------------------------------------------------------------------
+
+
+def _check_flags(query: Query) -> None:
+    for name in ("with_ttl", "distinct", "count_only"):
+        if type(getattr(query, name)) is not bool:
+            raise InvalidTableQuery(f"{name} is true or false, not {getattr(query, name)!r}")
+
+
+def _check_order(index: Index, order: Any) -> None:
     """Raises unless `order` gives range attributes of the index a direction."""
     if not isinstance(order, Mapping):
         raise InvalidTableQuery("Invalid sort order: an object of attributes and asc or desc")
@@ -148,20 +186,7 @@ def check_order(index: Index, order: Any) -> None:
             )
 
 
-def set_order(slice: Slice, order: Mapping[str, str]) -> None:
-    """Turns the slice round if every named attribute disagrees with the index."""
-    free: set[bool] = set()
-    for place, element in enumerate(slice.index.ranges):
-        if element.name in order and place >= slice.fixed:
-            free.add((order[element.name] == "desc") != element.desc)
-    if len(free) > 1:
-        raise InvalidTableQuery(
-            "Inconsistent sort order: all attributes must agree with the index, or none"
-        )
-    slice.reverse = free == {True}
-
-
-def limit_of(query: Query) -> int:
+def _limit(query: Query) -> int:
     limit = query.limit
     if limit is None:
         return MAX_COUNTED_ROWS if query.count_only else DEFAULT_PAGE_ROWS
@@ -170,7 +195,7 @@ def limit_of(query: Query) -> int:
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
 
 
-def projection_of(plan: Plan, proj: Any) -> list[str] | None:
+def _projection(plan: Plan, proj: Any) -> list[str] | None:
     """The names in `proj`, each once; None if there is no projection."""
     if proj is None:
         return None
@@ -188,7 +213,7 @@ def projection_of(plan: Plan, proj: Any) -> list[str] | None:
     return list(dict.fromkeys(names))
 
 
-def check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
+def _check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
     hashes = {element.name for element in plan.primary.hashes}
     allowed = hashes | {column.name for column in plan.statics}
     if names is None or not set(names) <= allowed:
@@ -197,9 +222,6 @@ def check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
     has_range = any(element.name in given for element in plan.primary.ranges)
     if query.index is not None or query.order is not None or has_range:
         raise InvalidTableQuery("distinct can't be combined with an index, range or order")
-
-
-# --- within --------------------------------------------------------------------------------------
 
 
 def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
@@ -219,10 +241,7 @@ def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
     at before values, and a missing attribute is the last that is wrong with it."""
     for name, value in attributes.items():
         if name not in index.elements:
-            raise InvalidTableQuery(
-                f"Invalid query. Attribute {name!r} is not a part of primary key or index",
-                attribute=str(name),
-            )
+            raise not_in_index(name)
         element = index.elements[name]
         if value is None:
             raise _undefined(element)
@@ -293,6 +312,13 @@ def bounds(element: Element, predicate: Predicate, prefix: bytes) -> tuple[bytes
 
 def _is_equality(operators: Mapping[str, Any]) -> bool:
     return [name.lower() for name in operators] == ["eq"]
+
+
+def not_in_index(name: Any) -> InvalidTableQuery:
+    return InvalidTableQuery(
+        f"Invalid query. Attribute {name!r} is not a part of primary key or index",
+        attribute=str(name),
+    )
 
 
 def _not_on_hash(element: Element) -> InvalidTableQuery:

@@ -7,7 +7,6 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader
-from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
 from holdfast.tables import stored
@@ -18,11 +17,8 @@ from holdfast.tables.plan import Column, Index, Plan, Projection
 from holdfast.tables.queries import (
     Query,
     Slice,
-    check_distinct,
-    check_order,
+    check_shape,
     index_of,
-    limit_of,
-    projection_of,
     set_order,
     slice_of,
 )
@@ -37,8 +33,7 @@ _ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
 def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Page:
     """One page of the slice that `query` describes."""
     index = plan.primary if query.index is None else index_of(plan, query.index)
-    limit = limit_of(query)
-    names = _check_shape(plan, index, query)
+    limit, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:
         set_order(slice, query.order)
@@ -54,7 +49,7 @@ def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") ->
 def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
     """All items of the slice, one after the other, without a limit; `reader` must stay open."""
     index = index_of(plan, query.index)
-    names = _check_shape(plan, index, query)
+    _, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:
         set_order(slice, query.order)
@@ -63,19 +58,6 @@ def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") 
         item = shape.item(key, value)
         if item is not None:
             yield item
-
-
-def _check_shape(plan: Plan, index: Index, query: Query) -> list[str] | None:
-    """The names of the projection, if the query has one. What is wrong with the shape of a query is
-    said before what is wrong with a value."""
-    if not (query.with_ttl is query.distinct is query.count_only is False):
-        _check_flags(query)
-    if query.order is not None:
-        check_order(index, query.order)
-    names = projection_of(plan, query.proj)
-    if query.distinct:
-        check_distinct(plan, query, names)
-    return names
 
 
 class Shape:
@@ -270,12 +252,6 @@ def _etag(reader: Reader, plan: Plan, value: bytes) -> str:
         part = plan.primary.hash_part(plan.values(body))
         statics = reader.get(keys_of(reader.space).statics + plan.number_bytes + part)
     return row_etag(plan, body, statics)
-
-
-def _check_flags(query: Query) -> None:
-    for name in ("with_ttl", "distinct", "count_only"):
-        if type(getattr(query, name)) is not bool:
-            raise InvalidTableQuery(f"{name} is true or false, not {getattr(query, name)!r}")
 
 
 # --- walking -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from holdfast.errors import (
 from holdfast.limits import BARE_PAGE_ROWS, MAX_DOMAIN_BYTES
 from holdfast.tables.plan import Column, Element, Index, Plan
 from holdfast.tables.predicates import OPERATORS, accept_value
-from holdfast.tables.queries import Query, index_of
+from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
 from holdfast.tables.types import equal
 
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -104,11 +104,10 @@ def query_of(plan: Plan, index: str | None, values: list[str], query_string: str
 
 def attributes_of(plan: Plan, values: list[str], attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a put: key attributes from the path, the rest from the body."""
-    fixed = _fixed(plan, plan.primary, values)
     merged = dict(attributes)
-    for name, value in fixed.items():
-        stated = attributes.get(name)
+    for name, text in _fixed(plan, plan.primary, values).items():
         column = plan.columns[name]
+        value, stated = _from_text(column, text, "eq"), attributes.get(name)
         if stated is not None and not equal(column.type, accept_value(column, stated), value):
             raise InvalidTableRequest(f"The path and the body fix {name!r} differently")
         merged[name] = value
@@ -143,7 +142,7 @@ class _Parameters:
         self._fixed = _fixed(plan, index, values)
         self._elements: list[Element] = [*index.hashes, *index.ranges]
         self._count = len(values)
-        self._predicates: dict[str, dict[str, Any]] = {}
+        self._predicates: dict[str, dict[str, list[str]]] = {}  # texts, by attribute and operator
         self._proj: list[str] = []
         self._orders: list[str] = []
         self._members: dict[str, Any] = {}
@@ -158,13 +157,14 @@ class _Parameters:
         elif name in OPERATORS:
             if self._count == len(self._elements):
                 raise InvalidTablePath(f"The path fixes every element, {name} has none left")
-            self._predicate(self._elements[self._count].column, name, value)
+            self._predicate(self._elements[self._count].name, name, value)
         elif name == "order":
             self._orders.append(value)
         elif name == "limit":
-            if not value.isascii() or not value.isdigit() or len(value) > 18:
+            if not value.isascii() or not value.isdigit():
                 raise InvalidTableQuery(f"The limit is an integer of at least 1, not {value!r}")
-            self._once(name, int(value))
+            # A limit has no greatest value, and this many digits are beyond every other bound.
+            self._once(name, int(value.lstrip("0")[:18] or "0"))
         elif name == "next":
             self._once(name, value)
         elif name in ("withTTL", "distinct"):
@@ -179,16 +179,30 @@ class _Parameters:
             self._named(name, value)
 
     def query(self, index: str | None) -> Query:
-        attributes: dict[str, Any] = dict(self._fixed)
         for name, operators in self._predicates.items():
-            between = operators.get("between")
-            if between is not None and len(between) != 2:
+            if "between" in operators and len(operators["between"]) != 2:
                 raise InvalidTableQuery(f"between is given exactly twice for {name!r}")
-            attributes[name] = operators
         self._members.pop("index", None)
-        order = self._order(attributes)
+        order = self._order()
         proj = self._proj or None
-        return Query(attributes=attributes, order=order, proj=proj, index=index, **self._members)
+        query = Query(order=order, proj=proj, index=index, **self._members)
+        try:
+            return msgspec.structs.replace(query, attributes=self._attributes())
+        except InvalidAttributeValue:
+            check_shape(self._plan, self._index, query)
+            raise
+
+    def _attributes(self) -> dict[str, Any]:
+        """Texts become values in the order of the schema."""
+        attributes: dict[str, Any] = {}
+        for column in self._plan.columns.values():
+            if column.name in self._fixed:
+                attributes[column.name] = _from_text(column, self._fixed[column.name], "eq")
+            for operator, texts in self._predicates.get(column.name, {}).items():
+                values = [_from_text(column, text, operator) for text in texts]
+                operators = attributes.setdefault(column.name, {})
+                operators[operator] = values if operator == "between" else values[0]
+        return attributes
 
     def _once(self, name: str, value: Any) -> None:
         if name in self._members:
@@ -197,58 +211,50 @@ class _Parameters:
 
     def _named(self, parameter: str, value: str) -> None:
         name, dot, operator = parameter.rpartition(".")
-        column = self._plan.columns.get(name)
-        if not dot or operator not in OPERATORS or column is None:
+        if not dot or operator not in OPERATORS or name not in self._plan.columns:
             raise InvalidTableQuery(f"Unknown parameter {parameter!r}")
-        self._predicate(column, operator, value)
+        if name not in self._index.elements:
+            raise not_in_index(name)
+        self._predicate(name, operator, value)
 
-    def _predicate(self, column: Column, operator: str, text: str) -> None:
-        if column.name in self._fixed:
-            raise InvalidTableQuery(f"The path fixes {column.name!r} already")
-        found = self._predicates.setdefault(column.name, {})
-        value = _from_text(column, text, operator)
-        if operator == "between":
-            found.setdefault("between", []).append(value)
-        elif operator in found:
-            raise InvalidTableQuery(f"The operator {operator} is given twice for {column.name!r}")
-        else:
-            found[operator] = value
+    def _predicate(self, name: str, operator: str, text: str) -> None:
+        if name in self._fixed:
+            raise InvalidTableQuery(f"The path fixes {name!r} already")
+        texts = self._predicates.setdefault(name, {}).setdefault(operator, [])
+        if texts and operator != "between":
+            raise InvalidTableQuery(f"The operator {operator} is given twice for {name!r}")
+        texts.append(text)
 
-    def _order(self, attributes: dict[str, Any]) -> dict[str, str] | None:
+    def _order(self) -> dict[str, str] | None:
         if not self._orders:
             return None
         order: dict[str, str] = {}
         for text in self._orders:
             name, colon, direction = text.rpartition(":")
             if not colon:
-                name = self._first_free(attributes)
+                name = self._first_free()
             if name in order:
                 raise InvalidTableQuery(f"The order of {name!r} is given twice")
             order[name] = direction
         return order
 
-    def _first_free(self, attributes: dict[str, Any]) -> str:
+    def _first_free(self) -> str:
         """The first range element that is not fixed by equality."""
         for element in self._index.ranges:
-            predicate = attributes.get(element.name)
-            fixed = element.name in self._fixed or (
-                isinstance(predicate, dict) and predicate.keys() == {"eq"}
-            )
-            if not fixed:
+            operators = self._predicates.get(element.name, {})
+            if element.name not in self._fixed and operators.keys() != {"eq"}:
                 return element.name
         raise InvalidTableQuery("Cannot order on attribute: every range element is fixed")
 
 
-def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, Any]:
+def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, str]:
+    """The texts of the path by the attributes that they fix."""
     elements = [*index.hashes, *index.ranges]
     if len(values) > len(elements):
         raise InvalidTablePath(
             f"The path has {len(values)} values, {plan.name} has {len(elements)} elements"
         )
-    return {
-        element.name: _from_text(element.column, text, "eq")
-        for element, text in zip(elements, values, strict=False)
-    }
+    return {element.name: text for element, text in zip(elements, values, strict=False)}
 
 
 def _from_text(column: Column, text: str, operator: str) -> Any:
