@@ -303,6 +303,7 @@ async def _delete_rows(call: _Call) -> Response:
     space = await call.space("write")
     given = read_delete(await call.body(), call.table)
     given["if_match"] = call.request.headers.get("if-match")
+    given["if_none_match"] = call.request.headers.get("if-none-match")
     attributes, values = given.pop("attributes"), call.target.values
     by_url = bool(values or call.query_string)
     if by_url and attributes:
