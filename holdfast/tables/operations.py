@@ -239,7 +239,7 @@ class Tables:
     ) -> Page:
         """The page that a URL asks for: decoded `values` of its path, and its raw query string."""
         plan = catalogue.find(self._tx, table)
-        query = urls.query_of(plan, index, list(values), query_string)
+        query = urls.query_of(self._tx, plan, index, list(values), query_string)
         return get_page(self._tx, plan, query, form)
 
     def put_by_url(
@@ -277,7 +277,7 @@ class Tables:
     ) -> DeleteResult:
         """`delete` of the slice that a URL names."""
         plan = catalogue.find(self._tx, table)
-        attributes = urls.slice_attributes(plan, list(values), query_string)
+        attributes = urls.slice_attributes(self._tx, plan, list(values), query_string)
         return self.delete(
             table, attributes, if_=if_, if_match=if_match, if_none_match=if_none_match
         )

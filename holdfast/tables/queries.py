@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.engine.contract import Reader
 from holdfast.errors import (
     IndexBuilding,
     IndexNotFound,
@@ -16,6 +17,7 @@ from holdfast.errors import (
 )
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_COUNTED_ROWS, MAX_PAGE_ROWS
+from holdfast.tables.building import progress
 from holdfast.tables.layout import Keys, hash_key
 from holdfast.tables.plan import Element, Index, Plan
 from holdfast.tables.predicates import (
@@ -24,6 +26,7 @@ from holdfast.tables.predicates import (
     is_operators,
     parse,
 )
+from holdfast.tables.records import IndexProgress
 
 # What an operator asks of the keys where greater values come first.
 _TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
@@ -63,7 +66,9 @@ class Slice:
         return self.has_hash and self.fixed == len(self.index.ranges) and not self.bounded
 
 
-def index_of(plan: Plan, name: str | None) -> Index:
+def index_of(reader: Reader, plan: Plan, name: str | None) -> Index:
+    """The index of that name, the primary one if it is None. Reads nothing, unless it is being
+    built."""
     if name is None:
         return plan.primary
     if not isinstance(name, str):
@@ -74,7 +79,7 @@ def index_of(plan: Plan, name: str | None) -> Index:
             f"Invalid query. Index does not exist: {plan.name} has no secondary index {name!r}"
         )
     if not index.complete:
-        raise IndexBuilding(f"The index {name!r} of {plan.name} is being built")
+        raise _building(progress(reader, plan, name), plan)
     return index
 
 
@@ -162,6 +167,13 @@ def set_order(slice: Slice, order: Mapping[str, str]) -> None:
 
 
 # --- within --------------------------------------------------------------------------------------
+
+
+def _building(found: IndexProgress, plan: Plan) -> IndexBuilding:
+    what = f"The index {found.index!r} of {plan.name}"
+    if found.problem:
+        return IndexBuilding(f"{what} can't be built: {found.problem}", hint="")
+    return IndexBuilding(f"{what} is being built: {found.rows} of {found.total} rows are done")
 
 
 def _check_flags(query: Query) -> None:

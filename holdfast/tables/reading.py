@@ -32,7 +32,7 @@ _ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
 
 def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Page:
     """One page of the slice that `query` describes."""
-    index = plan.primary if query.index is None else index_of(plan, query.index)
+    index = plan.primary if query.index is None else index_of(reader, plan, query.index)
     limit, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:
@@ -48,7 +48,7 @@ def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") ->
 
 def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
     """All items of the slice, one after the other, without a limit; `reader` must stay open."""
-    index = index_of(plan, query.index)
+    index = index_of(reader, plan, query.index)
     _, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:

@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from holdfast.engine.contract import Reader
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -85,7 +86,9 @@ def _rest(segments: list[str]) -> tuple[str | None, list[str]]:
     return index, [_decode(segment) for segment in segments]
 
 
-def query_of(plan: Plan, index: str | None, values: list[str], query_string: str) -> Query:
+def query_of(
+    reader: Reader, plan: Plan, index: str | None, values: list[str], query_string: str
+) -> Query:
     """The one query object that a path and its parameters describe."""
     if index is None and not values and not query_string:
         return Query(limit=BARE_PAGE_ROWS)
@@ -96,7 +99,7 @@ def query_of(plan: Plan, index: str | None, values: list[str], query_string: str
             if index is not None and index != named:
                 raise InvalidTableQuery("The path and the parameter index name different indexes")
             index = named
-    reading = _Parameters(plan, index_of(plan, index), values)
+    reading = _Parameters(plan, index_of(reader, plan, index), values)
     for name, raw in parameters:
         reading.take(name, raw)
     return reading.query(index)
@@ -114,13 +117,16 @@ def attributes_of(plan: Plan, values: list[str], attributes: Mapping[str, Any]) 
     return merged
 
 
-def slice_attributes(plan: Plan, values: list[str], query_string: str) -> dict[str, Any]:
+def slice_attributes(
+    reader: Reader, plan: Plan, values: list[str], query_string: str
+) -> dict[str, Any]:
     """The predicates of a delete by URL."""
     for name, _ in parse_parameters(query_string):
         if name in _NOT_IN_DELETE:
             raise InvalidTableRequest(f"A delete takes no {name}")
-    query = query_of(plan, None, values, query_string) if values or query_string else Query()
-    return dict(query.attributes or {})
+    if not values and not query_string:
+        return {}
+    return dict(query_of(reader, plan, None, values, query_string).attributes or {})
 
 
 def parse_parameters(query_string: str) -> list[tuple[str, str]]:

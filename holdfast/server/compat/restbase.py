@@ -80,7 +80,7 @@ class _Call:
             if self.target.domain != EVERY_DOMAIN:
                 with space.view() as view:
                     plan = catalogue.find(view.raw, self.table)
-                    index_of(plan, index if isinstance(index, str) else None)
+                    index_of(view.raw, plan, index if isinstance(index, str) else None)
             raise
 
     async def body(self) -> Any:
@@ -275,7 +275,7 @@ def _get(tables: Tables, table: str, query: Query) -> Page:
 def _query_of(call: _Call, view: View) -> Query:
     plan = catalogue.find(view.raw, call.table)
     query_string = call.query_string or "distinct=false"  # or it would be the short listing
-    return urls.query_of(plan, call.target.index, call.target.values, query_string)
+    return urls.query_of(view.raw, plan, call.target.index, call.target.values, query_string)
 
 
 def _page(call: _Call, page: Page) -> Response:
