@@ -1,6 +1,7 @@
 """Which tables a space has: finding, creating, migrating and dropping them, and their defaults."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -93,10 +94,10 @@ def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
         begin, end = prefix_range(prefix)
         if after is not None:
             begin = prefix_range(prefix + pack(after))[1]
-        for key, _ in reader.scan(begin, end, limit=limit):
-            [name] = unpack(key, len(prefix))
-            if prefix is keys.tables or reader.get(keys.mark(name)) is None:
-                found.add(name)
+        listed = (str(unpack(key, len(prefix))[0]) for key, _ in reader.scan(begin, end))
+        if prefix is keys.defaults:
+            listed = (name for name in listed if reader.get(keys.mark(name)) is None)
+        found.update(islice(listed, limit))
     return sorted(found, key=str.encode)[:limit]
 
 

@@ -85,6 +85,16 @@ def test_a_domain_that_drops_the_table_is_marked_until_it_is_put_again(store: St
     assert one.tables.get("simple").items == []
 
 
+def test_marks_do_not_end_a_listing_early(store: Store) -> None:
+    for name in "abcde":
+        store.space("*").tables.create(simple(), table=name)
+    for name in "abc":
+        store.tables.drop(name)
+
+    assert store.tables.names(limit=1) == ["d"]
+    assert store.tables.names(after="a", limit=2) == ["d", "e"]
+
+
 def test_dropping_everywhere_drops_rows_default_and_marks(store: Store) -> None:
     one, two = store.space("one"), store.space("two")
     everywhere = store.space("*").tables
