@@ -125,6 +125,12 @@ def adopt_default(tx: Transaction, table: str, schema: Schema) -> None:
     value = tx.get(keys.table(table))
     if value is not None:
         _migrate(tx, table, plan_of(value), schema)
+    remember_default(tx, table, schema)
+
+
+def remember_default(tx: Transaction, table: str, schema: Schema) -> None:
+    """Makes `schema` the default of this space, whether or not it has a table of its own."""
+    keys = keys_of(tx.space)
     tx.put(keys.default(table), _encode(DefaultRecord(schema=msgspec.json.encode(schema))))
     tx.delete(keys.mark(table))
 

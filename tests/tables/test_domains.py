@@ -165,6 +165,52 @@ def test_what_a_crash_has_interrupted_is_resumed(
     assert [space.tables.names() for space in (one, two, store)] == [["simple"]] * 3
 
 
+def test_a_drop_that_a_crash_has_interrupted_counts_and_is_resumed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.space("one")
+    everywhere = store.space("*").tables
+    everywhere.create(simple())
+
+    def crash(*args: Any) -> None:
+        raise KeyError("crash")
+
+    for _ in range(2):  # the second drop finds no default any more
+        with monkeypatch.context() as patch:
+            patch.setattr(catalogue, "forget_default", crash)
+            with pytest.raises(KeyError):
+                everywhere.drop("simple")
+        assert everywhere.names() == []
+        assert store.space("new").tables.names() == []
+        everywhere.resume()  # type: ignore[attr-defined]  # of EveryDomainTables
+
+    assert store.space("one").tables.names() == []
+
+
+def test_a_domain_that_refused_a_default_late_can_still_be_opened(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = store.space("one")
+    one.tables.create(simple(version=5))
+    everywhere = store.space("*").tables
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue, "check_default", lambda *args: None)
+        with pytest.raises(SchemaUpgradeRejected, match="in domain 'one'"):
+            everywhere.create(simple(version=2, attributes=MORE))
+
+    assert store.space("one").tables.schema("simple")["version"] == 5
+    assert store.space("two").tables.schema("simple")["version"] == 2
+
+
+def test_a_default_is_warned_of_like_any_schema(store: Store) -> None:
+    options = {"compression": [{"algorithm": "zip"}]}
+
+    result = store.space("*").tables.create(simple(options=options))
+
+    assert result.warnings == ["compression 'zip' is skipped: it is not known"]
+
+
 def test_a_dropped_space_comes_back_with_the_defaults(store: Store) -> None:
     store.space("*").tables.create(simple())
     store.space("one").tables.put("simple", ROW)
