@@ -13,6 +13,7 @@ import msgspec
 from holdfast import wire
 from holdfast.errors import BadInput
 from holdfast.operations import Operation
+from holdfast.server.payloads import number_hook
 
 _MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 0xDF))  # in msgpack
 
@@ -40,7 +41,7 @@ def read_words(operation: Operation, words: wire.Command) -> Any:
         if field.name == operation.star:
             given[field.encode_name] = [_text(word) for word in rest]
             break
-        given[field.encode_name] = _value(rest[0], field.type)
+        given[field.encode_name] = _value(operation, rest[0], field.type)
     return _convert(operation, given)
 
 
@@ -54,11 +55,11 @@ def _convert(operation: Operation, given: dict[str, Any]) -> Any:
     return msgspec.convert(given, operation.arguments)
 
 
-def _value(word: bytes, expected: Any) -> Any:
+def _value(operation: Operation, word: bytes, expected: Any) -> Any:
     if _takes_text(expected):
         return _text(word)
     try:
-        return msgspec.json.decode(word)
+        return msgspec.json.Decoder(float_hook=number_hook(operation)).decode(word)
     except (ValueError, RecursionError):
         return _text(word)
 
