@@ -170,7 +170,7 @@ class _NoRows:
     """The runner of domain `*`, where no rows are."""
 
     def transact(self, work: Any) -> NoReturn:
-        raise InvalidTableRequest("The domain '*' has schemas only: name the domain of the rows")
+        raise no_rows()
 
     @contextmanager
     def view(self) -> Iterator[Reader]:
@@ -183,6 +183,10 @@ class _NoRows:
 
     def read_clock(self) -> NoReturn:
         self.transact(None)
+
+
+def no_rows() -> InvalidTableRequest:
+    return InvalidTableRequest("The domain '*' has schemas only: name the domain of the rows")
 
 
 def _write_template(tx: Transaction, name: str, record: DefaultRecord | None) -> None:

@@ -277,8 +277,9 @@ def test_the_domain_star_is_all_domains(server: Server) -> None:
     assert Domain(server, "%2A").ask("GET", "/everywhere").json["table"] == "everywhere"
     new = Domain(server, "a.domain.not.seen.before")
     assert new.put("everywhere", k="a", r="1").status == 201
-    rows = every.ask("GET", "/everywhere/")
-    assert (rows.status, rows.json["type"]) == (400, "invalid_request")
+    for path in ("/everywhere/", "/everywhere/a", "/everywhere/?format=ndjson"):
+        rows = every.ask("GET", path)
+        assert (rows.status, rows.json["type"]) == (400, "invalid_request")
     assert every.ask("DELETE", "/everywhere").status == 204
     assert new.ask("GET", "/everywhere").status == 404
 
@@ -308,6 +309,7 @@ def test_an_export_of_nothing_known_is_still_an_error(domain: Domain) -> None:
     assert domain.ask("GET", "/nothing/?format=ndjson").json["type"] == "table_not_found"
     assert domain.ask("GET", "/plain/?format=xml").json["type"] == "invalid_query"
     assert domain.ask("GET", "/plain/?format=ndjson&limit=1").json["type"] == "invalid_query"
+    assert domain.ask("GET", "/plain/?format=ndjson&format=csv").json["type"] == "invalid_query"
 
 
 def test_a_batch_is_all_or_nothing(domain: Domain) -> None:

@@ -28,6 +28,7 @@ from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
 from holdfast.store import Space, Tx, View
 from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
+from holdfast.tables.domains import no_rows
 from holdfast.tables.jsontext import parse_json
 from holdfast.tables.queries import Query, index_of
 from holdfast.tables.requests import (
@@ -117,6 +118,8 @@ class _Call:
         kept, format = [], None
         for piece in self.query_string.split("&"):
             if piece.partition("=")[0] == "format":
+                if format is not None:
+                    raise InvalidTableQuery("The parameter format is given twice")
                 format = piece.partition("=")[2]
                 if format not in _STREAM_TYPES:
                     raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
@@ -346,6 +349,8 @@ async def _delete_rows(call: _Call) -> Response:
 
 async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Response:
     """The whole slice on one snapshot, in constant memory."""
+    if call.target.domain == EVERY_DOMAIN:
+        raise no_rows()
     with space.view() as view:
         query = query_in(view)
     if query.limit is not None or query.next is not None or query.count_only or query.distinct:
@@ -365,6 +370,8 @@ async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Resp
 
 async def _import(call: _Call, format: str) -> Response:
     """The rows of a stream of lines, 1,000 in a transaction."""
+    if call.target.domain == EVERY_DOMAIN:
+        raise no_rows()
     call.refuse_parameters()
     if format != "ndjson" or call.target.values:
         raise InvalidTableRequest("An import is NDJSON, for the table as a whole")
