@@ -29,7 +29,7 @@ def find(reader: Reader, table: str) -> Plan:
             value = None
         if value is not None:
             return plan_of(value)
-    raise TableNotFound(f"there is no table {table!r}")
+    raise TableNotFound(f"Invalid query. No schema: there is no table {table!r}")
 
 
 def find_to_write(tx: Transaction, table: str) -> Plan:

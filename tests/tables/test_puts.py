@@ -157,7 +157,7 @@ def test_a_condition_of_a_wrong_shape_is_refused_before_any_attribute(store: Sto
 
 
 def test_a_put_to_no_table_is_refused(store: Store) -> None:
-    with pytest.raises(TableNotFound) as caught:
+    with pytest.raises(TableNotFound, match=r"Invalid query\. No schema") as caught:
         store.tables.put("nowhere", {})
     with pytest.raises(TableNotFound):
         store.tables.put("\ud800", {})
