@@ -1,5 +1,6 @@
 """Which tables a space has: finding, creating, migrating and dropping them, and their defaults."""
 
+import sys
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -68,6 +69,8 @@ def drop(tx: Transaction, table: str) -> bool:
     Whether there was a table. What it stored is removed in bounded steps from now on.
     """
     keys = keys_of(tx.space)
+    if not isinstance(table, str):
+        return False
     try:
         value = tx.get(keys.table(table))
     except UnsupportedPart:
@@ -86,8 +89,7 @@ def drop(tx: Transaction, table: str) -> bool:
 
 def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
     """Names of tables in the order of their bytes, those by default included."""
-    if limit < 1:
-        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
+    check_limit(limit)
     keys = keys_of(reader.space)
     found: set[str] = set()
     for prefix in (keys.tables, keys.defaults):
@@ -97,8 +99,13 @@ def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
         listed = (str(unpack(key, len(prefix))[0]) for key, _ in reader.scan(begin, end))
         if prefix is keys.defaults:
             listed = (name for name in listed if reader.get(keys.mark(name)) is None)
-        found.update(islice(listed, limit))
+        found.update(islice(listed, min(limit, sys.maxsize)))
     return sorted(found, key=str.encode)[:limit]
+
+
+def check_limit(limit: Any) -> None:
+    if type(limit) is not int or limit < 1:
+        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
 
 
 def facts(reader: Reader, plan: Plan) -> Facts:

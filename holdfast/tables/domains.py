@@ -94,6 +94,7 @@ class EveryDomainTables(StoreTables):
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
         """The names of the tables that have a default, in order."""
+        catalogue.check_limit(limit)
         found = sorted(_standing(self._templates()), key=str.encode)
         return [name for name in found if after is None or name > after][:limit]
 

@@ -85,7 +85,7 @@ class Tables:
         schema's version grows by one. Writes 3 keys.
         """
         plan = catalogue.find_to_write(self._tx, table)
-        building.add_index(self._tx, plan, index, list(elements))
+        building.add_index(self._tx, plan, index, elements)
 
     @read
     def index_progress(self, table: str, index: str) -> IndexProgress:

@@ -81,6 +81,11 @@ def test_a_bad_index_is_refused(store: Store) -> None:
         store.tables.add_index("simple", "j", [hash_on("missing")])
     with pytest.raises(InvalidTableSchema, match="Invalid name"):
         store.tables.add_index("simple", "a/b", [hash_on("value")])
+    elements: Any = 5
+    with pytest.raises(InvalidTableSchema, match="Must have at least one entry"):
+        store.tables.add_index("simple", "k", elements)
+    with pytest.raises(IndexNotFound):
+        store.tables.index_progress("simple", elements)
     with pytest.raises(IndexNotFound):
         store.tables.index_progress("simple", "missing")
     with pytest.raises(IndexNotFound):
