@@ -9,7 +9,7 @@ from holdfast.errors import IndexNotFound
 from holdfast.limits import ROWS_PER_IMPORT_STEP
 from holdfast.tables import building, catalogue, transfer
 from holdfast.tables.operations import Tables
-from holdfast.tables.queries import Query
+from holdfast.tables.queries import Query, projection_of
 from holdfast.tables.reading import Form, scan_items
 from holdfast.tables.records import ImportReport, IndexProgress, Item, Refusal
 from holdfast.tables.versions import Versions
@@ -81,9 +81,9 @@ class StoreTables(_PerCall):
 
     def _names(self, table: str, proj: Sequence[str] | None) -> list[str]:
         """The attributes of an export, in order, each once."""
-        if proj is None:
-            return list(self.schema(table)["attributes"])
-        return list(dict.fromkeys([proj] if isinstance(proj, str) else proj))
+        with self._runner.view() as reader:
+            plan = catalogue.find(reader, table)
+        return projection_of(plan, proj) or list(plan.columns)
 
     def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones.

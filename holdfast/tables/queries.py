@@ -93,7 +93,7 @@ def check_shape(plan: Plan, index: Index, query: Query) -> tuple[int, list[str] 
         _check_flags(query)
     if query.order is not None:
         _check_order(index, query.order)
-    names = _projection(plan, query.proj)
+    names = projection_of(plan, query.proj)
     if query.distinct:
         _check_distinct(plan, query, names)
     return limit, names
@@ -166,6 +166,24 @@ def set_order(slice: Slice, order: Mapping[str, str]) -> None:
     slice.reverse = free == {True}
 
 
+def projection_of(plan: Plan, proj: Any) -> list[str] | None:
+    """The names in `proj`, each once; None if there is no projection."""
+    if proj is None:
+        return None
+    names = [proj] if isinstance(proj, str) else proj
+    if not isinstance(names, list | tuple) or not names:
+        raise InvalidTableQuery(
+            "Invalid query. Projection must be an attribute's name or an array of names"
+        )
+    for name in names:
+        if not isinstance(name, str) or name not in plan.columns:
+            raise InvalidTableQuery(
+                f"Invalid query. Projection {name!r} is no attribute of {plan.name}",
+                attribute=str(name),
+            )
+    return list(dict.fromkeys(names))
+
+
 # --- within --------------------------------------------------------------------------------------
 
 
@@ -205,24 +223,6 @@ def _limit(query: Query) -> int:
     if type(limit) is not int or limit < 1:
         raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
-
-
-def _projection(plan: Plan, proj: Any) -> list[str] | None:
-    """The names in `proj`, each once; None if there is no projection."""
-    if proj is None:
-        return None
-    names = [proj] if isinstance(proj, str) else proj
-    if not isinstance(names, list | tuple) or not names:
-        raise InvalidTableQuery(
-            "Invalid query. Projection must be an attribute's name or an array of names"
-        )
-    for name in names:
-        if not isinstance(name, str) or name not in plan.columns:
-            raise InvalidTableQuery(
-                f"Invalid query. Projection {name!r} is no attribute of {plan.name}",
-                attribute=str(name),
-            )
-    return list(dict.fromkeys(names))
 
 
 def _check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:

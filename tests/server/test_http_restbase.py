@@ -310,6 +310,10 @@ def test_an_export_of_nothing_known_is_still_an_error(domain: Domain) -> None:
     assert domain.ask("GET", "/plain/?format=xml").json["type"] == "invalid_query"
     assert domain.ask("GET", "/plain/?format=ndjson&limit=1").json["type"] == "invalid_query"
     assert domain.ask("GET", "/plain/?format=ndjson&format=csv").json["type"] == "invalid_query"
+    wrong: list[Any] = [5, [], [[]], ["nothing"]]
+    for proj in wrong:
+        refused = domain.ask("GET", "/plain/?format=ndjson", {"proj": proj})
+        assert (refused.status, refused.json["type"]) == (400, "invalid_query")
 
 
 def test_a_batch_is_all_or_nothing(domain: Domain) -> None:
