@@ -382,7 +382,6 @@ def test_a_mistake_has_restbases_status_and_type(
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("GET", "/", '{"table": "plain"}'),
         ("GET", "/", '{"Limit": 1}'),
         ("GET", "/a", '{"limit": 1}'),
         ("GET", "/a?limt=1", None),
@@ -407,7 +406,10 @@ def test_a_missing_index_comes_before_the_form_and_bad_json_before_both(domain: 
     flag = domain.ask("GET", "/pages/", {"index": "none", "withTTL": 1})
     bad = domain.server.request("GET", f"{domain.root}/none/", "{", JSON)
 
+    other = domain.ask("GET", "/none/", {"table": "plain"})
+
     assert none.json["type"] == flag.json["type"] == "index_not_found"
+    assert (other.status, other.json["type"]) == (400, "table_mismatch")
     assert bad.json["type"] == "invalid_json"
 
 

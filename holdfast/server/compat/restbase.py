@@ -21,6 +21,7 @@ from holdfast.errors import (
     RequestTooLarge,
     StoreUnusable,
     TableError,
+    TableMismatch,
     UnsupportedContent,
 )
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
@@ -77,6 +78,8 @@ class _Call:
         that is missing, which is looked for only then: most requests are right."""
         try:
             yield
+        except TableMismatch:
+            raise  # it is about the table, whether or not there is one
         except TableError:
             if self.target.domain != EVERY_DOMAIN:
                 with space.view() as view:
