@@ -12,6 +12,7 @@ from holdfast.errors import InvalidTableJson, RowTooLarge
 from holdfast.limits import MAX_BODY_BYTES, MAX_JSON_DEPTH
 
 _MAX_INTEGER_DIGITS: Final = 4_000  # more than any type takes, less than Python refuses to read
+_MAX_DIGITS: Final = 100_000  # of a number that is kept until its type is known
 
 
 def parse_json(body: bytes) -> Any:
@@ -58,10 +59,11 @@ def exact_number(text: str) -> Decimal:
     return Decimal(text)
 
 
-def _integer(text: str) -> int:
-    if len(text) > _MAX_INTEGER_DIGITS:
-        raise InvalidTableJson(f"A number has {len(text)} digits")
-    return int(text)
+def _integer(text: str) -> int | Decimal:
+    """A longer one than any type takes is left, as a `Decimal`, for the type to refuse."""
+    if len(text) > _MAX_DIGITS:
+        raise InvalidTableJson(f"A number has {len(text)} digits, at most {_MAX_DIGITS} are read")
+    return int(text) if len(text) <= _MAX_INTEGER_DIGITS else Decimal(text)
 
 
 def _refuse_constant(name: str) -> Any:

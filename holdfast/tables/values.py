@@ -123,7 +123,9 @@ def _accept_integer(value: Any) -> int:
         return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= 2_000:
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() > 2_000:
+        raise ValueError("the number has more digits than any integer")
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() >= -2_000:
         integer = int(value)
         if integer == value:
             return integer

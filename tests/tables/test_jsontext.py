@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidTableJson, RowTooLarge
 from holdfast.tables.jsontext import parse_json
+from holdfast.tables.types import type_of
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,21 @@ def test_numbers_are_exact_and_texts_are_whole(text: bytes, value: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [b"", b"{", b"nonsense", b"[1,]", b"NaN", b"[Infinity]", b"-Infinity", b'"\xff"', b"1e400",
-     b"[1.5e999]", b"01", b"9" * 4_500, b"\xef\xbb\xbf{"],
+     b"[1.5e999]", b"01", b"9" * 100_001, b"\xef\xbb\xbf{"],
 )  # fmt: skip
 def test_what_is_not_json_is_refused(text: bytes) -> None:
     with pytest.raises(InvalidTableJson) as caught:
         parse_json(text)
 
     assert (caught.value.type, caught.value.status) == ("invalid_json", 400)
+
+
+@pytest.mark.parametrize("kind", ["int", "varint", "decimal", "double", "timestamp", "json"])
+def test_an_integer_of_too_many_digits_is_left_for_the_type_to_refuse(kind: str) -> None:
+    [number] = parse_json(b"[-%b]" % (b"9" * 5_000))
+
+    with pytest.raises(ValueError, match=r"number|digits"):
+        type_of(kind).accept(number)
 
 
 def test_a_hundred_levels_are_taken_and_a_hundred_and_one_are_not() -> None:
