@@ -365,6 +365,7 @@ def test_a_batch_is_all_or_nothing(domain: Domain) -> None:
         ("DELETE", "/plain/a?limit=1", None, 400, "invalid_request"),
         ("PUT", "/plain", '{"table": "plain", "attributes": 1}', 400, "invalid_schema"),
         ("PUT", "/plain?x=1", "{}", 400, "invalid_query"),
+        ("PUT", "/plain?x=1", "{", 400, "invalid_json"),
         ("GET", "/plain/", "[" * 200, 400, "invalid_json"),
     ],
 )

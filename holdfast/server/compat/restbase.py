@@ -225,9 +225,9 @@ async def _get_schema(call: _Call) -> Response:
 
 
 async def _put_schema(call: _Call) -> Response:
-    call.refuse_parameters()
     space = await call.space("admin")
     schema = await call.body()
+    call.refuse_parameters()
     if not isinstance(schema, dict):
         raise InvalidTableRequest("The body is a schema, an object")
     result = await _write(call, space, lambda tables: tables.create(schema, table=call.table))
