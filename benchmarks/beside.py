@@ -175,7 +175,7 @@ def fresh_database(server: PostgresServer) -> str:
 @contextmanager
 def holdfast_server(folder: Path) -> Iterator[str]:
     """The address of a server that waits for the disk before each reply."""
-    command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", str(folder)]
+    command = [sys.executable, "-m", "holdfast", "serve", "--data", str(folder)]
     command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     process: Any = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
