@@ -24,6 +24,9 @@ MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs that are read from LMDB once until t
 MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again
 MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
 RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
+MAX_SEEN_IN_VIEW_BYTES: Final = (
+    8 * 1024 * 1024
+)  # that a view of a remote engine keeps; then it reads them again
 MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
 MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
 MAX_CONFLICT_RUNS: Final = 200  # of a transaction that others are in the way of; then `Conflict`
