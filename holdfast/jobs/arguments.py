@@ -116,6 +116,15 @@ def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
+def is_unicode(text: str) -> bool:
+    """Whether the text has bytes; one with a half of a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_text(value: object) -> bool:
     return isinstance(value, str)
 

@@ -15,6 +15,7 @@ from holdfast.jobs.layer import Jobs
 from holdfast.jobs.ledger import LOG, READY, Ledger
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
 from holdfast.jobs.seed import SeedJobs
+from holdfast.jobs.typed import typed
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ else:
 T = TypeVar("T")
 
 
+@typed
 class StoreJobs(_PerCall):
     """The job queue of a store: a transaction for each call, or as many as its text says."""
 
@@ -144,8 +146,9 @@ class StoreJobs(_PerCall):
 
     def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> Iterator[str]:
         """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
-        for at in range(0, len(jobs), JOBS_PER_STEP):
-            yield from self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker)
+        listed = list(jobs)
+        for at in range(0, len(listed), JOBS_PER_STEP):
+            yield from self.put_many(listed[at : at + JOBS_PER_STEP], worker=worker)
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over.

@@ -3,7 +3,7 @@
 from typing import Any, Final, NoReturn
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_name, from_json, number_from, shortened
+from holdfast.jobs.arguments import check_name, from_json, is_unicode, number_from, shortened
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 NIL: Final = "nil"  # how the originals write what is not there
@@ -94,12 +94,9 @@ class Words:
 
 def _valid(word: str) -> str:
     """The word, unless it was no UTF-8 when it came."""
-    if not word.isascii():
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            shown = shortened(word).encode("utf-8", "replace").decode()
-            raise BadArgument(f'Arg "{shown}" is not valid UTF-8') from None
+    if not word.isascii() and not is_unicode(word):
+        shown = shortened(word).encode("utf-8", "replace").decode()
+        raise BadArgument(f'Arg "{shown}" is not valid UTF-8')
     return word
 
 
