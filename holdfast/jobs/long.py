@@ -8,6 +8,7 @@ from holdfast.binding import Runner, per_call
 from holdfast.engine.contract import Subscription
 from holdfast.errors import UnknownJob, ViewOnlyReads
 from holdfast.jobs import dependencies, queues
+from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.canceling import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
@@ -181,6 +182,7 @@ class StoreJobs(_PerCall):
         should take any.
         """
         total = 0
+        check_queue(queue)
         while step := self._runner.transact(lambda tx: _cancel_some(Ledger(tx), queue)):
             total += step
         return total

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
-from holdfast.jobs.arguments import check_name, is_name
+from holdfast.jobs.arguments import check_name, check_queue, is_name
 from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import (
@@ -64,7 +64,7 @@ class Popping:
 
         Starts what is due, so it may write. Reads 2 keys for each job, and 3 more.
         """
-        jobs = peek(self._ledger, queue, count, self._ledger.time(now))
+        jobs = peek(self._ledger, check_queue(queue), count, self._ledger.time(now))
         return [shown(self._ledger, job) for job in jobs]
 
 

@@ -10,6 +10,7 @@ from holdfast.binding import read
 from holdfast.errors import BadArgument, UnknownRecurringJob
 from holdfast.jobs import cron, places, tags
 from holdfast.jobs.arguments import (
+    check_jid,
     check_name,
     check_numbers,
     check_size,
@@ -86,12 +87,12 @@ class Recurring:
 
     def unrecur(self, id: str) -> None:
         """Ends a recurring job; jobs that it has spawned stay. Reads 1 key, writes 3."""
-        unrecur(self._ledger, id)
+        unrecur(self._ledger, check_jid(id, "Recurring"))
 
     @read
     def recur_get(self, id: str) -> RecurringJob | None:
         """The recurring job, or None if there is none. Reads 1 key."""
-        record = load(self._ledger, id)
+        record = load(self._ledger, check_jid(id, "Recurring"))
         return None if record is None else _shown(record)
 
     def recur_update(

@@ -96,6 +96,20 @@ def test_the_error_says_what_came_and_what_was_expected(store: Store) -> None:
     )
 
 
+BY_NAME = (
+    *("cancel", "cancel_queue", "counts", "failed_in", "get", "length", "multiget", "pause"),
+    *("peek", "queue_forget", "recur_get", "result", "stats", "tagged", "throttle_get"),
+    *("throttle_locks", "throttle_pending", "track", "unpause", "unrecur", "worker"),
+    "worker_deregister",
+)
+
+
+def test_nothing_has_an_empty_name(store: Store) -> None:
+    for operation in BY_NAME:
+        with pytest.raises(BadArgument, match=r"missing|provided"):
+            getattr(store.jobs, operation)("")
+
+
 def test_a_number_with_too_many_digits_to_be_shown_is_refused(store: Store) -> None:
     with pytest.raises(BadArgument, match="something of type int"):
         store.jobs.put("queue", priority=10**5000)

@@ -3,7 +3,15 @@
 from typing import Any, Final, NoReturn
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_name, from_json, is_unicode, number_from, shortened
+from holdfast.jobs.arguments import (
+    check_jid,
+    check_name,
+    check_queue,
+    from_json,
+    is_unicode,
+    number_from,
+    shortened,
+)
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 NIL: Final = "nil"  # how the originals write what is not there
@@ -42,11 +50,10 @@ class Words:
         return check_name(self.maybe() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
-        jid = self.need(f"{call}(): no jid provided")
-        return check_name(jid, call, "jid")
+        return check_jid(self.maybe() or "", call)
 
     def queue(self) -> str:
-        return check_name(self.need("Queue(): no queue name provided"), "Queue", "queue")
+        return check_queue(self.maybe() or "")
 
     def number(self, error: str, default: float | None = None) -> float:
         """The next word as a number; without a default it must be there."""
