@@ -267,7 +267,7 @@ def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int
     spawned = 0
     run = _skip_backlog(record, math.floor(record.next), now)
     while run <= now and spawned < room:
-        _spawn(ledger, record, run)
+        _spawn(ledger, record, run, now)
         spawned += 1
         run = _following(record, run)
     record.next = run
@@ -295,8 +295,11 @@ def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
     return run
 
 
-def _spawn(ledger: "Ledger", record: RecurringRecord, run: float) -> None:
-    """Makes one job that was due at `run`, under the next number that is free."""
+def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) -> None:
+    """Makes one job that was due at `run`, under the next number that is free.
+
+    It has waited since then; its tags it gets now.
+    """
     record.count += 1
     while ledger.tx.get(ledger.keys.job(f"{record.jid}-{record.count}")) is not None:
         record.count += 1
@@ -316,7 +319,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float) -> None:
     )
     ledger.set_data(job, record.data)
     for each in record.tags:
-        tags.attach(ledger, job, each, run)
+        tags.attach(ledger, job, each, now)
     ledger.remember(job, "put", run, {"q": record.queue})
     places.enter_work(ledger, job, run)
     ledger.save(job)
