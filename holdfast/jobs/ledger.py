@@ -21,7 +21,7 @@ from holdfast.jobs import layout
 from holdfast.jobs.arguments import check_size, check_time
 from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import Keys, QueueKeys, keys_of
-from holdfast.jobs.records import NEVER, HistoryEntry, JobRecord, QueueRecord
+from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
@@ -120,13 +120,12 @@ class Ledger:
         value = self.tx.get(keys.record)
         return _NEW_QUEUE if value is None else _seen_queue(value)
 
-    def know_queue(self, keys: QueueKeys, now: float, wake: float = NEVER) -> QueueRecord:
-        """Makes the queue known, and has its clocks looked at no later than at `wake`."""
+    def know_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
+        """Makes the queue known."""
         value = self.tx.get(keys.record)
         queue = _NEW_QUEUE if value is None else _seen_queue(value)
-        if queue.known_since is None or wake < queue.wake:
-            known = now if queue.known_since is None else queue.known_since
-            queue = replace(queue, known_since=known, wake=min(wake, queue.wake))
+        if queue.known_since is None:
+            queue = replace(queue, known_since=now)
             self.tx.put(keys.record, encode(queue))
         return queue
 

@@ -107,8 +107,9 @@ def pop(
     if now >= wake:
         grace = settings.grace_period if grace_period is None else grace_period
         jobs = _reclaim(ledger, keys, now, count, grace)
-        recurring.spawn(ledger, keys, now, count - len(jobs))
-        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
+        if len(jobs) < count:
+            recurring.spawn(ledger, keys, now, count - len(jobs))
+            places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
     _take_work(ledger, keys, now, count, jobs)
@@ -280,7 +281,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
         time_and_jid(key, keys.locks)[1]
         for key, _ in ledger.tx.scan(*until(keys.locks, now), limit=count)
     ]
-    if is_due(ledger, keys, now):
+    if len(expired) < count and is_due(ledger, keys, now):
         recurring.spawn(ledger, keys, now, count - len(expired))
         places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         _keep_wake(ledger, keys, ledger.look_at_queue(keys), NEVER, NEVER)

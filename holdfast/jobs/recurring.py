@@ -168,7 +168,8 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
     if before is not None:
         record.count = before.count
         _leave(ledger, before)
-    _enter(ledger, record, now)
+    ledger.know_queue(ledger.keys.queue(record.queue), now)
+    _enter(ledger, record)
     return record.jid
 
 
@@ -179,11 +180,11 @@ def unrecur(ledger: "Ledger", jid: str) -> None:
         ledger.tx.delete(ledger.keys.recurring_job(jid))
 
 
-def _enter(ledger: "Ledger", record: RecurringRecord, now: float) -> None:
+def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
     keys = ledger.keys.queue(record.queue)
     ledger.tx.put(keys.next_run(record.next, record.jid), b"")
     ledger.tx.add(keys.other, HIGH)
-    ledger.know_queue(keys, now, record.next)
+    ledger.wake_queue(keys, record.next)
     ledger.ready(record.queue)  # those who wait for a job wait no longer than until it runs
     _save(ledger, record)
 
@@ -206,7 +207,9 @@ def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> N
     for name, value in changes.items():
         setattr(record, name, value)
     check_name(record.queue, "Recur", "queue")
-    _enter(ledger, record, now)
+    if "queue" in changes:
+        ledger.know_queue(ledger.keys.queue(record.queue), now)
+    _enter(ledger, record)
 
 
 def tag(ledger: "Ledger", jid: str, more: list[Tag]) -> list[Tag]:

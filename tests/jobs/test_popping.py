@@ -358,6 +358,23 @@ def test_a_great_many_due_jobs_start_in_steps_and_count_at_once(store: Store) ->
     assert len(store.jobs.pop("queue", "worker", total, now=5)) == total
 
 
+@pytest.mark.parametrize("command", [("pop", 200, "queue", "worker", 1), ("peek", 200, "queue", 1)])
+def test_nothing_starts_while_ended_locks_are_enough(
+    qless: Qless, command: tuple[str | int, ...]
+) -> None:
+    qless("config.set", 0, "grace-period", 0)
+    put(qless, "lost")
+    qless("pop", 1, "queue", "worker", 1)
+    qless("put", 2, "worker", "queue", "later", "klass", "{}", 10)
+    qless("recur", 3, "queue", "often", "klass", "{}", "interval", 60, 0)
+
+    assert jids(qless(*command)) == ["lost"]
+    assert qless("get", 200, "later")["state"] == "scheduled"
+    assert qless("get", 200, "often-1") is None
+
+    assert jids(qless("pop", 200, "queue", "another", 10))[-2:] == ["often-4", "later"]
+
+
 def test_an_urgent_due_job_is_not_overtaken(qless: Qless) -> None:
     qless("put", 0, "worker", "queue", "dull", "klass", "{}", 5)
     qless("put", 0, "worker", "queue", "urgent", "klass", "{}", 9, "priority", 9)

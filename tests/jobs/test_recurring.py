@@ -130,6 +130,16 @@ def test_a_new_queue_keeps_the_next_run_and_becomes_known(qless: Qless) -> None:
     assert (job["klass"], job["data"]) == ("k2", "[1]")
 
 
+def test_other_updates_make_no_queue_known(qless: Qless) -> None:
+    recur(qless)
+    qless("queue.forget", 1, "queue")
+
+    qless("recur.update", 2, "jid", "priority", 3, "interval", 30)
+
+    assert qless("queues", 3) == {}
+    assert jids(qless("pop", 60, "queue", "worker", 1)) == ["jid-1"]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
