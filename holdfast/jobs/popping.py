@@ -220,7 +220,7 @@ def _reclaim(
     for key, _ in list(ledger.tx.scan(*until(keys.locks, now), limit=count)):
         job = ledger.job(time_and_jid(key, keys.locks)[1])
         assert job is not None
-        if not job.noticed:
+        if grace <= 0 or not job.noticed:
             _notice(ledger, keys, job, now)
             if grace > 0:
                 places.move_lock(ledger, keys, job, now + grace)

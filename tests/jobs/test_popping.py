@@ -145,6 +145,20 @@ def test_without_a_grace_period_the_same_pop_hands_the_job_over(qless: Qless, gr
     assert [job["remaining"] for job in found] == [4, 4]
 
 
+def test_a_grace_period_that_is_taken_back_gives_its_notice_with_the_job(qless: Qless) -> None:
+    put(qless, "jid")
+    qless("pop", 0, "queue", "one", 1)
+    qless("pop", 60, "queue", "two", 1)
+    qless("config.set", 61, "grace-period", 0)
+
+    [job] = qless("pop", 80, "queue", "two", 1)
+
+    assert [entry["what"] for entry in job["history"]] == [
+        *("put", "popped", "timed-out", "timed-out", "popped")
+    ]
+    assert qless("stats", 80, "queue", 0)["retries"] == 2
+
+
 def test_jobs_whose_lock_has_ended_come_before_the_work_list(qless: Qless) -> None:
     qless("config.set", 0, "grace-period", 0)
     put(qless, "lost")
