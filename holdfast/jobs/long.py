@@ -13,7 +13,7 @@ from holdfast.jobs.canceling import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
-from holdfast.jobs.ledger import LOG, READY, Ledger
+from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
 from holdfast.jobs.seed import SeedJobs
 from holdfast.jobs.typed import typed
@@ -141,7 +141,7 @@ class StoreJobs(_PerCall):
                 left = None if deadline is None else deadline - time.monotonic()
                 if job.state in (COMPLETE, FAILED) or (left is not None and left <= 0):
                     return job
-                _wait_for_mention(log, id, left)
+                _wait_for_mention(log, mention_of(id), left)
 
     # --- long work in bounded steps -----------------------------------------------------------
 
@@ -253,9 +253,8 @@ def _stop_some(jobs: Jobs, queue: str) -> int:
     return len(ids)
 
 
-def _wait_for_mention(log: Subscription, id: str, timeout: float | None) -> None:
+def _wait_for_mention(log: Subscription, wanted: bytes, timeout: float | None) -> None:
     """Waits until something is published about the job."""
-    wanted = id.encode()
     end = None if timeout is None else time.monotonic() + timeout
     for _ in range(MAX_QUEUED_NOTICES):
         left = None if end is None else max(0.0, end - time.monotonic())

@@ -263,9 +263,8 @@ def exhaust(
     places.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
     job.remaining = -1
     ledger.show(job, "failed")
-    if publish:
-        event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
-        ledger.log({**event, "worker": holder})
+    event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
+    (ledger.log if publish else ledger.log_quietly)({**event, "worker": holder})
 
 
 # --- peek -------------------------------------------------------------------------------------
