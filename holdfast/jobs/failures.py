@@ -61,7 +61,7 @@ class Failing:
 
         Reads 1 key for each job up to the end of the page.
         """
-        return failed_in(self._ledger, group, offset, count)
+        return failed_in(self._ledger, check_name(group, "Failed", "group"), offset, count)
 
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
