@@ -14,6 +14,7 @@ import msgspec
 from holdfast import wire
 from holdfast.errors import BadInput
 from holdfast.operations import Operation
+from holdfast.server.payloads import number_hook
 
 _MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 0xDF))  # in msgpack
 
@@ -38,7 +39,7 @@ def read_words(operation: Operation, words: wire.Command) -> Any:
         if slot.name == operation.star:
             given[slot.wire_name] = [_text(each) for each in words[position:]]
             break
-        given[slot.wire_name] = _text(word) if slot.takes_text else _value(word)
+        given[slot.wire_name] = _text(word) if slot.takes_text else _value(operation, word)
     return _convert(operation, given)
 
 
@@ -69,9 +70,9 @@ def _convert(operation: Operation, given: dict[str, Any]) -> Any:
     return msgspec.convert(given, operation.arguments)
 
 
-def _value(word: bytes) -> Any:
+def _value(operation: Operation, word: bytes) -> Any:
     try:
-        return msgspec.json.decode(word)
+        return msgspec.json.Decoder(float_hook=number_hook(operation)).decode(word)
     except (ValueError, RecursionError):
         return _text(word)
 

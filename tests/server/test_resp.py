@@ -215,6 +215,18 @@ def test_people_may_type_words_instead_of_an_object(client: RawClient) -> None:
     assert (job["queue"], job["klass"], job["data"]) == ("emails", "app.Send", {"to": "ann"})
 
 
+def test_exact_numbers_of_tables_are_kept_in_objects_and_words(client: RawClient) -> None:
+    index = [{"type": "hash", "attribute": "k"}]
+    schema = {"table": "t", "attributes": {"k": "string", "d": "decimal"}, "index": index}
+    client.ask("TABLES.CREATE", json.dumps({"schema": schema}))
+
+    client.ask("TABLES.PUT", '{"table": "t", "attributes": {"k": "a", "d": 1.40}}')
+    client.ask("TABLES.PUT", "t", '{"k": "b", "d": 0.12345678901234567890}')
+
+    items = json.loads(client.ask("TABLES.GET", "t"))["items"]
+    assert [item["d"] for item in items] == ["1.40", "0.12345678901234567890"]
+
+
 def test_a_word_that_is_no_json_is_text(client: RawClient) -> None:
     jid = json.loads(client.ask("JOBS.PUT", "emails", "app.Send", "hello there"))
 
