@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import bson
 import pytest
 import yaml
 
 from tests.server.http_fixtures import server
-from tests.server.serving import Server
+from tests.server.serving import Server, serving
 
 __all__ = ["server"]
 
@@ -79,6 +80,32 @@ def test_no_file_of_the_servers_machine_is_read_on_request(server: Server) -> No
     assert reply.body.startswith(b"Error deploying schema: ")
 
 
+def test_files_of_the_servers_machine_are_deployed_from_the_folder_that_is_open_for_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "a b.schema.yaml").write_text("schema: uri\ntables: {T: {}}")
+    (tmp_path / "secret.yaml").write_text("schema: secret\ntables: {T: {}}")
+    (tmp_path / "open" / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    with serving(tmp_path / "data", "--schemas", str(tmp_path / "open")) as server:
+        there = server.request("POST", f"/deploy?uri=file://{tmp_path}/open/a%2520b.schema.yaml")
+        elsewhere = [
+            server.request("POST", f"/deploy?uri={uri}")
+            for uri in (
+                f"file://{tmp_path}/secret.yaml",
+                f"file://{tmp_path}/open/../secret.yaml",
+                f"file://{tmp_path}/open/link.yaml",
+                f"file://{tmp_path}/open",
+                "http://localhost/open/a",
+            )
+        ]
+
+        assert (there.status, there.body) == (200, b"OK")
+        assert {reply.status for reply in elsewhere} == {400}
+        assert server.get("/schemadump?schema=uri").status == 200
+        assert server.get("/schemadump?schema=secret").status == 404
+
+
 @ROOTS
 def test_the_server_is_healthy_also_without_a_schema(server: Server, root: str) -> None:
     assert server.get(f"{root}/status").body == b"OK\r\n"
@@ -94,6 +121,8 @@ def test_a_schema_is_dumped_with_its_defaults(server: Server, schema: str, root:
     assert as_json.json == yaml.safe_load(reply.body)
     unknown = server.get(f"{root}/schemadump?schema=X")
     assert (unknown.status, unknown.body) == (404, b"Could not find schema X\n")
+    nameless = server.get(f"{root}/schemadump")
+    assert (nameless.status, nameless.body) == (404, b"Could not find schema \n")
 
 
 @ROOTS
@@ -182,7 +211,10 @@ def test_a_long_load_and_dump_take_constant_memory(server: Server, schema: str) 
 def test_a_table_is_dropped_but_not_by_get(server: Server, schema: str, root: str) -> None:
     put(server, schema, "ann", "bob")
 
-    assert server.get(at(f"{root}/drop", schema)).status == 405
+    refused = server.get(at(f"{root}/drop", schema))
+    assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE")
+    assert refused.headers["content-type"] == "text/plain; charset=utf-8"
+    assert refused.body == b"/drop takes POST, DELETE, not GET\n"
     assert server.request("DELETE", at(f"{root}/drop", schema)).body == b"Deleted 2 records"
 
 
