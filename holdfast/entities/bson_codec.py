@@ -62,11 +62,14 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def encode(document: dict[str, Any]) -> bytes:
-    """The document as bytes. Integers must be `Int64`, or else are written as the C codec likes."""
+    """The document as bytes, or `BadValue`. Integers must be `Int64`, or else are written as the C
+    codec likes."""
     try:
         return bson.encode(document)
     except OverflowError:
-        return _document(document)
+        return _encode_plainly(document)
+    except (BSONError, UnicodeEncodeError) as error:
+        raise BadValue(f"no message can hold it: {error}") from None
 
 
 # --- the plain codec, reading -----------------------------------------------------------------
@@ -221,13 +224,25 @@ _READERS: Final[dict[int, Callable[[bytes, int, int], tuple[Any, int]]]] = {
 # --- the plain codec, writing -----------------------------------------------------------------
 
 
+def _encode_plainly(document: dict[str, Any]) -> bytes:
+    try:
+        return _document(document)
+    except struct.error:
+        raise BadValue("no message can hold an integer of more than 64 bits") from None
+    except UnicodeEncodeError as error:
+        raise BadValue(f"no message can hold it: {error}") from None
+
+
 def _document(document: dict[str, Any]) -> bytes:
     inner = b"".join([_element(name, value) for name, value in document.items()])
     return _int32.pack(len(inner) + 5) + inner + b"\0"
 
 
 def _element(name: str, value: Any) -> bytes:
-    kind, data = _WRITERS[type(value)](value)
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        raise BadValue(f"Type {type(value).__name__} not allowed for entities")
+    kind, data = writer(value)
     return kind + name.encode() + b"\0" + data
 
 

@@ -162,7 +162,8 @@ class Col(Generic[T]):
         return Change(messages.INCR, self.name, amount)
 
     def __sub__(self, amount: float) -> Change:
-        return self + -amount
+        change = self + amount
+        return Change(change.op, change.property, -amount)
 
     def __mul__(self, factor: float) -> Change:
         return Change(messages.MUL, self.name, factor)

@@ -376,6 +376,16 @@ def to_wire(value: Any) -> Any:
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
 
 
+def from_wire(value: Any) -> Any:
+    """The opposite: what was marked as a Set is one again, and no mark is seen."""
+    if isinstance(value, list):
+        elements = [from_wire(item) for item in unmarked(value)]
+        return set(elements) if value[:1] == [SET_MARK] else elements
+    if isinstance(value, dict):
+        return {name: from_wire(item) for name, item in value.items()}
+    return int(value) if isinstance(value, Int64) else value
+
+
 def unmarked(items: Iterable[Any]) -> list[Any]:
     """The elements of an array from the wire, without its mark."""
     listed = list(items)

@@ -296,6 +296,8 @@ def test_python_s_own_and_or_and_not_equal_are_refused() -> None:
         _ = User.name != "a"
     with pytest.raises(BadChange, match="is not a number"):
         _ = User.score + "3"  # type: ignore[operator]  # on purpose
+    with pytest.raises(BadChange, match="is not a number"):
+        _ = User.score - "3"  # type: ignore[operator]  # on purpose
     with pytest.raises(TypeError, match="is not a column"):
         col(5)
 
