@@ -193,6 +193,17 @@ def test_updates_change_sets_and_maps(users: list[User]) -> None:
     [found] = meduza.get(User, users[0].id)
     assert (found.groups, found.mapr, found.score) == ({"g1", "g2", "new"}, {"a": "b"}, -2)
 
+    meduza.update(
+        User,
+        own,
+        Change.addToSet("groups", {"x", "y"}),
+        Change.removeFromSet("groups", ["g1", "g2"]),
+        Change.putInMap("mapr", {"a key": "c"}, d="e"),
+        Change.removeFromMap("mapr", ["a"]),
+    )
+    [found] = meduza.get(User, users[0].id)
+    assert (found.groups, found.mapr) == ({"new", "x", "y"}, {"a key": "c", "d": "e"})
+
     meduza.update(User, own, groups={"only"})
     assert meduza.get(User, users[0].id)[0].groups == {"only"}
     assert meduza.update(User, own, _=Change.delete()) == 1
