@@ -73,6 +73,20 @@ def test_what_is_no_schema_is_refused_in_one_line(server: Server, body: bytes, s
     assert reply.body.count(b"\n") == 1
 
 
+def test_an_index_of_a_small_table_is_complete_when_it_is_deployed(
+    server: Server, schema: str
+) -> None:
+    put(server, schema, *(f"user-{number}" for number in range(100)))
+    columns = "{name: {type: Text}, age: {type: Int}}"
+    indexes = "[{type: simple, columns: [name]}]"
+    table = f"{{primary: {{columns: [name]}}, columns: {columns}, indexes: {indexes}}}"
+
+    server.request("POST", "/deploy", f"schema: {schema}\ntables: {{User: {table}}}")
+    stats = server.get("/stats", accept="application/json").json["tables"][f"{schema}.User"]
+
+    assert stats["indexes"][f"{schema}.User__name_simple"]["state"] == "ready"
+
+
 def test_no_file_of_the_servers_machine_is_read_on_request(server: Server) -> None:
     reply = server.request("POST", "/deploy?uri=file:///etc/passwd")
 

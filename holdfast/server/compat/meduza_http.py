@@ -26,7 +26,8 @@ from holdfast.users import Role
 
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
 
-_STEPS_AT_ONCE: Final = 10  # of building an index, before a look whether the server is stopping
+_STEPS_FIRST: Final = 4  # of building indexes, before the answer: those of small tables are ready
+_STEPS_AT_ONCE: Final = 10  # and later, before a look whether the server is stopping
 _YAML: Final = "text/yaml"
 _PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -90,10 +91,13 @@ async def deploy(door: HttpDoor, request: Request, found: dict[str, str]) -> Res
         return _line("No data URI or raw data given", 400)
     space = _space(door)
     prune, force = (request.parameter(name) == "true" for name in ("prune", "force"))
+
+    def put_into_force() -> None:
+        space.entities.deploy(body, prune=prune, force=force, wait=False)
+        space.entities.build(most=_STEPS_FIRST)
+
     try:
-        await door.execution.in_thread(
-            lambda: space.entities.deploy(body, prune=prune, force=force, wait=False)
-        )
+        await door.execution.in_thread(put_into_force)
     except HoldfastError as error:
         return _line(f"Error deploying schema: {error.message}", 400)
     _build(door, space)
