@@ -201,6 +201,7 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits if it is not told
 # --- server -----------------------------------------------------------------------------------
 
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024  # the largest value, in base64, and some room
+MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza's: its spec says so, to the byte
 MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis takes
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
 MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further

@@ -76,6 +76,7 @@ _SERVE: Final = (
     Setting("allow_flush", "Let FLUSHDB erase the jobs of a database.", False, is_flag=True),
     Setting("pixel", "Serve /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("backups", "The folder for backups that clients ask for.", None, "DIR"),
+    Setting("schemas", "The folder from which /deploy?uri=file:///... may read.", None, "DIR"),
     Setting("limits", "A bound of Redis clients, as in idle_seconds=60.", (), "NAME=NUMBER",
             multiple=True),
 )  # fmt: skip

@@ -65,10 +65,16 @@ def make_execution(
     pixel: bool = False,
     bounds: Bounds | None = None,
     backups: Path | None = None,
+    schemas: Path | None = None,
 ) -> Execution:
     """What stands behind all doors of a store."""
     execution = Execution(
-        store, allows_flush=flush, allows_pixel=pixel, bounds=bounds, backups=backups
+        store,
+        allows_flush=flush,
+        allows_pixel=pixel,
+        bounds=bounds,
+        backups=backups,
+        schemas=schemas,
     )
     execution.waits.update(WAITS)
     return execution

@@ -82,6 +82,7 @@ class Execution:
         allows_pixel: bool = False,
         bounds: Bounds | None = None,
         backups: Path | None = None,
+        schemas: Path | None = None,
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -90,6 +91,7 @@ class Execution:
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
         self.backups = backups  # the folder that backups go to; None: none are made
+        self.schemas = schemas  # the folder whose files clients may name; None: none
         self.stopping = False
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py

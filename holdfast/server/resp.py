@@ -35,7 +35,7 @@ class RespConnection(asyncio.Protocol):
     def __init__(self, door: "RespDoor") -> None:
         self._door = door
         self._bounds = door.execution.bounds
-        self._reader = wire.CommandReader()
+        self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
         self._received = 0  # bytes since all that had come was answered
         self._planned: Plan | None = None  # planned already, and waiting for the writes before it
@@ -165,7 +165,7 @@ class RespConnection(asyncio.Protocol):
         if self._commands or self._planned is not None:
             self._turn = self._door.loop.call_soon(self._go_on)
         elif self._reader.error is not None:
-            self._answer_and_close(wire.error(f"ERR Protocol error: {self._reader.error.message}"))
+            self._answer_and_close(wire.last_words(self._reader.error))
         elif self._closing:
             self._transport.close()
         else:

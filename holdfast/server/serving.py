@@ -35,6 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allow_flush: bool = False
     pixel: bool = False
     backups: Path | None = None  # the folder for backups that clients ask for
+    schemas: Path | None = None  # the folder whose schema files clients may name
     bounds: Bounds = Bounds()
 
     def check(self, *, is_open: bool) -> None:
@@ -82,6 +83,7 @@ async def serve(
         pixel=settings.pixel,
         bounds=settings.bounds,
         backups=settings.backups,
+        schemas=settings.schemas,
     )
     execution.started_with.update(settings.shown())
     try:

@@ -45,7 +45,7 @@ def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> No
         assert client.ask("ECHO", "x" * 990) == b"x" * 990
         client.socket.sendall(b"*2\r\n$4\r\nECHO\r\n$997\r\n")
 
-        assert client.rest() == b"-ERR Protocol error: a command may have 1000 bytes\r\n"
+        assert client.rest() == b"-ERR message too large: a command may have 1000 bytes\r\n"
 
 
 def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:
     with door.connect() as client:
         client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_STRANGER_BYTES)
 
-        assert client.rest().startswith(b"-ERR Protocol error: a command may have")
+        assert client.rest().startswith(b"-ERR message too large: a command may have")
 
 
 def test_a_password_of_any_bytes_is_only_wrong(door: Door) -> None:
