@@ -38,6 +38,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Final = "application/json"
 MSGPACK: Final = "application/msgpack"
+_FORWARDED_FOR: Final = b"x-forwarded-for"
 _ID: Final = re.compile(r"[!-~]{1,128}")
 
 
@@ -68,6 +69,10 @@ class Request:
         self.headers: dict[str, str] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
+        self.peer: str = (scope.get("client") or ("", 0))[0]
+        self.forwarded_for = ", ".join(
+            value.decode("latin-1") for name, value in scope["headers"] if name == _FORWARDED_FOR
+        )
         given = self.headers.get("x-request-id", "")
         self.id = given if _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive

@@ -44,6 +44,7 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
     READING_THREADS,
 )
+from holdfast.metrics.http import Network
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
@@ -82,6 +83,7 @@ class Execution:
         allows_pixel: bool = False,
         bounds: Bounds | None = None,
         backups: Path | None = None,
+        trusted_proxies: Sequence[Network] = (),
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -89,6 +91,7 @@ class Execution:
         self.connections = 0  # of Redis clients
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
         self.backups = backups  # the folder that backups go to; None: none are made
         self.stopping = False
         self.started_with: dict[str, object] = {}
