@@ -52,6 +52,16 @@ def test_a_bad_event_of_an_array_fails_alone(server: Server, events: str) -> Non
     assert size(server, events) == 2
 
 
+def test_a_bad_event_among_the_arguments_fails_alone(server: Server, events: str) -> None:
+    many = [event("ann"), 17, {"name": "a::b"}, event("ben")]
+
+    result = server.call("events.send_many", space=events, events=many).result
+
+    assert result["accepted"] == 2
+    assert [each["position"] for each in result["errors"]] == [1, 2]
+    assert size(server, events) == 2
+
+
 def test_a_stream_of_lines_is_ingested_and_its_bad_lines_are_named(
     server: Server, events: str
 ) -> None:
