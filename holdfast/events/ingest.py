@@ -17,6 +17,7 @@ from holdfast.events.handlers import (
     Scope,
     Strings,
     Unresolved,
+    encoded,
     joined_keys,
 )
 from holdfast.events.layout import keys_of
@@ -80,6 +81,11 @@ class Ingest:
         return reply
 
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
+        if isinstance(events, str | bytes | Mapping) or not isinstance(events, Sequence):
+            raise BadInput(
+                f"a batch is a list of events, not {type(events).__name__}",
+                hint="`send` takes one event, `store.events.send_stream` whatever can be iterated.",
+            )
         if len(events) > MAX_BATCH_EVENTS:
             raise BadInput(
                 f"a batch of {len(events)} events, at most {MAX_BATCH_EVENTS} fit",
@@ -151,7 +157,7 @@ class Ingest:
     # --- ids -------------------------------------------------------------------------------------
 
     def is_duplicate(self, id: str) -> bool:
-        if not 0 < len(id.encode(errors="replace")) <= MAX_EVENT_ID_BYTES:
+        if not 0 < len(encoded("id", id)) <= MAX_EVENT_ID_BYTES:
             raise InvalidEvent(f"an event's id has 1 to {MAX_EVENT_ID_BYTES} bytes")
         end = self._tx.get(self.batch.keys.seen_id(id))
         return end is not None and int.from_bytes(end, "big") > self.batch.now_ms
@@ -174,7 +180,9 @@ def remove_id(tx: Transaction, subject: bytes) -> bool:
 def as_event(given: AnyEvent) -> Event:
     """What came, as an event."""
     if type(given) is Event:
-        return given
+        if _is_well_typed(given):
+            return given
+        given = msgspec.structs.asdict(given)
     try:
         return msgspec.convert(given, Event)
     except msgspec.ValidationError as error:
@@ -182,6 +190,16 @@ def as_event(given: AnyEvent) -> Event:
             f"this is no event: {error}",
             hint="An event has a name, attributes, and optionally ip, at and id.",
         ) from None
+
+
+def _is_well_typed(event: Event) -> bool:
+    """Whoever makes an `Event` is not stopped from giving it anything at all."""
+    return (
+        type(event.name) is str
+        and type(event.attributes) is dict
+        and (event.ip is None or type(event.ip) is str)
+        and (event.id is None or type(event.id) is str)
+    )
 
 
 class Run:

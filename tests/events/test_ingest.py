@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
+from holdfast.errors import BadInput, ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
 from holdfast.events import Event, Events, Settings, Skipped
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -127,10 +127,18 @@ def test_a_name_of_any_other_kind_is_taken(send: Send, name: str) -> None:
         {"name": "e", "at": True},
         {"name": "e", "id": ""},
         {"name": "e", "id": "i" * 257},
+        {"name": "e", "id": "\ud800"},
+        {"name": "e", "attributes": {"v": 10**5_000}},
+        Event(name=7),  # type: ignore[arg-type]  # this and the others: what a struct lets in
+        Event(name="e", attributes=None),  # type: ignore[arg-type]
+        Event(name="e", ip=7),  # type: ignore[arg-type]
+        Event(name="e", id=7),  # type: ignore[arg-type]
         "e",
     ],
 )
 def test_a_bad_event_is_refused(store: Store, event: Any) -> None:
+    store.events.deploy({"e": [{"targets": ["['s']"], "add": "v"}]})
+
     with pytest.raises(InvalidEvent):
         store.events.send(event)
 
@@ -520,6 +528,12 @@ def test_a_batch_has_a_bound_and_a_stream_has_none(store: Store) -> None:
     assert reply.accepted == 2_497
     assert [error.position for error in reply.errors] == [0, 1_000, 2_000]
     assert values(store, "s") == ["2499", "2498"]
+
+
+@pytest.mark.parametrize("events", [None, 17, "abc", {"name": "e"}, iter([{"name": "e"}])])
+def test_what_is_no_list_of_events_is_refused(store: Store, events: Any) -> None:
+    with pytest.raises(BadInput, match="a batch is a list of events"):
+        store.events.send_many(events)
 
 
 # --- ids and times ----------------------------------------------------------------------------
