@@ -114,9 +114,12 @@ class Ingest:
         else:
             # No step reads what another one writes: all is known, and checked, before a write.
             steps = [run.resolve(handler) for handler in plan.handlers]
+            lacking = len(run.skipped)
             for step in steps:
                 if step is not None:
                     run.write(step)
+            if 0 < lacking < len(run.skipped):
+                run.sort_skipped(plan.handlers)
         if event.id is not None:
             self._remember(event.id)
         return SendReply(
@@ -291,6 +294,11 @@ class Run:
             if each is handler and job is not None:
                 return {"queue": job.queue, "klass": job.klass, "data": data}
         return None
+
+    def sort_skipped(self, handlers: Sequence[CompiledHandler]) -> None:
+        """Names what was skipped in the order of the handlers, however it was found out."""
+        places = {(each.schema, each.name): place for place, each in enumerate(handlers)}
+        self.skipped.sort(key=lambda skipped: places[skipped.schema, skipped.handler])
 
     def _prepared(self, raws: Strings) -> list[Value]:
         """Values with all that sets and boards need of them, worked out once for all keys."""

@@ -427,6 +427,25 @@ def test_a_key_that_holds_a_set_is_no_leaderboard(store: Store, send: Send) -> N
     assert store.events.gross("x") == 1
 
 
+def test_skipped_handlers_are_named_in_their_order_whatever_the_reason(
+    store: Store, send: Send
+) -> None:
+    store.events.deploy(
+        {
+            "e": [
+                {"targets": ["['k']"], "add": "'v'"},
+                {"targets": ["['k']"], "count_frequency": "'v'"},
+                {"targets": ["['l']"], "add": "missing"},
+                {"targets": ["['k']"], "count_frequency": "'v'"},
+            ]
+        }
+    )
+
+    reply = send("e")
+
+    assert [skipped.handler for skipped in reply.skipped] == ["e[1]", "e[2]", "e[3]"]
+
+
 def test_a_key_that_holds_a_leaderboard_is_no_set(store: Store, send: Send) -> None:
     store.events.deploy(
         {
