@@ -1,6 +1,6 @@
 """Ingesting: from an event to the writes of its handlers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
@@ -30,6 +30,7 @@ from holdfast.events.records import (
     Settings,
     Skipped,
 )
+from holdfast.events.rehearsal import Rehearsal
 from holdfast.events.sketch import digest
 from holdfast.events.times import to_event_ms
 from holdfast.limits import (
@@ -40,7 +41,7 @@ from holdfast.limits import (
     MAX_EVENT_WRITES,
 )
 
-__all__ = ["ID_KIND", "AnyEvent", "Enqueue", "Ingest", "Run", "as_event", "remove_id"]
+__all__ = ["ID_KIND", "AnyEvent", "Enqueue", "Ingest", "Rehearse", "Run", "as_event", "remove_id"]
 
 AnyEvent: TypeAlias = Event | Mapping[str, Any]
 ID_KIND: Final = "events.id"
@@ -50,6 +51,10 @@ class Enqueue(Protocol):
     """Puts a job in the transaction of the event: all that events know of a job queue."""
 
     def __call__(self, queue: str, klass: str, data: dict[str, Any]) -> object: ...
+
+
+# The same for a transaction of which nothing is kept.
+Rehearse: TypeAlias = Callable[[Transaction], Enqueue]
 
 
 class Step:
@@ -66,10 +71,17 @@ class Step:
 class Ingest:
     """The events of one call, on one transaction."""
 
-    def __init__(self, tx: Transaction, settings: Settings | None, enqueue: Enqueue | None) -> None:
+    def __init__(
+        self,
+        tx: Transaction,
+        settings: Settings | None,
+        enqueue: Enqueue | None,
+        rehearse: Rehearse | None = None,
+    ) -> None:
         self.batch = WritingBatch(tx)
         self._tx = tx
         self._enqueue = enqueue
+        self._rehearse = rehearse
         self._schemas, stored = deployed(tx)
         self.settings: Settings = settings or stored
 
@@ -108,7 +120,7 @@ class Ingest:
         if event.id is not None and self.is_duplicate(event.id):
             return SendReply(duplicate=True)
         scope = Scope(event, at, self.settings, self.look_up, plan.attributes)
-        run = Run(self, scope, self._enqueue)
+        run = Run(self, scope)
         if plan.can_fail:
             self._run_guarded(run, plan.handlers)
         else:
@@ -142,7 +154,10 @@ class Ingest:
                 step = run.resolve(handler)
                 if step is not None:
                     run.write(step)
-            run.enqueue_jobs()
+            if run.jobs > 1 and self._rehearse is not None:
+                # The second may be refused, and the first would be left in a neighbour's house.
+                run.enqueue_jobs(self._rehearse(Rehearsal(self._tx)))
+            run.enqueue_jobs(self._enqueue)
             self.batch.flush()
         except BaseException:
             self.batch.take_back()
@@ -208,10 +223,9 @@ def _is_well_typed(event: Event) -> bool:
 class Run:
     """One event on its way through its handlers."""
 
-    def __init__(self, ingest: Ingest, scope: Scope, enqueue: Enqueue | None) -> None:
+    def __init__(self, ingest: Ingest, scope: Scope) -> None:
         self._batch = ingest.batch
         self._scope = scope
-        self._enqueue = enqueue
         self._limit = scope.settings.fan_out_keys
         self._values: dict[bytes, Value] = {}
         self._jobs: list[tuple[CompiledHandler, dict[str, Any]]] = []
@@ -277,15 +291,20 @@ class Run:
                 self._batch.live_on(record, lifetime_ms)
                 self.written.add(record.key)
 
-    def enqueue_jobs(self) -> None:
+    @property
+    def jobs(self) -> int:
+        """How many jobs the event asks for so far."""
+        return len(self._jobs)
+
+    def enqueue_jobs(self, enqueue: Enqueue | None) -> None:
         """Puts the jobs, after all writes: a job that is refused leaves nothing to undo in a
         neighbour's house."""
         for handler, data in self._jobs:
-            if self._enqueue is None:
+            if enqueue is None:
                 raise NoJobQueue(f"the handler {handler.name} enqueues, and there is no queue")
             job = handler.handler.job
             assert job is not None  # every enqueue has one
-            self._enqueue(job.queue, job.klass, data)
+            enqueue(job.queue, job.klass, data)
 
     def explained_job(self, handler: CompiledHandler) -> dict[str, Any] | None:
         """The job that a handler would put, if it would."""

@@ -711,6 +711,20 @@ def test_an_event_whose_job_is_refused_writes_nothing(store: Store) -> None:
     assert keys(store) == []
 
 
+def test_of_several_jobs_of_an_event_all_are_put_or_none(store: Store) -> None:
+    good = {"enqueue": {"queue": "good", "klass": "K", "data": {"v": "v"}}}
+    refused = {"enqueue": {"queue": "q" * 5_000, "klass": "K"}}
+    store.events.deploy({"e": [good, refused], "f": [good, good]})
+
+    reply = store.events.send_many(
+        [{"name": "e", "attributes": {"v": 1}}, {"name": "f", "attributes": {"v": 2}}]
+    )
+
+    assert (reply.accepted, [error.position for error in reply.errors]) == (1, [0])
+    jobs = store.jobs.pop("good", worker="w", count=10)
+    assert [job.data for job in jobs] == [{"v": "2"}, {"v": "2"}]
+
+
 def test_without_a_queue_a_handler_that_enqueues_is_an_error(store: Store) -> None:
     store.events.deploy({"e": [{"targets": ["['s']"], "add": "'v'"}, DIGEST]})
 
