@@ -222,16 +222,16 @@ def subnet(address: str) -> str:
     found = _address(address)
     if found is None:
         raise BadInput(f"{address!r} is no IP address")
-    mapped = getattr(found, "ipv4_mapped", None)
-    found = mapped or found
     return str(ipaddress.ip_network((found, 24 if found.version == 4 else 64), strict=False))
 
 
 def _address(text: str) -> Any:
     try:
-        return ipaddress.ip_address(text)
+        found = ipaddress.ip_address(text)
     except ValueError:
         return None
+    # A socket for both kinds shows an IPv4 peer as ::ffff:192.0.2.7.
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def _is_in(address: str, proxies: list[Network]) -> bool:

@@ -110,7 +110,8 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
                 raise BadInput(f"{step.operation} is more than one transaction")
             _refuse_every_domain(operation, found["space"])
             given = payloads.convert_arguments(operation, step.arguments, is_json=is_json)
-            address_events(operation, given, door.address_of(request))
+            if operation.layer == "events":
+                address_events(operation, given, door.address_of(request))
             planned.append((operation, given))
         except Exception as error:
             at_position(error, position)
@@ -149,7 +150,8 @@ async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
     is_json = request.content_type != MSGPACK
     payload = await request.body() or (b"{}" if is_json else b"\x80")
     arguments = payloads.read_arguments(operation, payload, is_json=is_json)
-    address_events(operation, arguments, door.address_of(request))
+    if operation.layer == "events":
+        address_events(operation, arguments, door.address_of(request))
     space = await door.execution.space(found["space"])
     result = await _run(door, request, space, operation, arguments)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
