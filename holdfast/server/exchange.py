@@ -99,7 +99,12 @@ class Request:
 
     @cached_property
     def parameters(self) -> dict[str, str]:
-        return dict(parse_qsl(self.query.decode("latin-1"), keep_blank_values=True))
+        return dict(self.all_parameters)
+
+    @cached_property
+    def all_parameters(self) -> list[tuple[str, str]]:
+        """The same with those that are given more than once."""
+        return parse_qsl(self.query.decode("latin-1"), keep_blank_values=True)
 
     def accepts(self, content_type: str) -> bool:
         return content_type in self.headers.get("accept", "")

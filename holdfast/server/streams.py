@@ -120,9 +120,12 @@ async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
     """
     if not door.execution.allows_pixel:
         raise NotFound("the pixel is off", hint="Start the server with --pixel.")
-    attributes = {name: value for name, value in request.parameters.items() if name != "name"}
+    attributes: dict[str, list[str]] = {}
+    for name, value in request.all_parameters:
+        attributes.setdefault(name, []).append(value)
+    name = attributes.pop("name", [""])[-1]
     event = {
-        "name": request.parameter("name"),
+        "name": name,
         "attributes": attributes,
         "ip": door.address_of(request) or None,
     }

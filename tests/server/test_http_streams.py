@@ -114,6 +114,15 @@ def test_the_pixel_counts_who_sees_it(server: Server, events: str) -> None:
     assert size(server, events) == 1
 
 
+def test_a_parameter_of_the_pixel_that_is_given_twice_is_a_list(
+    server: Server, events: str
+) -> None:
+    server.get(f"/{events}/events/pixel.gif?user=ann&name=signup&user=ben%20z&other=")
+
+    page = server.call("events.members", space=events, key="users").result
+    assert [member["value"] for member in page["members"]] == ["ben z", "ann"]
+
+
 # --- notices -------------------------------------------------------------------------------------
 
 
