@@ -44,6 +44,7 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
     READING_THREADS,
 )
+from holdfast.metrics.http import Network
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
@@ -83,6 +84,7 @@ class Execution:
         bounds: Bounds | None = None,
         backups: Path | None = None,
         schemas: Path | None = None,
+        trusted_proxies: Sequence[Network] = (),
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -90,6 +92,7 @@ class Execution:
         self.connections = 0  # of Redis clients
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
         self.backups = backups  # the folder that backups go to; None: none are made
         self.schemas = schemas  # the folder whose files clients may name; None: none
         self.stopping = False

@@ -15,6 +15,7 @@ from holdfast.server import payloads
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.server.http import HttpDoor, route
 from holdfast.server.openapi import document
+from holdfast.server.origin import address_events
 from holdfast.server.start_page import start_page
 from holdfast.store import Space, Tx
 from holdfast.tables import EVERY_DOMAIN
@@ -110,6 +111,8 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             _refuse_every_domain(operation, found["space"])
             payload = bytes(step.arguments) or _no_arguments(is_json)
             given = payloads.read_arguments(operation, payload, is_json=is_json)
+            if operation.layer == "events":
+                address_events(operation, given, door.address_of(request))
             planned.append((operation, given))
         except Exception as error:
             at_position(error, position)
@@ -152,6 +155,8 @@ async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
     is_json = request.content_type != MSGPACK
     payload = await request.body() or _no_arguments(is_json)
     arguments = payloads.read_arguments(operation, payload, is_json=is_json)
+    if operation.layer == "events":
+        address_events(operation, arguments, door.address_of(request))
     space = await door.execution.space(found["space"])
     result = await _run(door, request, space, operation, arguments)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
