@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -31,6 +31,7 @@ from holdfast.errors import (
     ServerBusy,
     ServerFailed,
     StoreUnreachable,
+    UnknownSpace,
 )
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
@@ -56,6 +57,7 @@ from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx], Any]
 Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 
@@ -167,15 +169,11 @@ class Execution:
 
     async def run(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
-        if self.is_everywhere(space, operation):
-            return await self.start(space, operation, arguments)
-        if operation.kind == "read":
-            if self.reads_in_threads:
-                return await self.read_in_thread(lambda: self.read(space, operation, arguments))
-            return self.read(space, operation, arguments)
-        if operation.kind in ("long", "wait"):
-            return await self.start(space, operation, arguments)
-        return await self.write(space, work_of(operation, arguments))
+        if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
+            with self._forgetting(space):
+                return await self.start(space, operation, arguments)
+        work = work_of(operation, arguments)
+        return await (self.look if operation.kind == "read" else self.write)(space, work)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
         """Whether it works on the tables of all domains, which are many transactions."""
@@ -206,19 +204,37 @@ class Execution:
             )
         return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
-    def read(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
-        """Runs a read at once; it waits for no commit."""
-        with space.view() as view:
-            return operation.call(getattr(view, operation.layer), arguments)
+    async def look(self, space: Space, work: Callable[[View], T]) -> T:
+        """Runs a read on a view of its own; it waits for no commit."""
+
+        def on_view() -> T:
+            with space.view() as view:
+                return work(view)
+
+        with self._forgetting(space):
+            return await self.reading(on_view)
+
+    async def reading(self, call: Callable[[], T]) -> T:
+        """Calls what reads the store: at once, or in a thread where that is a round trip."""
+        return await self.read_in_thread(call) if self.reads_in_threads else call()
 
     @property
     def reads_in_threads(self) -> bool:
         """Whether a read waits for a network, and would hold up all others on the loop."""
         return self._readers is not None
 
-    def read_in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+    def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
         assert self._readers is not None
         return self._loop.run_in_executor(self._readers, call)
+
+    @contextmanager
+    def _forgetting(self, space: Space) -> Iterator[None]:
+        """Lets those who come after an `UnknownSpace` find the new space of the same name."""
+        try:
+            yield
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
 
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
@@ -230,7 +246,8 @@ class Execution:
 
         self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
         outcome = await future
-        return outcome.unwrap()
+        with self._forgetting(space):
+            return outcome.unwrap()
 
     def write_many(
         self, steps: Sequence[Step], answer: Answer, is_wanted: Callable[[], bool]
@@ -256,8 +273,7 @@ class Execution:
                 return call()
             finally:
                 # Here too, those who listen hear of it before those who asked.
-                with suppress(StoreUnreachable):
-                    self.bulletin.catch_up()
+                self._tell()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -350,14 +366,17 @@ class Execution:
                 outcomes = [Outcome(error=error)] * len(steps)
             took = time.perf_counter() - begin
             self._commit_seconds += (took - self._commit_seconds) / 4
-            try:
-                # Those who listen hear of it before those who asked; if the engine is away, when
-                # it is back.
-                with suppress(StoreUnreachable):
-                    self.bulletin.catch_up()
-            except Exception as error:
-                self.report(error)
+            self._tell()  # those who listen hear of it before those who asked
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+
+    def _tell(self) -> None:
+        """Has the notices of what was committed handed out. Whatever fails at that, what was done
+        is done, and is answered so."""
+        try:
+            with suppress(StoreUnreachable):  # they are heard when the engine is back
+                self.bulletin.catch_up()
+        except Exception as error:
+            self.report(error)
 
     def _await_company(self) -> None:
         """Waits for those who were in the last groups, while they keep coming.

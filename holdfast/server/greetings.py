@@ -11,6 +11,7 @@ from holdfast.errors import BadInput, Forbidden, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server.auth import Identity
 from holdfast.server.commands import COMMANDS, command, wrong_arguments
+from holdfast.server.execution import Execution
 from holdfast.server.globs import compile_glob
 from holdfast.server.session import Change, Later, Plan, Session
 from holdfast.store import Space
@@ -172,7 +173,18 @@ def _arguments(operation: Operation) -> str:
 @command("INFO")
 def info(session: Session, words: wire.Command) -> Plan:
     """`INFO [section...]`."""
+    wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
     execution = session.execution
+
+    def told(figures: dict[str, int]) -> bytes:
+        return _told(execution, figures, wanted)
+
+    if execution.reads_in_threads:
+        return Later(lambda: execution.read_in_thread(execution.store.stats), told)
+    return told(execution.store.stats())
+
+
+def _told(execution: Execution, figures: dict[str, int], wanted: set[str]) -> bytes:
     sections: dict[str, dict[str, object]] = {
         "Server": {
             "redis_version": REDIS_VERSION,
@@ -183,10 +195,9 @@ def info(session: Session, words: wire.Command) -> Plan:
         },
         "Clients": {"connected_clients": execution.connections},
         "Replication": {"role": "master", "connected_slaves": 0},
-        "Store": {**execution.store.stats(), **execution.figures()},
+        "Store": {**figures, **execution.figures()},
         "Keyspace": {},
     }
-    wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
     lines = []
     for title, facts in sections.items():
         if not wanted or title.lower() in wanted:

@@ -13,7 +13,7 @@ from holdfast.jobs.ledger import LOG
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
 from holdfast.server.execution import Execution
-from holdfast.store import Space, Tx
+from holdfast.store import Space, Tx, View
 
 
 async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[Job]:
@@ -29,15 +29,19 @@ async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[J
                 jobs = await execution.write(space, pop)
                 if jobs:
                     return list(jobs)
-            with space.view() as view:
-                wake = view.jobs.next_wake(*queues)
-                rest = None if wake is None else max(0.001, wake - view.now)
+            rest = await execution.look(space, partial(_until_next, queues))
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or execution.stopping:
                 return []
             was_woken = await waiter.sleep(left if rest is None else min(left, rest))
             if execution.stopping or (not was_woken and (rest is None or rest >= left)):
                 return []
+
+
+def _until_next(queues: list[str], view: View) -> float | None:
+    """The seconds until something in the queues comes due by itself."""
+    wake = view.jobs.next_wake(*queues)
+    return None if wake is None else max(0.001, wake - view.now)
 
 
 def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx) -> list[Job]:
@@ -50,8 +54,7 @@ async def result_wait(execution: Execution, space: Space, arguments: Any) -> Job
     mention = f'"jid":"{arguments.id}"'.encode()
     with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
-            with space.view() as view:
-                job = view.jobs.get(arguments.id)
+            job = await execution.look(space, lambda view: view.jobs.get(arguments.id))
             if job is None:
                 raise UnknownJob(f"Result(): Job {arguments.id} does not exist")
             if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
