@@ -7,6 +7,7 @@ transaction of all.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -79,6 +80,7 @@ class Session:
         self.send = send
         self.protocol = 2
         self.id = execution.next_session_id()
+        self.began = time.time()
         self.space: Space = execution.store
         self.space_name = execution.store.name
         self.database = 0

@@ -46,7 +46,12 @@ def read_words(operation: Operation, words: wire.Command) -> Any:
 
 def _event(operation: Operation, words: wire.Command) -> Any:
     """`EVENTS.SEND name [attributes]`."""
-    attributes = msgspec.json.decode(words[1]) if len(words) > 1 else {}
+    try:
+        attributes = msgspec.json.decode(words[1]) if len(words) > 1 else {}
+    except RecursionError:
+        raise BadInput("the attributes are nested too deeply") from None
+    except UnicodeDecodeError:
+        raise BadInput("a text of the attributes is not UTF-8") from None
     return _convert(operation, {"event": {"name": _text(words[0]), "attributes": attributes}})
 
 
