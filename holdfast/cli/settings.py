@@ -76,7 +76,7 @@ _SERVE: Final = (
     Setting("allow_flush", "Let FLUSHDB erase the jobs of a database.", False, is_flag=True),
     Setting("pixel", "Serve /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("backups", "The folder for backups that clients ask for.", None, "DIR"),
-    Setting("limits", "A bound of Redis clients, as in idle_seconds=60.", (), "NAME=NUMBER",
+    Setting("limits", "A bound of clients, as in idle_seconds=60.", (), "NAME=NUMBER",
             multiple=True),
 )  # fmt: skip
 

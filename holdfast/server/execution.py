@@ -88,7 +88,7 @@ class Execution:
         self.store = store
         self.bounds = bounds or Bounds()
         self.started = time.time()
-        self.connections = 0  # of Redis clients
+        self.connections = 0  # of both doors
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
         self.backups = backups  # the folder that backups go to; None: none are made
@@ -151,6 +151,16 @@ class Execution:
 
     def next_session_id(self) -> int:
         return next(self._sessions)
+
+    def admit(self) -> bool:
+        """Whether there is room for one more connection; if so, `leave` gives its place back."""
+        if self.connections >= self.bounds.connections:
+            return False
+        self.connections += 1
+        return True
+
+    def leave(self) -> None:
+        self.connections -= 1
 
     def _load_scripts(self) -> dict[bytes, Dialect]:
         """The queue scripts that clients have loaded, by their hash; see compat/qless.py."""

@@ -1,5 +1,7 @@
 """Everything has a bound: connections, requests, what waits, and clients that do not read."""
 
+import contextlib
+import http.client
 import json
 import socket
 import threading
@@ -45,7 +47,8 @@ def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> No
         assert client.ask("ECHO", "x" * 990) == b"x" * 990
         client.socket.sendall(b"*2\r\n$4\r\nECHO\r\n$997\r\n")
 
-        assert client.rest() == b"-ERR Protocol error: a command may have 1000 bytes\r\n"
+        said = b"-ERR Protocol error: invalid bulk length: a command may have 1000 bytes\r\n"
+        assert client.rest() == said
 
 
 def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) -> None:
@@ -103,6 +106,32 @@ def test_bounds_can_be_given_on_the_command_line(tmp_path: Path) -> None:
         assert one.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"1"]
         with server.connect() as another:
             assert another.rest() == b"-ERR max number of clients reached\r\n"
+
+
+def test_bounds_are_for_http_too(tmp_path: Path) -> None:
+    options = ("--limit", "connections=2", "--limit", "request_bytes=1000")
+    with (
+        serving(tmp_path / "data", *options) as server,
+        server.connect() as redis_client,
+        _http(server.http_port) as first,
+    ):
+        assert redis_client.ask("PING") == b"PONG"
+        first.request("POST", "/default/jobs/put", b" " * 1_001)
+        refused = first.getresponse()
+        assert (refused.status, b"request_too_large" in refused.read()) == (413, True)
+        first.request("GET", "/livez")
+        assert first.getresponse().read() == b"ok\n"
+
+        with _http(server.http_port) as third:
+            third.request("GET", "/livez")
+            busy = third.getresponse()
+            assert (busy.status, json.load(busy)["error"]["code"]) == (503, "busy")
+        with server.connect() as third_too:
+            assert third_too.rest() == b"-ERR max number of clients reached\r\n"
+
+
+def _http(port: int) -> Any:
+    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE))
 
 
 @pytest.mark.parametrize("text", ["cake=1", "connections=many", "connections=0", "connections"])
