@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from holdfast.binding import Runner, per_call
 from holdfast.engine.contract import Subscription
 from holdfast.errors import UnknownJob, ViewOnlyReads
@@ -250,7 +252,7 @@ def _stop_some(jobs: Jobs, queue: str) -> int:
 
 def _wait_for_mention(log: Subscription, id: str, timeout: float | None) -> None:
     """Waits until something is published about the job."""
-    wanted = id.encode()
+    wanted = msgspec.json.encode(id)
     end = None if timeout is None else time.monotonic() + timeout
     for _ in range(MAX_QUEUED_NOTICES):
         left = None if end is None else max(0.0, end - time.monotonic())

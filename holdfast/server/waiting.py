@@ -51,7 +51,7 @@ def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx
 async def result_wait(execution: Execution, space: Space, arguments: Any) -> Job:
     """`StoreJobs.result_wait`: the job as soon as it is complete or failed."""
     deadline = _deadline(arguments)
-    mention = f'"jid":"{arguments.id}"'.encode()
+    mention = b'"jid":' + msgspec.json.encode(arguments.id)
     with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
             job = await execution.look(space, lambda view: view.jobs.get(arguments.id))

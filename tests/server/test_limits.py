@@ -184,16 +184,17 @@ def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:
         assert json.loads(other.ask("JOBS.GET", '{"id":"a"}'))["state"] == "waiting"
 
 
-def test_a_result_can_be_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("id", ["a", 'a "b" \\ / \n', "\N{SNOWMAN}"])
+def test_a_result_can_be_waited_for(tmp_path: Path, id: str) -> None:
     with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as worker:
-        worker.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+        worker.ask("JOBS.PUT", json.dumps({"queue": "q", "id": id}))
         worker.ask("JOBS.POP", '{"queue":"q","worker":"w"}')
-        waiting.send("JOBS.RESULT_WAIT", '{"id":"a"}')
+        waiting.send("JOBS.RESULT_WAIT", json.dumps({"id": id}))
         _until(lambda: door.execution.figures()["waits"] == 1)
-        worker.ask("JOBS.COMPLETE", '{"id":"a","worker":"w","result":42}')
+        worker.ask("JOBS.COMPLETE", json.dumps({"id": id, "worker": "w", "result": 42}))
 
         assert json.loads(waiting.receive())["state"] == "complete"
-        assert waiting.ask("JOBS.RESULT", "a") == b"42"
+        assert waiting.ask("JOBS.RESULT", json.dumps({"id": id})) == b"42"
 
 
 # --- the end -------------------------------------------------------------------------------------
