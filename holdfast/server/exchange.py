@@ -38,6 +38,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Final = "application/json"
 MSGPACK: Final = "application/msgpack"
+_MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
 
 
@@ -93,7 +94,8 @@ class Request:
 
     @property
     def content_type(self) -> str:
-        return self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        name = self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        return MSGPACK if name in _MSGPACK_TOO else name
 
     def parameter(self, name: str, default: str = "") -> str:
         """A parameter of the query."""

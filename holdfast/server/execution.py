@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 import queue
+import re
 import threading
 import time
 import traceback
@@ -19,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -56,6 +57,9 @@ from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
+
+# Of a folder below another one; while it is written, its name is longer.
+_BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx], Any]
@@ -202,15 +206,16 @@ class Execution:
 
     def _placed_backup(self, arguments: Any) -> Any:
         """Whoever may ask for a backup may not thereby write wherever the server may."""
-        name = Path(arguments.target)
+        name = arguments.target
         if self.backups is None:
             raise Forbidden(
                 "this server makes no backups", hint="Start it with `--backups FOLDER`."
             )
-        if not name.name or name.name != arguments.target or arguments.target == "..":
+        if not _BACKUP.fullmatch(name):
             raise BadInput(
-                f"{arguments.target!r} is no name for a backup",
-                hint=f"Give a name alone; it is written below {self.backups}.",
+                f"{name!r:.100} is no name for a backup",
+                hint="Give a name of up to 200 letters, digits, dots, dashes and blanks; "
+                f"it is written below {self.backups}.",
             )
         return msgspec.structs.replace(arguments, target=str(self.backups / name))
 

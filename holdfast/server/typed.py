@@ -13,6 +13,7 @@ import msgspec
 from holdfast import wire
 from holdfast.errors import BadInput
 from holdfast.operations import Operation
+from holdfast.server import payloads
 
 _MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 0xDF))  # in msgpack
 
@@ -56,7 +57,7 @@ def _event(operation: Operation, words: wire.Command) -> Any:
 
 
 def _convert(operation: Operation, given: dict[str, Any]) -> Any:
-    return msgspec.convert(given, operation.arguments)
+    return payloads.convert_arguments(operation, given, is_json=False)
 
 
 def _value(word: bytes, expected: Any) -> Any:
