@@ -172,10 +172,9 @@ class Session:
     def may_hear(self, space: str, layer: str) -> bool:
         """Whether notices of a layer may be sent to this client."""
         try:
-            grants = self.who().grants
+            return self.who().may("read", space=space, layer=layer)
         except NotAuthenticated:
             return False
-        return any(grant.covers("read", space, layer) for grant in grants)
 
     # --- replies ---------------------------------------------------------------------------------
 
