@@ -79,7 +79,7 @@ _SERVE: Final = (
             "NETWORKS"),
     Setting("backups", "The folder for backups that clients ask for.", None, "DIR"),
     Setting("schemas", "The folder from which /deploy?uri=file:///... may read.", None, "DIR"),
-    Setting("limits", "A bound of Redis clients, as in idle_seconds=60.", (), "NAME=NUMBER",
+    Setting("limits", "A bound of clients, as in idle_seconds=60.", (), "NAME=NUMBER",
             multiple=True),
 )  # fmt: skip
 

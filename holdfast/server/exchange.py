@@ -39,6 +39,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 JSON: Final = "application/json"
 MSGPACK: Final = "application/msgpack"
 _FORWARDED_FOR: Final = b"x-forwarded-for"
+_MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
 
 
@@ -60,7 +61,13 @@ class Room:
 class Request:
     """One request, its path still as it was sent."""
 
-    def __init__(self, scope: Scope, receive: Receive, room: Room | None = None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        room: Room | None = None,
+        max_bytes: int = MAX_REQUEST_BYTES,
+    ) -> None:
         self.method: str = scope["method"]
         self.root = quote(scope.get("root_path", "")).rstrip("/")
         raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
@@ -77,6 +84,7 @@ class Request:
         self.id = given if _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive
         self._room = room or Room()
+        self._max_bytes = max_bytes  # of its body
         self._held = 0
         self._ended = False
 
@@ -91,7 +99,8 @@ class Request:
 
     @property
     def content_type(self) -> str:
-        return self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        name = self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        return MSGPACK if name in _MSGPACK_TOO else name
 
     def parameter(self, name: str, default: str = "") -> str:
         """A parameter of the query."""
@@ -129,10 +138,13 @@ class Request:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def body(self, limit: int = MAX_REQUEST_BYTES) -> bytes:
+    async def body(self, limit: int | None = None) -> bytes:
         """The whole body, or `RequestTooLarge`."""
+        limit = self._max_bytes if limit is None else min(limit, self._max_bytes)
         stated = self.headers.get("content-length", "")
-        if stated.isdigit() and int(stated) > MAX_DISCARDED_BYTES:
+        # Who asks whether to send it is told before it is sent.
+        most = limit if "expect" in self.headers else max(limit, MAX_DISCARDED_BYTES)
+        if stated.isdigit() and int(stated) > most:
             raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are taken")
         parts: list[bytes] = []
         size = 0

@@ -99,7 +99,7 @@ class HttpDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = Request(scope, receive, self._room)
+        request = Request(scope, receive, self._room, self.execution.bounds.request_bytes)
         try:
             response = await self._answer(request)
         except Exception as error:

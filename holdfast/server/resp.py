@@ -296,15 +296,15 @@ class RespDoor:
         return self._server
 
     def admit(self, connection: RespConnection) -> bool:
-        if len(self._connections) >= self.execution.bounds.connections or self._closed:
+        if self._closed or not self.execution.admit():
             return False
         self._connections.add(connection)
-        self.execution.connections = len(self._connections)
         return True
 
     def forget(self, connection: RespConnection) -> None:
-        self._connections.discard(connection)
-        self.execution.connections = len(self._connections)
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self.execution.leave()
         if not self._connections:
             self._empty.set()
 

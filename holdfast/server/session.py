@@ -7,6 +7,7 @@ transaction of all.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -82,6 +83,7 @@ class Session:
         self.address = address  # of the peer
         self.protocol = 2
         self.id = execution.next_session_id()
+        self.began = time.time()
         self.space: Space = execution.store
         self.space_name = execution.store.name
         self.database = 0
@@ -173,10 +175,9 @@ class Session:
     def may_hear(self, space: str, layer: str) -> bool:
         """Whether notices of a layer may be sent to this client."""
         try:
-            grants = self.who().grants
+            return self.who().may("read", space=space, layer=layer)
         except NotAuthenticated:
             return False
-        return any(grant.covers("read", space, layer) for grant in grants)
 
     # --- replies ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Paths whose request or answer is a stream: events that come in, notices that go out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -143,18 +143,28 @@ async def notices(door: HttpDoor, request: Request, found: Found) -> Response:
     """Notices as server-sent events, from now on; `?topic=` names their beginning."""
     topic = request.parameter("topic")
     layer, divider, _ = topic.replace(":", ".").partition(".")
-    (await door.who(request)).require("read", space=found["space"], layer=layer if divider else "*")
+    layer = layer if divider else "*"
+    identity = await door.who(request)
+    identity.require("read", space=found["space"], layer=layer)
     for name in request.parameters:
         if name != "topic":
             raise BadInput(f"unknown parameter {name!r}", hint="The only one is `topic`.")
     space = await door.execution.space(found["space"])
     headers = {"cache-control": "no-store"}
-    stream = _notices(door, space, topic)
+
+    def may_hear() -> bool:
+        now = door.execution.gate.renewed(identity)
+        return now is not None and now.may("read", space=space.name, layer=layer)
+
+    stream = _notices(door, space, topic, may_hear)
     return Response(stream, content_type="text/event-stream", headers=headers)
 
 
-async def _notices(door: HttpDoor, space: Space, topic: str) -> AsyncGenerator[bytes]:
-    """Ends when the server stops, or when more has gathered than a reader may leave unread."""
+async def _notices(
+    door: HttpDoor, space: Space, topic: str, may_hear: Callable[[], bool]
+) -> AsyncGenerator[bytes]:
+    """Ends when the server stops, when more has gathered than a reader may leave unread, or when
+    its reader may hear it no more."""
     queue: asyncio.Queue[Notice] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
     overrun = asyncio.Event()
 
@@ -175,6 +185,9 @@ async def _notices(door: HttpDoor, space: Space, topic: str) -> AsyncGenerator[b
                 timeout=STREAM_PULSE_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if not may_hear():
+                notice.cancel()
+                return
             if notice.done():
                 yield _event(notice.result())
                 continue

@@ -14,7 +14,7 @@ import msgspec
 from holdfast import wire
 from holdfast.errors import BadInput
 from holdfast.operations import Operation
-from holdfast.server.payloads import number_hook
+from holdfast.server import payloads
 
 _MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 0xDF))  # in msgpack
 
@@ -62,17 +62,22 @@ def _slots(arguments: type[msgspec.Struct]) -> list[_Slot]:
 
 def _event(operation: Operation, words: wire.Command) -> Any:
     """`EVENTS.SEND name [attributes]`."""
-    attributes = msgspec.json.decode(words[1]) if len(words) > 1 else {}
+    try:
+        attributes = msgspec.json.decode(words[1]) if len(words) > 1 else {}
+    except RecursionError:
+        raise BadInput("the attributes are nested too deeply") from None
+    except UnicodeDecodeError:
+        raise BadInput("a text of the attributes is not UTF-8") from None
     return _convert(operation, {"event": {"name": _text(words[0]), "attributes": attributes}})
 
 
 def _convert(operation: Operation, given: dict[str, Any]) -> Any:
-    return msgspec.convert(given, operation.arguments)
+    return payloads.convert_arguments(operation, given, is_json=False)
 
 
 def _value(operation: Operation, word: bytes) -> Any:
     try:
-        return msgspec.json.Decoder(float_hook=number_hook(operation)).decode(word)
+        return msgspec.json.Decoder(float_hook=payloads.number_hook(operation)).decode(word)
     except (ValueError, RecursionError):
         return _text(word)
 

@@ -13,7 +13,7 @@ from holdfast.jobs.ledger import LOG, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
 from holdfast.server.execution import Execution
-from holdfast.store import Space, Tx
+from holdfast.store import Space, Tx, View
 
 T = TypeVar("T")
 
@@ -49,15 +49,19 @@ async def first_jobs(
                 jobs: T = await execution.write(space, pop(queue))
                 if jobs:
                     return jobs
-            with space.view() as view:
-                wake = view.jobs.next_wake(*queues)
-                rest = None if wake is None else max(0.001, wake - view.now - ahead)
+            rest = await execution.look(space, partial(_until_next, queues, ahead))
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or execution.stopping:
                 return None
             was_woken = await waiter.sleep(left if rest is None else min(left, rest))
             if execution.stopping or (not was_woken and (rest is None or rest >= left)):
                 return None
+
+
+def _until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
+    """The seconds until something in the queues comes due by itself."""
+    wake = view.jobs.next_wake(*queues)
+    return None if wake is None else max(0.001, wake - view.now - ahead)
 
 
 def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx) -> list[Job]:
@@ -75,8 +79,7 @@ async def settled(execution: Execution, space: Space, id: str, timeout: float | 
     mention = mention_of(id)
     with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
-            with space.view() as view:
-                job = view.jobs.get(id)
+            job = await execution.look(space, lambda view: view.jobs.get(id))
             if job is None:
                 raise UnknownJob(f"Result(): Job {id} does not exist")
             if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):

@@ -1,6 +1,7 @@
 """Results: what a job returned, for how long, and waiting for it."""
 
 import threading
+import time
 
 import pytest
 
@@ -73,21 +74,24 @@ def test_results_as_a_command(qless: Qless) -> None:
     assert qless("result", 0, "nobody") is None
 
 
-def test_somebody_may_wait_for_a_result(store: Store) -> None:
-    store.jobs.put("queue", id="jid")
+@pytest.mark.parametrize("jid", ["jid", 'a "b" \\ \n'])
+def test_somebody_may_wait_for_a_result(store: Store, jid: str) -> None:
+    begin = time.monotonic()
+    store.jobs.put("queue", id=jid)
     store.jobs.pop("queue", "worker")
-    assert store.jobs.result_wait("jid", timeout=0).state == "running"
+    assert store.jobs.result_wait(jid, timeout=0).state == "running"
 
     def finish() -> None:
         store.jobs.put("queue", id="other")
-        store.jobs.complete("jid", "worker", result=7)
+        store.jobs.complete(jid, "worker", result=7)
 
     thread = threading.Timer(0.01, finish)
     thread.start()
-    job = store.jobs.result_wait("jid", timeout=30)
+    job = store.jobs.result_wait(jid, timeout=30)
     thread.join()
 
-    assert (job.state, store.jobs.result("jid")) == ("complete", 7)
+    assert time.monotonic() - begin < 15
+    assert (job.state, store.jobs.result(jid)) == ("complete", 7)
     with pytest.raises(UnknownJob):
         store.jobs.result_wait("nobody", timeout=1)
 

@@ -306,6 +306,8 @@ def test_failures_and_paused_queues_are_keys_too(client: RawClient) -> None:
     assert client.ask("SMEMBERS", "ql:failures") == [b"broken"]
     assert client.ask("LRANGE", "ql:f:broken", "0", "-1") == [b"a"]
     assert client.ask("SMEMBERS", "ql:paused_queues") == [b"q"]
+    client.ask("HELLO", "3")
+    client.says(command("SMEMBERS", "ql:paused_queues"), b"~1\r\n$1\r\nq\r\n")
     assert {b"ql:failures", b"ql:f:broken", b"ql:paused_queues"} <= set(client.ask("KEYS", "*"))
 
 
