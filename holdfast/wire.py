@@ -6,13 +6,12 @@ protocol 2 or 3; where the two differ, the function takes the protocol's number.
 
 import math
 import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import hiredis
 
-from holdfast.errors import BadFrame
+from holdfast.errors import BadFrame, RequestTooLarge
 from holdfast.limits import MAX_COMMAND_ARGUMENTS, MAX_INLINE_BYTES, MAX_REQUEST_BYTES
 
 Command = list[bytes]
@@ -22,16 +21,25 @@ NULL_3: Final = b"_\r\n"
 OK: Final = b"+OK\r\n"
 
 _BREAKS: Final = re.compile(r"[\r\n]+")
-_ARRAY: Final = re.compile(rb"\*(-?\d{1,10})\r\n")
-_BULK: Final = re.compile(rb"\$(\d{1,10})\r\n")
-_BEGUN: Final = re.compile(rb"[*$]-?\d{0,10}\r?\Z")  # a header whose rest is still to come
+_ARRAY: Final = re.compile(rb"\*(\d{1,20})\r\n")
+_BULK: Final = re.compile(rb"\$(\d{1,20})\r\n")
+_BEGUN: Final = re.compile(rb"[*$]\d{0,20}\r?\Z")  # a header whose rest is still to come
 _END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
 _LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
+_OTHER_TEXT: Final = re.compile(rb"\n[+=(]")  # what hiredis gives as bytes and is no bulk string
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
 _ONLY_BYTES: Final = {bytes}
 _BLANKS: Final = b" \t\r\n"
+
+# A word that someone types, as Redis reads it: plain, in quotes, or plain and then in quotes. What
+# begins as JSON does keeps the quotes that it has inside.
+_WORD: Final = re.compile(
+    rb"""\s*+([{\[]\S*+|[^\s"']*+)(?:"((?:\\.|[^"\\])*+)"|'((?:\\'|[^'])*+)')?+(?!\S)""", re.DOTALL
+)
+_ESCAPE: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 
 
 class CommandReader:
@@ -42,10 +50,13 @@ class CommandReader:
     it is told, and sets the memory aside.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, argument_bytes: Mapping[bytes, int] | None = None) -> None:
+        """`argument_bytes` bounds each argument of some commands further."""
         self._fast = hiredis.Reader()
         self.max_bytes = MAX_REQUEST_BYTES  # of one command
-        self.error: BadFrame | None = None  # what came last is no command: nothing can follow
+        # What came last is no command, or too large to be one: nothing can follow.
+        self.error: BadFrame | RequestTooLarge | None = None
+        self._argument_bytes = argument_bytes or {}
         self._held = bytearray()  # what is not complete yet
         self._wanted = 0  # bytes that must be held before it is worth another look
         self._words: Command = []  # of a command that is not complete yet
@@ -67,7 +78,7 @@ class CommandReader:
         commands: list[Command] = []
         try:
             at = self._read(data, commands)
-        except BadFrame as error:
+        except (BadFrame, RequestTooLarge) as error:
             self.error = error
         else:
             if at < len(data):
@@ -81,6 +92,7 @@ class CommandReader:
             or not data.endswith(b"\r\n")
             or len(data) > self.max_bytes
             or _LARGE_ARRAY.search(data)
+            or _OTHER_TEXT.search(data)
         ):
             return None
         reader = self._fast
@@ -109,7 +121,7 @@ class CommandReader:
                     continue
                 header = _ARRAY.match(data, at)
                 if header is None:
-                    return _unfinished(data, at)
+                    return _unfinished(data, at, "*")
                 at = header.end()
                 self._begin(int(header[1]))
             at, complete = self._read_words(data, at)
@@ -121,8 +133,10 @@ class CommandReader:
 
     def _begin(self, count: int) -> None:
         if count > MAX_COMMAND_ARGUMENTS:
-            raise BadFrame(f"a command may have {MAX_COMMAND_ARGUMENTS} arguments")
-        self._words, self._missing, self._size = [], max(0, count), 0
+            raise BadFrame(
+                f"invalid multibulk length: a command may have {MAX_COMMAND_ARGUMENTS} arguments"
+            )
+        self._words, self._missing, self._size = [], count, 0
 
     def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
         """Takes the words of a command; says whether they are all there."""
@@ -130,11 +144,10 @@ class CommandReader:
         while self._missing:
             header = _BULK.match(data, at)
             if header is None:
-                return _unfinished(data, at), False
+                return _unfinished(data, at, "$"), False
             begin = header.end()
             size = int(header[1])
-            if self._size + size > self.max_bytes:
-                raise BadFrame(f"a command may have {self.max_bytes} bytes")
+            self._check_size(size)
             stop = begin + size
             if stop + 2 > len(data):
                 self._wanted = stop + 2 - at
@@ -146,6 +159,14 @@ class CommandReader:
             self._missing -= 1
             at = stop + 2
         return at, True
+
+    def _check_size(self, size: int) -> None:
+        """Refuses a word of `size` bytes when it is announced, before any of it has come."""
+        if self._size + size > self.max_bytes:
+            raise RequestTooLarge(f"message too large: a command may have {self.max_bytes} bytes")
+        most = self._argument_bytes.get(self._words[0].upper(), size) if self._words else size
+        if size > most:
+            raise RequestTooLarge(f"message too large: it may have {most} bytes")
 
     def _read_line(self, data: bytes, at: int, commands: list[Command]) -> int:
         """Takes one command as people type it, if its line is complete."""
@@ -172,22 +193,47 @@ def _is_command(read: object) -> bool:
     return type(read) is list and set(map(type, read)) == _ONLY_BYTES
 
 
-def _unfinished(data: bytes, at: int) -> int:
-    """Raises unless what begins here can still become a header."""
+def _unfinished(data: bytes, at: int, expected: str) -> int:
+    """Raises, in the words of Redis, unless what begins here can still become a header."""
     if len(data) > at and not _BEGUN.match(data, at):
-        what = data[at : at + 1].decode("latin-1")
-        raise BadFrame(f"a command is an array of bulk strings, and {what!r} begins neither")
+        first = data[at : at + 1].decode("latin-1")
+        if first != expected:
+            raise BadFrame(f"expected {expected!r}, got {first!r}: a word is a bulk string")
+        raise BadFrame(f"invalid {'bulk' if expected == '$' else 'multibulk'} length")
     return at
 
 
 def _split(line: bytes) -> Command:
-    try:
-        return [word.encode("latin-1") for word in shlex.split(line.decode("latin-1"))]
-    except ValueError:
-        raise BadFrame("the quotes of this line are not closed") from None
+    r"""The words of a line, with quotes and escapes as Redis has them.
+
+    >>> _split(rb'''ECHO "a b\n\x41" 'it\'s' a\b {"to":"ann"}''')
+    [b'ECHO', b'a b\nA', b"it's", b'a\\b', b'{"to":"ann"}']
+    """
+    words: Command = []
+    line = line.strip()
+    at = 0
+    while at < len(line):
+        found = _WORD.match(line, at)
+        if found is None:
+            raise BadFrame("unbalanced quotes in request")
+        plain, double, single = found.groups(b"")
+        words.append(plain + _ESCAPE.sub(_unescaped, double) + single.replace(b"\\'", b"'"))
+        at = found.end()
+    return words
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    code, letter = found.groups()
+    return bytes.fromhex(code.decode()) if code else _ESCAPED.get(letter, letter)
 
 
 # --- replies -------------------------------------------------------------------------------------
+
+
+def last_words(failed: BadFrame | RequestTooLarge) -> bytes:
+    """The error line before the connection is closed, because nothing can follow."""
+    kind = "Protocol error: " if isinstance(failed, BadFrame) else ""
+    return error(f"ERR {kind}{failed.message}")
 
 
 def bulk(value: bytes) -> bytes:

@@ -63,7 +63,7 @@ def test_spaces_are_apart(server: Server) -> None:
         ("/default/jobs/putt", b"{}", 404, "unknown_operation"),
         ("/default/queues/put", b"{}", 404, "unknown_operation"),
         (f"/{'s' * 256}/jobs/queues", b"{}", 400, "bad_input"),
-        ("/%ff/jobs/queues", b"{}", 400, "unsupported_part"),
+        ("/%ff/jobs/queues", b"{}", 400, "bad_input"),
     ],
 )
 def test_a_mistake_is_named_and_is_never_a_500(
@@ -77,6 +77,34 @@ def test_a_mistake_is_named_and_is_never_a_500(
 
 def test_a_misspelt_operation_is_answered_with_the_nearest_one(server: Server) -> None:
     assert server.call("jobs.putt").error["hint"] == "Did you mean jobs.put?"
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (b'{"queu": "q"}', "Did you mean `queue`?"),
+        (b'{"cake": 1}', "jobs.length takes queue."),
+        (b"{}", "jobs.length takes queue."),
+        (b"[]", "jobs.length takes queue."),
+        (b'{"queue": 5}', ""),
+    ],
+)
+def test_wrong_arguments_are_answered_with_those_that_are_taken(
+    server: Server, body: bytes, hint: str
+) -> None:
+    steps = b'[{"operation": "jobs.length", "arguments": %b}]' % body
+    for path, sent in (("/default/jobs/length", body), ("/default/batch", steps)):
+        if (path, body) != ("/default/batch", b"[]"):
+            assert server.request("POST", path, sent).error["hint"] == hint
+
+
+@pytest.mark.parametrize("name", ["application/x-msgpack", "application/vnd.msgpack"])
+def test_msgpack_has_more_names_than_one(server: Server, name: str) -> None:
+    body = msgspec.msgpack.encode({"queue": "none"})
+    reply = server.request("POST", "/default/jobs/length", body, {"Content-Type": name})
+
+    assert msgspec.msgpack.decode(reply.body) == {"result": 0}
+    assert reply.headers["content-type"] == "application/msgpack"
 
 
 # --- batches -------------------------------------------------------------------------------------

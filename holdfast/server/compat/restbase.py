@@ -354,18 +354,19 @@ async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Resp
     """The whole slice on one snapshot, in constant memory."""
     if call.target.domain == EVERY_DOMAIN:
         raise no_rows()
-    with space.view() as view:
-        query = query_in(view)
+    query = await call.door.execution.look(space, query_in)
     if query.limit is not None or query.next is not None or query.count_only or query.distinct:
         raise InvalidTableQuery("An export takes no limit, next, count and distinct")
-    lines = space.tables.export(
-        call.table,
-        query.attributes,
-        format="csv" if format == "csv" else "ndjson",
-        proj=query.proj,
-        order=query.order,
-        index=query.index,
-        with_ttl=query.with_ttl,
+    lines = await call.door.execution.reading(
+        lambda: space.tables.export(
+            call.table,
+            query.attributes,
+            format="csv" if format == "csv" else "ndjson",
+            proj=query.proj,
+            order=query.order,
+            index=query.index,
+            with_ttl=query.with_ttl,
+        )
     )
     stream = await call.door.download(cast(Generator[bytes, None, None], lines))
     return Response(stream, content_type=_STREAM_TYPES[format])
@@ -403,8 +404,7 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 async def _read(call: _Call, space: Space, work: Any) -> Any:
     if call.target.domain == EVERY_DOMAIN:
         return await _in_every_domain(call, space.tables, work)
-    with space.view() as view:
-        return work(view.tables)
+    return await call.door.execution.look(space, lambda view: work(view.tables))
 
 
 async def _write(call: _Call, space: Space, work: Any) -> Any:
