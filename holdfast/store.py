@@ -456,6 +456,10 @@ class Store(Space):
             EveryDomainTables(_Domains(self.engine)).catch_up(name)
         return Space(self.engine, name, prefix, self._shared, self)
 
+    def has_space(self, name: str) -> bool:
+        """Whether there is a space of that name."""
+        return _find(self.engine, name) is not None
+
     def transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
         """Runs each step as a transaction of its own, in order, with one wait for the disk.
 

@@ -22,6 +22,16 @@ pytestmark = pytest.mark.every_engine
 # --- spaces ---------------------------------------------------------------------------------------
 
 
+def test_a_space_is_there_from_its_first_use_until_it_is_dropped(store: Store) -> None:
+    before = store.has_space("one")
+    store.space("one")
+    then = store.has_space("one")
+    store.drop_space("one")
+
+    assert (before, then, store.has_space("one")) == (False, True, False)
+    assert store.has_space("default")
+
+
 def test_a_store_is_itself_its_default_space(store: Store) -> None:
     put_in(store, b"k", b"v")
 

@@ -154,6 +154,12 @@ class Execution:
             self._spaces[name] = found
         return found
 
+    async def has_space(self, name: str) -> bool:
+        """Whether there is a space of that name."""
+        if name in self._spaces:
+            return True
+        return await self._loop.run_in_executor(self._directory, self.store.has_space, name)
+
     def forget_space(self, name: str) -> None:
         """A space has been dropped: the next one of that name is another."""
         self._spaces.pop(name, None)

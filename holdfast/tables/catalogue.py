@@ -30,7 +30,11 @@ def find(reader: Reader, table: str) -> Plan:
             value = None
         if value is not None:
             return plan_of(value)
-    raise TableNotFound(f"Invalid query. No schema: there is no table {table!r}")
+    raise not_found(table)
+
+
+def not_found(table: str) -> TableNotFound:
+    return TableNotFound(f"Invalid query. No schema: there is no table {table!r}")
 
 
 def find_to_write(tx: Transaction, table: str) -> Plan:

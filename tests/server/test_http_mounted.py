@@ -136,3 +136,31 @@ def test_what_a_crash_has_interrupted_in_all_domains_is_resumed_by_the_next_serv
         await served.close()
 
     asyncio.run(work())
+
+
+def test_a_request_that_finds_no_table_makes_no_domain(store: Store) -> None:
+    row = b'{"attributes": {"key": "a", "place": 1}}'
+
+    async def said(served: Application, method: str, path: str, body: bytes = b"") -> Any:
+        status, text, _ = await ask(served, method, f"/nowhere/sys/table{path}", body)
+        return json.loads(text).get("type", status) if text else status
+
+    async def work() -> None:
+        served = Application(store)
+        assert await said(served, "GET", "") == 200
+        assert await said(served, "GET", "/simple") == "table_not_found"
+        assert await said(served, "GET", "/simple/a") == "table_not_found"
+        assert await said(served, "PUT", "/simple/", row) == "table_not_found"
+        assert await said(served, "PUT", "/simple/", b"{") == "invalid_json"
+        assert await said(served, "DELETE", "/simple/a") == "table_not_found"
+        assert await said(served, "DELETE", "/simple") == 204
+        assert await said(served, "PUT", "/simple", b'{"attributes": {}}') == "invalid_schema"
+        assert store.spaces() == ["default"]
+
+        schema = json.dumps(simple()).encode()
+        assert await said(served, "PUT", "/simple", schema) == "table_created"
+        assert await said(served, "PUT", "/simple/", row) == 201
+        assert store.spaces() == ["default", "nowhere"]
+        await served.close()
+
+    asyncio.run(work())

@@ -41,6 +41,7 @@ from holdfast.tables.requests import (
     read_put,
     read_query,
 )
+from holdfast.tables.schema import normalise
 from holdfast.tables.urls import Target, parse_parameters, parse_path
 from holdfast.users import Role
 
@@ -66,10 +67,31 @@ class _Call:
         assert self.target.table is not None
         return self.target.table
 
-    async def space(self, role: Role) -> Space:
-        """The space of the domain, for those who have the role there."""
+    async def allow(self, role: Role) -> None:
+        """Raises unless whoever asks has the role in the domain."""
         identity = await self.door.who(self.request)
         identity.require(role, space=self.target.domain, layer="tables")
+
+    async def has_domain(self) -> bool:
+        """Whether there is such a domain. If there are tables in all domains, every one is."""
+        execution, domain = self.door.execution, self.target.domain
+        if domain == EVERY_DOMAIN and self.method != "GET":
+            return True
+        return await execution.has_space(domain) or await execution.has_space(EVERY_DOMAIN)
+
+    async def space(self) -> Space:
+        """The space of the domain; what asks for a table does not make its domain."""
+        if not await self.has_domain():
+            raise catalogue.not_found(self.table)
+        return await self.new_space()
+
+    async def row_space(self) -> Space:
+        """The same for requests about rows, which no table of all domains has."""
+        if self.target.domain == EVERY_DOMAIN:
+            raise no_rows()
+        return await self.space()
+
+    async def new_space(self) -> Space:
         return await self.door.execution.space(self.target.domain)
 
     @contextmanager
@@ -161,13 +183,16 @@ async def batch(door: HttpDoor, request: Request, found: dict[str, str]) -> Resp
         target = parse_path(request.raw_path.replace(b"/sys/batch", b"/sys/table"))
         call = _Call(door, request, target, _method(request))
         _require_method(call, ("POST",))
-        space = await call.space("write")
+        await call.allow("write")
         body = await call.body()
         if not isinstance(body, dict):
             raise InvalidTableRequest("The body is an object with `operations`")
         operations = body.get("operations")
         if not isinstance(operations, list):
             raise InvalidTableRequest("The body is an object with `operations`, an array")
+        if target.domain == EVERY_DOMAIN:
+            raise no_rows()
+        space = await call.new_space()
         result = await _write(call, space, lambda tables: tables.batch(operations))
         return _json(msgspec.to_builtins(result), 200)
     except Exception as error:
@@ -201,8 +226,11 @@ async def _list(call: _Call) -> Response:
             after = call.request.parameter("next")
         else:
             raise InvalidTableQuery(f"Unknown parameter {name!r}, or a value that it can't have")
-    space = await call.space("read")
-    names = await _read(call, space, lambda tables: tables.names(after=after, limit=limit))
+    await call.allow("read")
+    names: list[str] = []
+    if await call.has_domain():
+        space = await call.space()
+        names = await _read(call, space, lambda tables: tables.names(after=after, limit=limit))
     body: dict[str, Any] = {"items": names, "count": len(names)}
     if len(names) == limit:
         body["next"] = names[-1]
@@ -210,7 +238,8 @@ async def _list(call: _Call) -> Response:
 
 
 async def _get_schema(call: _Call) -> Response:
-    space = await call.space("read")
+    await call.allow("read")
+    space = await call.space()
     with call.reading(space):
         with_stats = call.flag("stats")
 
@@ -225,19 +254,24 @@ async def _get_schema(call: _Call) -> Response:
 
 
 async def _put_schema(call: _Call) -> Response:
-    space = await call.space("admin")
+    await call.allow("admin")
     schema = await call.body()
     call.refuse_parameters()
     if not isinstance(schema, dict):
         raise InvalidTableRequest("The body is a schema, an object")
+    if not await call.has_domain():
+        normalise(call.table, schema)  # or it is refused, and the domain not made
+    space = await call.new_space()
     result = await _write(call, space, lambda tables: tables.create(schema, table=call.table))
     return _json(created_body(call.target.domain, result), 201)
 
 
 async def _delete_schema(call: _Call) -> Response:
+    await call.allow("admin")
     call.refuse_parameters()
-    space = await call.space("admin")
-    await _write(call, space, lambda tables: tables.drop(call.table))
+    if await call.has_domain():
+        space = await call.space()
+        await _write(call, space, lambda tables: tables.drop(call.table))
     return Response(status=204)
 
 
@@ -245,8 +279,9 @@ async def _delete_schema(call: _Call) -> Response:
 
 
 async def _get_rows(call: _Call) -> Response:
-    space = await call.space("read")
+    await call.allow("read")
     body = await call.body()
+    space = await call.row_space()
     target = call.target
     by_url = bool(target.values or target.index is not None or call.query_string)
     format = call.take_format()
@@ -304,8 +339,9 @@ async def _put_row(call: _Call) -> Response:
     format = call.take_format()
     if format is not None:
         return await _import(call, format)
-    space = await call.space("write")
+    await call.allow("write")
     body = await call.body()
+    space = await call.row_space()
     if body is None and call.target.values:
         body = {}  # the path may say all that there is to say
     with call.reading(space):
@@ -326,8 +362,9 @@ async def _put_row(call: _Call) -> Response:
 
 async def _delete_rows(call: _Call) -> Response:
     call.refuse_index()
-    space = await call.space("write")
+    await call.allow("write")
     body = await call.body()
+    space = await call.row_space()
     values = call.target.values
     by_url = bool(values or call.query_string)
     with call.reading(space):
@@ -352,8 +389,6 @@ async def _delete_rows(call: _Call) -> Response:
 
 async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Response:
     """The whole slice on one snapshot, in constant memory."""
-    if call.target.domain == EVERY_DOMAIN:
-        raise no_rows()
     query = await call.door.execution.look(space, query_in)
     if query.limit is not None or query.next is not None or query.count_only or query.distinct:
         raise InvalidTableQuery("An export takes no limit, next, count and distinct")
@@ -374,14 +409,13 @@ async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Resp
 
 async def _import(call: _Call, format: str) -> Response:
     """The rows of a stream of lines, 1,000 in a transaction."""
-    if call.target.domain == EVERY_DOMAIN:
-        raise no_rows()
     call.refuse_parameters()
     if format != "ndjson" or call.target.values:
         raise InvalidTableRequest("An import is NDJSON, for the table as a whole")
     if call.request.content_type not in _LINES:
         raise UnsupportedContent(f"The body is {call.request.content_type}")
-    space = await call.space("write")
+    await call.allow("write")
+    space = await call.row_space()
     report = await call.door.upload(
         call.request, lambda pieces: space.tables.import_rows(call.table, _lines(pieces))
     )
