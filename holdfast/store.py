@@ -547,7 +547,10 @@ def _again(step: Step) -> Outcome[Any]:
 
 def _events(tx: Transaction) -> "Events":
     """A handler that enqueues puts its job in the transaction of its event."""
-    made: Events = _layer("events").Events(tx, enqueue=_layer("jobs").Jobs(tx).put)
+    jobs = _layer("jobs").Jobs
+    made: Events = _layer("events").Events(
+        tx, enqueue=jobs(tx).put, rehearse=lambda stage: jobs(stage).put
+    )
     return made
 
 
@@ -570,12 +573,14 @@ class _Domains:
 
 
 def _find_or_create(engine: Engine, name: str) -> bytes:
-    # What is no Unicode text is measured all the same: `pack` says what is wrong with it.
-    size = len(name.encode(errors="surrogatepass")) if isinstance(name, str) else 0
+    try:
+        size = len(name.encode()) if isinstance(name, str) else 0
+    except UnicodeEncodeError:
+        size = 0
     if not 0 < size <= MAX_SPACE_NAME_BYTES:
         raise BadInput(
             f"{name!r} can't name a space",
-            hint=f"Use a string of 1 to {MAX_SPACE_NAME_BYTES} bytes.",
+            hint=f"Use a string of 1 to {MAX_SPACE_NAME_BYTES} bytes of UTF-8.",
         )
     number = _find(engine, name)
     if number is None:

@@ -5,6 +5,7 @@ Where users live, in the directory of the store (space 0):
 (0, "user", name)     -> User    a password (scrypt) or a token (SHA-256), never itself
 """
 
+import difflib
 import hashlib
 import secrets
 from typing import Final, Literal
@@ -18,6 +19,8 @@ from holdfast.keys import pack, prefix_range
 Role = Literal["read", "write", "admin"]
 ROLES: Final[dict[str, int]] = {"read": 0, "write": 1, "admin": 2}
 EVERYTHING: Final = "*"
+# What a grant may be for: the layers, and `pubsub`, which is what clients publish themselves.
+LAYERS: Final = ("*", "admin", "entities", "events", "jobs", "metrics", "pubsub", "tables")
 USERS_CHANGED: Final = "users.changed"  # the topic of the notice that makes all servers look
 
 _DIRECTORY: Final = pack(0)
@@ -48,6 +51,13 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         space, _, layer = rest.rpartition(":") if ":" in rest else (rest, "", "")
         if role not in ROLES:
             raise BadInput(f"{role!r} is no role", hint=f"There are {', '.join(ROLES)}.")
+        if layer and layer not in LAYERS:
+            near = difflib.get_close_matches(layer, LAYERS, 1)
+            there = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(LAYERS)}."
+            raise BadInput(
+                f"{layer!r} is no layer",
+                hint=f"{there} Behind a space with a colon in its name, write :* for all layers.",
+            )
         return cls(role=role, space=space or EVERYTHING, layer=layer or EVERYTHING)  # type: ignore[arg-type]  # one of ROLES
 
     def __str__(self) -> str:

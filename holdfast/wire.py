@@ -6,7 +6,6 @@ protocol 2 or 3; where the two differ, the function takes the protocol's number.
 
 import math
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -33,6 +32,14 @@ _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
 _ONLY_BYTES: Final = {bytes}
 _BLANKS: Final = b" \t\r\n"
+
+# A word that someone types, as Redis reads it: plain, in quotes, or plain and then in quotes. What
+# begins as JSON does keeps the quotes that it has inside.
+_WORD: Final = re.compile(
+    rb"""\s*+([{\[]\S*+|[^\s"']*+)(?:"((?:\\.|[^"\\])*+)"|'((?:\\'|[^'])*+)')?+(?!\S)""", re.DOTALL
+)
+_ESCAPE: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 
 
 class CommandReader:
@@ -114,7 +121,7 @@ class CommandReader:
                     continue
                 header = _ARRAY.match(data, at)
                 if header is None:
-                    return _unfinished(data, at)
+                    return _unfinished(data, at, "*")
                 at = header.end()
                 self._begin(int(header[1]))
             at, complete = self._read_words(data, at)
@@ -126,7 +133,9 @@ class CommandReader:
 
     def _begin(self, count: int) -> None:
         if count > MAX_COMMAND_ARGUMENTS:
-            raise BadFrame(f"a command may have {MAX_COMMAND_ARGUMENTS} arguments")
+            raise BadFrame(
+                f"invalid multibulk length: a command may have {MAX_COMMAND_ARGUMENTS} arguments"
+            )
         self._words, self._missing, self._size = [], count, 0
 
     def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
@@ -135,7 +144,7 @@ class CommandReader:
         while self._missing:
             header = _BULK.match(data, at)
             if header is None:
-                return _unfinished(data, at), False
+                return _unfinished(data, at, "$"), False
             begin = header.end()
             size = int(header[1])
             self._check_size(size)
@@ -184,19 +193,38 @@ def _is_command(read: object) -> bool:
     return type(read) is list and set(map(type, read)) == _ONLY_BYTES
 
 
-def _unfinished(data: bytes, at: int) -> int:
-    """Raises unless what begins here can still become a header."""
+def _unfinished(data: bytes, at: int, expected: str) -> int:
+    """Raises, in the words of Redis, unless what begins here can still become a header."""
     if len(data) > at and not _BEGUN.match(data, at):
-        what = data[at : at + 1].decode("latin-1")
-        raise BadFrame(f"a command is an array of bulk strings, and {what!r} begins neither")
+        first = data[at : at + 1].decode("latin-1")
+        if first != expected:
+            raise BadFrame(f"expected {expected!r}, got {first!r}: a word is a bulk string")
+        raise BadFrame(f"invalid {'bulk' if expected == '$' else 'multibulk'} length")
     return at
 
 
 def _split(line: bytes) -> Command:
-    try:
-        return [word.encode("latin-1") for word in shlex.split(line.decode("latin-1"))]
-    except ValueError:
-        raise BadFrame("the quotes of this line are not closed") from None
+    r"""The words of a line, with quotes and escapes as Redis has them.
+
+    >>> _split(rb'''ECHO "a b\n\x41" 'it\'s' a\b {"to":"ann"}''')
+    [b'ECHO', b'a b\nA', b"it's", b'a\\b', b'{"to":"ann"}']
+    """
+    words: Command = []
+    line = line.strip()
+    at = 0
+    while at < len(line):
+        found = _WORD.match(line, at)
+        if found is None:
+            raise BadFrame("unbalanced quotes in request")
+        plain, double, single = found.groups(b"")
+        words.append(plain + _ESCAPE.sub(_unescaped, double) + single.replace(b"\\'", b"'"))
+        at = found.end()
+    return words
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    code, letter = found.groups()
+    return bytes.fromhex(code.decode()) if code else _ESCAPED.get(letter, letter)
 
 
 # --- replies -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.client.async_connection import AsyncConnection
 from holdfast.client.calls import Broken, ReplyError, is_busy, is_dropped_space
+from holdfast.client.connection import late
 from holdfast.client.pool import pause_before
 from holdfast.client.urls import Target
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
@@ -52,7 +53,7 @@ class AsyncPool:
                 else:
                     connection = self._shared.get(space)
                     if connection is None or not connection.is_open:
-                        connection = await self._connect_shared(space)
+                        connection = await self._connect_shared(space, end)
                     reply = await connection.ask(data, replies, self._left(timeout, tries, end))
             except Unreachable:
                 if not await self._may_retry(tries, end):
@@ -84,11 +85,14 @@ class AsyncPool:
 
     # --- connections -----------------------------------------------------------------------------
 
-    async def _connect_shared(self, space: str) -> AsyncConnection:
-        async with self._making.setdefault(space, asyncio.Lock()):
-            connection = self._shared.get(space)
-            if connection is None or not connection.is_open:
-                connection = self._shared[space] = await self.open(space)
+    async def _connect_shared(self, space: str, end: float) -> AsyncConnection:
+        try:
+            async with asyncio.timeout_at(end), self._making.setdefault(space, asyncio.Lock()):
+                connection = self._shared.get(space)
+                if connection is None or not connection.is_open:
+                    connection = self._shared[space] = await self.open(space)
+        except TimeoutError:
+            raise Unreachable(late(self.target)) from None
         return connection
 
     async def open(self, space: str) -> AsyncConnection:
@@ -96,6 +100,13 @@ class AsyncPool:
         if self._closed:
             hint = "Connect again with `holdfast.aio.connect`."
             raise StoreClosed("the client was closed", hint=hint)
+        try:
+            async with asyncio.timeout(self.target.connect_timeout):
+                return await self._open(space)
+        except TimeoutError:
+            raise Unreachable(late(self.target)) from None
+
+    async def _open(self, space: str) -> AsyncConnection:
         connection = await AsyncConnection.open(self.target, self._tls)
         try:
             if connection.space != space:
@@ -118,7 +129,7 @@ class AsyncPool:
                 hint="Allow it more with `connections`, or more time with `timeout`.",
             ) from None
         try:
-            connection = self._idle_in(space) or await self.open(space)
+            connection = self._idle_in(space) or await self._open_apart(space, end)
             self._apart.add(connection)
             try:
                 reply = await connection.ask(data, replies, end - loop.time())
@@ -134,6 +145,13 @@ class AsyncPool:
             return reply
         finally:
             self._room.release()
+
+    async def _open_apart(self, space: str, end: float) -> AsyncConnection:
+        try:
+            async with asyncio.timeout_at(end):
+                return await self.open(space)
+        except TimeoutError:
+            raise Unreachable(late(self.target)) from None
 
     def _idle_in(self, space: str) -> AsyncConnection | None:
         idle = self._idle.get(space, [])

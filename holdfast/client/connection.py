@@ -25,15 +25,19 @@ _TIMEVAL: Final = struct.Struct("ll")
 class Connection:
     """Talks to a server, one question at a time."""
 
-    def __init__(self, target: Target, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, target: Target, tls: ssl.SSLContext | None, seconds: float | None = None
+    ) -> None:
+        """Connects and says who it is within `seconds`, or the time-out for connecting."""
+        end = time.monotonic() + (target.connect_timeout if seconds is None else seconds)
         self._target = target
         self._reader = hiredis.Reader()
-        self._socket = open_socket(target, tls)
+        self._socket = open_socket(target, tls, end)
         self._set_timeout = self._socket.settimeout if tls else partial(_set_timeout, self._socket)
         self._timeout = 0.0
         self.space = DEFAULT_SPACE
         try:
-            self._greet()
+            self._greet(end)
         except BaseException:
             self._socket.close()
             raise
@@ -79,9 +83,10 @@ class Connection:
         self._limit(seconds)
         return self._receive(time.monotonic() + seconds)
 
-    def enter(self, space: str) -> None:
+    def enter(self, space: str, seconds: float | None = None) -> None:
         """Makes all further commands work on `space`."""
-        reply = self.ask(calls.words("SPACE", space), 1, self._target.connect_timeout)
+        timeout = self._target.connect_timeout if seconds is None else seconds
+        reply = self.ask(calls.words("SPACE", space), 1, timeout)
         if reply != b"OK":
             raise calls.failure(reply)
         self.space = space
@@ -142,13 +147,13 @@ class Connection:
 
     # --- greetings -------------------------------------------------------------------------------
 
-    def _greet(self) -> None:
+    def _greet(self, end: float) -> None:
         """Logs in and asks for exact values; a refusal is raised as the error that it is."""
         commands = greeting(self._target)
         replies: list[Any] = []
         try:
-            timeout = self._target.connect_timeout
-            self.ask_each(b"".join(commands), len(commands), timeout, replies)
+            left = end - time.monotonic()
+            self.ask_each(b"".join(commands), len(commands), left, replies)
         except Broken as broken:
             if not any(map(calls.is_error, replies)):
                 raise Unreachable(broken.reason) from None
@@ -161,23 +166,47 @@ class Connection:
         return lost(self._target, error)
 
 
-def open_socket(target: Target, tls: ssl.SSLContext | None) -> socket.socket:
-    """A socket that is connected to the server, or `Unreachable`."""
+def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socket.socket:
+    """A socket that is connected to the server, or `Unreachable` when `end` has come."""
+    opened: socket.socket | None = None
     try:
-        opened = socket.create_connection((target.host, target.port), target.connect_timeout)
-    except (OSError, UnicodeError) as error:
-        raise unreachable(target, error) from None
-    try:
+        opened = _connected(target, end)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # A peer that is gone without a word is found out while nothing else is waited for.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if tls is not None:
+            opened.settimeout(_left(end))
             return tls.wrap_socket(opened, server_hostname=target.host)
         opened.settimeout(None)
         return opened
-    except OSError as error:  # ssl.SSLError is one too
-        opened.close()
+    except (OSError, UnicodeError) as error:  # ssl.SSLError is one too
+        if opened is not None:
+            opened.close()
         raise unreachable(target, error) from None
+
+
+def _connected(target: Target, end: float) -> socket.socket:
+    """A name may stand for several addresses: they share the time."""
+    failure: OSError | None = None
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        target.host, target.port, type=socket.SOCK_STREAM
+    ):
+        opened = socket.socket(family, kind, protocol)
+        try:
+            opened.settimeout(_left(end))
+            opened.connect(address)
+            return opened
+        except OSError as error:
+            opened.close()
+            failure = error
+    raise failure or OSError("the name has no address")
+
+
+def _left(end: float) -> float:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
 
 
 def _set_timeout(opened: socket.socket, seconds: float) -> None:

@@ -1,9 +1,10 @@
 """Jobs of a server: the operations, waits of any length, and handles on one queue or job."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
+from holdfast.client.async_handles import AsyncJobHandle, AsyncQueueHandle
 from holdfast.client.generated.jobs import AwaitedJobs, CalledJobs
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.records import COMPLETE, FAILED, Job
@@ -60,6 +61,14 @@ class ClientJobs(CalledJobs):
 class AsyncJobs(AwaitedJobs):
     """The job queue of one space of a server."""
 
+    def queue(self, name: str) -> AsyncQueueHandle:
+        """A handle on one queue: `await client.jobs.queue("emails").pop("worker")`."""
+        return AsyncQueueHandle(self, name)
+
+    def __getitem__(self, id: str) -> AsyncJobHandle:
+        """A handle on one job: `await client.jobs["welcome"].complete("worker")`."""
+        return AsyncJobHandle(self, id)
+
     async def pop_wait(
         self,
         queues: str | Sequence[str],
@@ -89,6 +98,12 @@ class AsyncJobs(AwaitedJobs):
             if job.state in _ENDED:
                 break
         return job
+
+    async def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> AsyncIterator[str]:
+        """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
+        for at in range(0, len(jobs), JOBS_PER_STEP):
+            for id in await self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker):
+                yield id
 
 
 def _waits(timeout: float | None) -> Iterator[float]:

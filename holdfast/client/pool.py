@@ -105,12 +105,12 @@ class Pool:
             except IndexError:
                 continue  # another thread was quicker
             if connection is None:
-                return self._connect(space)
+                return self._connect(space, end)
             if is_checked and connection.is_stale:
                 self.drop(connection)
                 continue
             if connection.space != space:
-                self._enter(connection, space)
+                self._enter(connection, space, end)
             return connection
 
     def _another(self, end: float) -> Connection | None:
@@ -139,19 +139,23 @@ class Pool:
             hint = "Connect again with `holdfast.connect`."
             raise StoreClosed("the client was closed", hint=hint)
 
-    def _connect(self, space: str) -> Connection:
+    def _connect(self, space: str, end: float) -> Connection:
         try:
-            connection = Connection(self.target, self._tls)
+            connection = Connection(self.target, self._tls, self._patience(end))
         except BaseException:
             self._gone()
             raise
         if connection.space != space:
-            self._enter(connection, space)
+            self._enter(connection, space, end)
         return connection
 
-    def _enter(self, connection: Connection, space: str) -> None:
+    def _patience(self, end: float) -> float:
+        """The seconds that a call has left for a connection."""
+        return min(self.target.connect_timeout, max(0.001, end - time.monotonic()))
+
+    def _enter(self, connection: Connection, space: str, end: float) -> None:
         try:
-            connection.enter(space)
+            connection.enter(space, self._patience(end))
         except Broken as broken:
             self.drop(connection)
             raise Unreachable(broken.reason) from None

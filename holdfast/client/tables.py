@@ -1,6 +1,7 @@
 """Tables of a server: the operations, and all rows of a slice, page by page."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from holdfast.client.generated.tables import AwaitedTables, CalledTables
@@ -55,9 +56,7 @@ class ClientTables(CalledTables):
         with_ttl: bool = False,
     ) -> Iterator[bytes]:
         """The rows of a slice as lines of NDJSON or CSV, in constant memory."""
-        if proj is None:
-            proj = list(self.schema(table)["attributes"])
-        names = list(dict.fromkeys([proj] if isinstance(proj, str) else proj))
+        names = _names(list(self.schema(table)["attributes"]) if proj is None else proj)
         items = self.scan(
             table,
             attributes,
@@ -104,3 +103,43 @@ class AsyncTables(AwaitedTables):
             token = page.next
             if token is None:
                 return
+
+    async def export(
+        self,
+        table: str,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        format: transfer.Format = "ndjson",
+        proj: Sequence[str] | None = None,
+        order: Mapping[str, str] | None = None,
+        index: str | None = None,
+        with_ttl: bool = False,
+    ) -> AsyncIterator[bytes]:
+        """The rows of a slice as lines of NDJSON or CSV, in constant memory."""
+        names = _names(list((await self.schema(table))["attributes"]) if proj is None else proj)
+        columns = [*names, "_ttl"] if with_ttl else names
+        for head in transfer.lines_of([], columns, format):
+            yield head
+        token: str | None = None
+        while True:
+            page = await self.get(
+                table,
+                attributes,
+                proj=names,
+                order=order,
+                next=token,
+                index=index,
+                with_ttl=with_ttl,
+                form="json",
+            )
+            lines = transfer.lines_of(page.items, columns, format)
+            for line in islice(lines, int(format == "csv"), None):  # behind the line of names
+                yield line
+            token = page.next
+            if token is None:
+                return
+
+
+def _names(proj: str | Sequence[str]) -> list[str]:
+    """The columns of an export, each once."""
+    return list(dict.fromkeys([proj] if isinstance(proj, str) else proj))

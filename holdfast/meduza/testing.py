@@ -22,7 +22,7 @@ class DisposableMeduza:
     The path of a Meduza server, which the public class wants, is accepted and ignored.
     """
 
-    command: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "holdfast.cli")
+    command: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "holdfast")
 
     def __init__(self, meduzaExecutable: str | None = None) -> None:
         self.port: int | None = None

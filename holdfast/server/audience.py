@@ -111,4 +111,4 @@ def channel_of(notice: Notice) -> bytes | None:
 
 def layer_of(channel: bytes, topic: str = PUBLISHED) -> str:
     """Which layer someone must be able to read to hear it, or to write to speak there."""
-    return "jobs" if channel.startswith(QLESS) else topic.partition(".")[0]
+    return "jobs" if channel.startswith(QLESS) else topic.replace(":", ".").partition(".")[0]

@@ -34,9 +34,13 @@ class Identity(msgspec.Struct, frozen=True):
     name: str
     grants: tuple[Grant, ...]
 
+    def may(self, role: Role, *, space: str, layer: str) -> bool:
+        """Whether some grant covers it."""
+        return any(grant.covers(role, space, layer) for grant in self.grants)
+
     def require(self, role: Role, *, space: str, layer: str = EVERYTHING) -> None:
         """Raises `Forbidden` unless some grant covers it."""
-        if not any(grant.covers(role, space, layer) for grant in self.grants):
+        if not self.may(role, space=space, layer=layer):
             raise Forbidden(f"{self.name} may not {role} {layer} in the space {space!r}")
 
     def require_operation(self, operation: Operation, space: str) -> None:

@@ -6,14 +6,16 @@ the reply is one bulk string in the payload's own encoding. Words as people type
 `typed.py`.
 """
 
+import difflib
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast import wire
-from holdfast.operations import OPERATIONS, Operation
+from holdfast.operations import OPERATIONS, RENAMED, Operation
 from holdfast.server import payloads, typed
 from holdfast.server.execution import work_of
+from holdfast.server.origin import address_events
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
 
 Handler: TypeAlias = Callable[[Session, wire.Command], Plan]
@@ -63,7 +65,9 @@ def plan_of(session: Session, words: wire.Command) -> Plan:
 def _unknown(words: wire.Command) -> bytes:
     name = words[0][:128].decode(errors="replace")
     arguments = " ".join(f"'{word[:32].decode(errors='replace')}'" for word in words[1:4])
-    return wire.error(f"ERR unknown command '{name}', with args beginning with: {arguments}")
+    said = f"ERR unknown command '{name}', with args beginning with: {arguments}"
+    near = difflib.get_close_matches(name.lower(), OPERATIONS, 1) if "." in name else []
+    return wire.error(f"{said}. Did you mean {near[0].upper()}?" if near else said)
 
 
 def _only_listens(name: bytes) -> bytes:
@@ -106,6 +110,8 @@ def plan_operation(
     """The plan of an operation with decoded arguments."""
     space = session.space
     session.require(operation)
+    if operation.layer == "events":
+        address_events(operation, arguments, session.address)
     kind = operation.kind
     if kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
         return Later(lambda: session.execution.start(space, operation, arguments), encode)
@@ -119,6 +125,11 @@ def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
 
 COMMANDS.update(
     (operation.full_name.upper().encode(), _serve(operation)) for operation in OPERATIONS.values()
+)
+COMMANDS.update(
+    (f"{layer}.{method}".upper().encode(), COMMANDS[f"{layer}.{name}".upper().encode()])
+    for layer, names in RENAMED.items()
+    for method, name in names.items()
 )
 
 

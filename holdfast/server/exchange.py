@@ -38,6 +38,8 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Final = "application/json"
 MSGPACK: Final = "application/msgpack"
+_FORWARDED_FOR: Final = b"x-forwarded-for"
+_MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
 
 
@@ -59,7 +61,13 @@ class Room:
 class Request:
     """One request, its path still as it was sent."""
 
-    def __init__(self, scope: Scope, receive: Receive, room: Room | None = None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        room: Room | None = None,
+        max_bytes: int = MAX_REQUEST_BYTES,
+    ) -> None:
         self.method: str = scope["method"]
         self.root = quote(scope.get("root_path", "")).rstrip("/")
         raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
@@ -68,10 +76,15 @@ class Request:
         self.headers: dict[str, str] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
+        self.peer: str = (scope.get("client") or ("", 0))[0]
+        self.forwarded_for = ", ".join(
+            value.decode("latin-1") for name, value in scope["headers"] if name == _FORWARDED_FOR
+        )
         given = self.headers.get("x-request-id", "")
         self.id = given if _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive
         self._room = room or Room()
+        self._max_bytes = max_bytes  # of its body
         self._held = 0
         self._ended = False
 
@@ -86,7 +99,8 @@ class Request:
 
     @property
     def content_type(self) -> str:
-        return self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        name = self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        return MSGPACK if name in _MSGPACK_TOO else name
 
     def parameter(self, name: str, default: str = "") -> str:
         """A parameter of the query."""
@@ -94,7 +108,12 @@ class Request:
 
     @cached_property
     def parameters(self) -> dict[str, str]:
-        return dict(parse_qsl(self.query.decode("latin-1"), keep_blank_values=True))
+        return dict(self.all_parameters)
+
+    @cached_property
+    def all_parameters(self) -> list[tuple[str, str]]:
+        """The same with those that are given more than once."""
+        return parse_qsl(self.query.decode("latin-1"), keep_blank_values=True)
 
     def accepts(self, content_type: str) -> bool:
         return content_type in self.headers.get("accept", "")
@@ -119,10 +138,13 @@ class Request:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def body(self, limit: int = MAX_REQUEST_BYTES) -> bytes:
+    async def body(self, limit: int | None = None) -> bytes:
         """The whole body, or `RequestTooLarge`."""
+        limit = self._max_bytes if limit is None else min(limit, self._max_bytes)
         stated = self.headers.get("content-length", "")
-        if stated.isdigit() and int(stated) > MAX_DISCARDED_BYTES:
+        # Who asks whether to send it is told before it is sent.
+        most = limit if "expect" in self.headers else max(limit, MAX_DISCARDED_BYTES)
+        if stated.isdigit() and int(stated) > most:
             raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are taken")
         parts: list[bytes] = []
         size = 0

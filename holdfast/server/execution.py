@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 import queue
+import re
 import threading
 import time
 import traceback
@@ -19,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -31,6 +32,7 @@ from holdfast.errors import (
     ServerBusy,
     ServerFailed,
     StoreUnreachable,
+    UnknownSpace,
 )
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
@@ -44,6 +46,7 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
     READING_THREADS,
 )
+from holdfast.metrics.http import Network
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
@@ -56,6 +59,10 @@ from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
+# Of a folder below another one; while it is written, its name is longer.
+_BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
+
+T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx], Any]
 Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 
@@ -83,13 +90,15 @@ class Execution:
         bounds: Bounds | None = None,
         backups: Path | None = None,
         schemas: Path | None = None,
+        trusted_proxies: Sequence[Network] = (),
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
         self.started = time.time()
-        self.connections = 0  # of Redis clients
+        self.connections = 0  # of both doors
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
         self.backups = backups  # the folder that backups go to; None: none are made
         self.schemas = schemas  # the folder whose files clients may name; None: none
         self.stopping = False
@@ -152,6 +161,16 @@ class Execution:
     def next_session_id(self) -> int:
         return next(self._sessions)
 
+    def admit(self) -> bool:
+        """Whether there is room for one more connection; if so, `leave` gives its place back."""
+        if self.connections >= self.bounds.connections:
+            return False
+        self.connections += 1
+        return True
+
+    def leave(self) -> None:
+        self.connections -= 1
+
     def _load_scripts(self) -> dict[bytes, Dialect]:
         """The queue scripts that clients have loaded, by their hash; see compat/qless.py."""
         with self.store.engine.view(space=DIRECTORY) as view:
@@ -169,15 +188,11 @@ class Execution:
 
     async def run(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
-        if self.is_everywhere(space, operation):
-            return await self.start(space, operation, arguments)
-        if operation.kind == "read":
-            if self.reads_in_threads:
-                return await self.read_in_thread(lambda: self.read(space, operation, arguments))
-            return self.read(space, operation, arguments)
-        if operation.kind in ("long", "wait"):
-            return await self.start(space, operation, arguments)
-        return await self.write(space, work_of(operation, arguments))
+        if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
+            with self._forgetting(space):
+                return await self.start(space, operation, arguments)
+        work = work_of(operation, arguments)
+        return await (self.look if operation.kind == "read" else self.write)(space, work)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
         """Whether it works on the tables of all domains, which are many transactions."""
@@ -196,31 +211,50 @@ class Execution:
 
     def _placed_backup(self, arguments: Any) -> Any:
         """Whoever may ask for a backup may not thereby write wherever the server may."""
-        name = Path(arguments.target)
+        name = arguments.target
         if self.backups is None:
             raise Forbidden(
                 "this server makes no backups", hint="Start it with `--backups FOLDER`."
             )
-        if not name.name or name.name != arguments.target or arguments.target == "..":
+        if not _BACKUP.fullmatch(name):
             raise BadInput(
-                f"{arguments.target!r} is no name for a backup",
-                hint=f"Give a name alone; it is written below {self.backups}.",
+                f"{name!r:.100} is no name for a backup",
+                hint="Give a name of up to 200 letters, digits, dots, dashes and blanks; "
+                f"it is written below {self.backups}.",
             )
         return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
-    def read(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
-        """Runs a read at once; it waits for no commit."""
-        with space.view() as view:
-            return operation.call(getattr(view, operation.layer), arguments)
+    async def look(self, space: Space, work: Callable[[View], T]) -> T:
+        """Runs a read on a view of its own; it waits for no commit."""
+
+        def on_view() -> T:
+            with space.view() as view:
+                return work(view)
+
+        with self._forgetting(space):
+            return await self.reading(on_view)
+
+    async def reading(self, call: Callable[[], T]) -> T:
+        """Calls what reads the store: at once, or in a thread where that is a round trip."""
+        return await self.read_in_thread(call) if self.reads_in_threads else call()
 
     @property
     def reads_in_threads(self) -> bool:
         """Whether a read waits for a network, and would hold up all others on the loop."""
         return self._readers is not None
 
-    def read_in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+    def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
         assert self._readers is not None
         return self._loop.run_in_executor(self._readers, call)
+
+    @contextmanager
+    def _forgetting(self, space: Space) -> Iterator[None]:
+        """Lets those who come after an `UnknownSpace` find the new space of the same name."""
+        try:
+            yield
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
 
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
@@ -232,7 +266,8 @@ class Execution:
 
         self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
         outcome = await future
-        return outcome.unwrap()
+        with self._forgetting(space):
+            return outcome.unwrap()
 
     def write_many(
         self, steps: Sequence[Step], answer: Answer, is_wanted: Callable[[], bool]
@@ -258,8 +293,7 @@ class Execution:
                 return call()
             finally:
                 # Here too, those who listen hear of it before those who asked.
-                with suppress(StoreUnreachable):
-                    self.bulletin.catch_up()
+                self._tell()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -352,14 +386,17 @@ class Execution:
                 outcomes = [Outcome(error=error)] * len(steps)
             took = time.perf_counter() - begin
             self._commit_seconds += (took - self._commit_seconds) / 4
-            try:
-                # Those who listen hear of it before those who asked; if the engine is away, when
-                # it is back.
-                with suppress(StoreUnreachable):
-                    self.bulletin.catch_up()
-            except Exception as error:
-                self.report(error)
+            self._tell()  # those who listen hear of it before those who asked
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+
+    def _tell(self) -> None:
+        """Has the notices of what was committed handed out. Whatever fails at that, what was done
+        is done, and is answered so."""
+        try:
+            with suppress(StoreUnreachable):  # they are heard when the engine is back
+                self.bulletin.catch_up()
+        except Exception as error:
+            self.report(error)
 
     def _await_company(self) -> None:
         """Waits for those who were in the last groups, while they keep coming.

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import Final
@@ -11,6 +12,7 @@ from holdfast.errors import BadInput, Forbidden, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server.auth import Identity
 from holdfast.server.commands import COMMANDS, command, wrong_arguments
+from holdfast.server.execution import Execution
 from holdfast.server.globs import compile_glob
 from holdfast.server.session import Change, Later, Plan, Session
 from holdfast.store import Space
@@ -18,6 +20,10 @@ from holdfast.version import VERSION
 
 REDIS_VERSION: Final = "7.2.4"  # the one whose behaviour clients may expect
 DATABASES: Final = 16
+_NAME: Final = re.compile(rb"[!-~]*")
+_NO_NAME: Final = wire.error(
+    "ERR Client names cannot contain spaces, newlines or special characters."
+)
 
 
 @command("HELLO")
@@ -34,7 +40,8 @@ def hello(session: Session, words: wire.Command) -> Plan:
             case [b"AUTH", user, password, *options]:
                 credentials = (user, password)
             case [b"SETNAME", name, *options]:
-                pass
+                if not _NAME.fullmatch(name):
+                    return _NO_NAME
             case _:
                 return wire.error("ERR Syntax error in HELLO")
 
@@ -103,6 +110,8 @@ def reset(session: Session, words: wire.Command) -> Plan:
 def client(session: Session, words: wire.Command) -> Plan:
     match [word.upper() for word in words[1:2]]:
         case [b"SETNAME"] if len(words) == 3:
+            if not _NAME.fullmatch(words[2]):
+                return _NO_NAME
             session.name = words[2]
             return wire.OK
         case [b"GETNAME"]:
@@ -112,14 +121,34 @@ def client(session: Session, words: wire.Command) -> Plan:
         case [b"SETINFO"] | [b"NO-EVICT"] | [b"NO-TOUCH"]:
             return wire.OK
         case [b"INFO"] | [b"LIST"]:
-            return wire.bulk(
-                b"id=%d name=%b db=%d resp=%d\n"
-                % (session.id, session.name, session.database, session.protocol)
-            )
+            return wire.bulk(_client_line(session))
         case [b"MAINT_NOTIFICATIONS"] | [b"TRACKING"] | [b"CACHING"]:
             return wire.error("ERR this server has no such notifications")
     name = words[1].decode(errors="replace") if len(words) > 1 else ""
     return wire.error(f"ERR unknown subcommand '{name}'. Try CLIENT ID, SETNAME, GETNAME, SETINFO.")
+
+
+def _client_line(session: Session) -> bytes:
+    """This client in the form of Redis; libraries look for its numbers, known here or not."""
+    kinds = [kind for kind, _ in session.subscriptions]
+    batch = -1 if session.batch is None else len(session.batch)
+    facts: dict[str, object] = {
+        "id": session.id,
+        "name": session.name.decode(errors="replace"),
+        "age": int(time.time() - session.began),
+        "idle": 0,
+        "flags": "P" if kinds else "N",
+        "db": session.database,
+        "sub": kinds.count("subscribe"),
+        "psub": kinds.count("psubscribe"),
+        "multi": batch,
+        **dict.fromkeys(("qbuf", "qbuf-free", "argv-mem", "obl", "oll", "omem", "tot-mem"), 0),
+        "events": "r",
+        "cmd": "client",
+        "user": "" if session.identity is None else session.identity.name,
+        "resp": session.protocol,
+    }
+    return (" ".join(f"{name}={fact}" for name, fact in facts.items()) + "\n").encode()
 
 
 @command("COMMAND")
@@ -172,7 +201,18 @@ def _arguments(operation: Operation) -> str:
 @command("INFO")
 def info(session: Session, words: wire.Command) -> Plan:
     """`INFO [section...]`."""
+    wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
     execution = session.execution
+
+    def told(figures: dict[str, int]) -> bytes:
+        return _told(execution, figures, wanted)
+
+    if execution.reads_in_threads:
+        return Later(lambda: execution.read_in_thread(execution.store.stats), told)
+    return told(execution.store.stats())
+
+
+def _told(execution: Execution, figures: dict[str, int], wanted: set[str]) -> bytes:
     sections: dict[str, dict[str, object]] = {
         "Server": {
             "redis_version": REDIS_VERSION,
@@ -183,10 +223,9 @@ def info(session: Session, words: wire.Command) -> Plan:
         },
         "Clients": {"connected_clients": execution.connections},
         "Replication": {"role": "master", "connected_slaves": 0},
-        "Store": {**execution.store.stats(), **execution.figures()},
+        "Store": {**figures, **execution.figures()},
         "Keyspace": {},
     }
-    wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
     lines = []
     for title, facts in sections.items():
         if not wanted or title.lower() in wanted:

@@ -5,6 +5,8 @@ travel through JSON as Extended JSON (`{"$date": ...}`); msgpack holds most of t
 and all of them, of tables too, on a connection that has asked for exact values (`exact.py`).
 """
 
+import difflib
+import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
@@ -18,6 +20,9 @@ from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
 from holdfast.errors import BadInput
 from holdfast.operations import OPERATIONS, Operation
+from holdfast.tables.jsontext import exact_number
+
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
 
 
 def read_arguments(operation: Operation, payload: bytes, *, is_json: bool) -> Any:
@@ -30,6 +35,8 @@ def read_arguments(operation: Operation, payload: bytes, *, is_json: bool) -> An
         if not has_entities or b"$" not in payload:
             return from_json(payload)
         return convert_arguments(operation, msgspec.json.decode(payload), is_json=True)
+    except msgspec.ValidationError as error:
+        raise refusal(operation, error) from None
     except RecursionError:
         raise BadInput("the arguments are nested too deeply") from None
     except UnicodeDecodeError:
@@ -41,18 +48,40 @@ def _reading(name: str) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any],
     """How the arguments of an operation are decoded: its decoders are made once."""
     operation = OPERATIONS[name]
     return (
-        msgspec.json.Decoder(operation.arguments).decode,
+        msgspec.json.Decoder(operation.arguments, float_hook=number_hook(operation)).decode,
         msgspec.msgpack.Decoder(operation.arguments).decode,
         _has_entities(operation),
     )
 
 
+def number_hook(operation: Operation) -> Callable[[str], Any] | None:
+    """What makes numbers of a JSON text. Tables have exact types, which a double would spoil."""
+    return exact_number if operation.layer == "tables" else None
+
+
 def convert_arguments(operation: Operation, given: Any, *, is_json: bool) -> Any:
     """The same of an object that is decoded already."""
-    if is_json and _has_entities(operation) and isinstance(given, dict):
-        given = {name: give(kept) for name, kept in extended_json.values(given).items()}
-        return msgspec.convert(given, operation.arguments, builtin_types=(bytes, datetime))
-    return msgspec.convert(given, operation.arguments)
+    try:
+        if is_json and _has_entities(operation) and isinstance(given, dict):
+            given = {name: give(kept) for name, kept in extended_json.values(given).items()}
+            return msgspec.convert(given, operation.arguments, builtin_types=(bytes, datetime))
+        return msgspec.convert(given, operation.arguments)
+    except msgspec.ValidationError as error:
+        raise refusal(operation, error) from None
+
+
+def refusal(operation: Operation, error: msgspec.ValidationError) -> BadInput:
+    """What is wrong with arguments, and which ones the operation takes."""
+    message = str(error)
+    taken = operation.arguments.__struct_encode_fields__
+    if (unknown := _UNKNOWN.fullmatch(message)) is not None:
+        near = difflib.get_close_matches(unknown[1], taken, 1)
+        if near:
+            return BadInput(message, hint=f"Did you mean `{near[0]}`?")
+    elif " - at `" in message:  # of one argument, which it names
+        return BadInput(message)
+    listed = ", ".join(taken) or "no arguments"
+    return BadInput(message, hint=f"{operation.full_name} takes {listed}.")
 
 
 def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
@@ -81,6 +110,8 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
             raise BadInput("the arguments are nested too deeply") from None
         except UnicodeDecodeError:
             raise BadInput("a text of the arguments is not UTF-8") from None
+        except msgspec.ValidationError as error:
+            raise refusal(operation, error) from None
         except msgspec.MsgspecError:
             raise
         except Exception:

@@ -52,7 +52,8 @@ class RespConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
-        self.session = Session(self._door.execution, self._send)
+        peer = transport.get_extra_info("peername") or ("",)
+        self.session = Session(self._door.execution, self._send, str(peer[0]))
         self._idle = self._door.loop.call_later(self._bounds.idle_seconds, self._close_idle)
         if not self._door.admit(self):
             self._answer_and_close(_TOO_MANY)
@@ -295,15 +296,15 @@ class RespDoor:
         return self._server
 
     def admit(self, connection: RespConnection) -> bool:
-        if len(self._connections) >= self.execution.bounds.connections or self._closed:
+        if self._closed or not self.execution.admit():
             return False
         self._connections.add(connection)
-        self.execution.connections = len(self._connections)
         return True
 
     def forget(self, connection: RespConnection) -> None:
-        self._connections.discard(connection)
-        self.execution.connections = len(self._connections)
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self.execution.leave()
         if not self._connections:
             self._empty.set()
 

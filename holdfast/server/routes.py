@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import BadInput, ServerBusy, UnknownSpace, at_position
+from holdfast.errors import BadInput, ServerBusy, at_position
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.server.http import HttpDoor, route
 from holdfast.server.openapi import document
+from holdfast.server.origin import address_events
 from holdfast.server.start_page import start_page
 from holdfast.store import Space, Tx
 from holdfast.tables import EVERY_DOMAIN
@@ -30,7 +31,7 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
     """One operation of a batch."""
 
     operation: str  # "jobs.put"
-    arguments: dict[str, Any] = {}
+    arguments: msgspec.Raw = msgspec.Raw()  # what they are is known when the operation is
 
 
 # --- how it is -----------------------------------------------------------------------------------
@@ -47,9 +48,9 @@ async def readyz(door: HttpDoor, request: Request, found: Found) -> Response:
     """The store answers: a read and an empty commit succeed."""
     if door.execution.stopping:
         raise ServerBusy("the server is stopping")
-    with door.execution.store.view() as view:
-        view.raw.get(b"\0")
-    await door.execution.write(door.execution.store, lambda tx: None)
+    execution = door.execution
+    await execution.look(execution.store, lambda view: view.raw.get(b"\0"))
+    await execution.write(execution.store, lambda tx: None)
     return Response(b"ok\n", content_type=_PLAIN)
 
 
@@ -58,25 +59,24 @@ async def metrics(door: HttpDoor, request: Request, found: Found) -> Response:
     """The server's own figures, and the metrics of the default space that say `expose`."""
     space = door.execution.store
     (await door.who(request)).require("read", space=space.name, layer="metrics")
-    figures = {**space.stats(), **door.execution.figures()}
+    figures = {**await door.execution.reading(space.stats), **door.execution.figures()}
     lines = "".join(
         f"# TYPE holdfast_{name} gauge\nholdfast_{name} {number}\n"
         for name, number in figures.items()
     )
-    return _exposed(request, space, lines)
+    return await _exposed(door, request, space, lines)
 
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
 async def space_metrics(door: HttpDoor, request: Request, found: Found) -> Response:
     """The metrics of a space that say `expose`."""
     (await door.who(request)).require("read", space=found["space"], layer="metrics")
-    return _exposed(request, await door.execution.space(found["space"]), "")
+    return await _exposed(door, request, await door.execution.space(found["space"]), "")
 
 
-def _exposed(request: Request, space: Space, before: str) -> Response:
+async def _exposed(door: HttpDoor, request: Request, space: Space, before: str) -> Response:
     openmetrics = request.accepts(_OPENMETRICS)
-    with space.view() as view:
-        exposed = view.metrics.prometheus(openmetrics)
+    exposed = await door.execution.look(space, lambda view: view.metrics.prometheus(openmetrics))
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
     return Response((before + exposed).encode(errors="replace"), content_type=kind)
 
@@ -108,7 +108,10 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             if operation.kind in ("long", "wait"):
                 raise BadInput(f"{step.operation} is more than one transaction")
             _refuse_every_domain(operation, found["space"])
-            given = payloads.convert_arguments(operation, step.arguments, is_json=is_json)
+            payload = bytes(step.arguments) or _no_arguments(is_json)
+            given = payloads.read_arguments(operation, payload, is_json=is_json)
+            if operation.layer == "events":
+                address_events(operation, given, door.address_of(request))
             planned.append((operation, given))
         except Exception as error:
             at_position(error, position)
@@ -129,6 +132,10 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
     return answer(request, {"result": await door.execution.write(space, work)})
 
 
+def _no_arguments(is_json: bool) -> bytes:
+    return b"{}" if is_json else b"\x80"
+
+
 def _split(name: str) -> tuple[str, str]:
     layer, _, operation = name.partition(".")
     return layer, operation
@@ -145,8 +152,10 @@ async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
     operation = find(found["layer"], found["operation"])
     (await door.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
-    payload = await request.body() or (b"{}" if is_json else b"\x80")
+    payload = await request.body() or _no_arguments(is_json)
     arguments = payloads.read_arguments(operation, payload, is_json=is_json)
+    if operation.layer == "events":
+        address_events(operation, arguments, door.address_of(request))
     space = await door.execution.space(found["space"])
     result = await _run(door, request, space, operation, arguments)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
@@ -156,10 +165,4 @@ async def _run(
     door: HttpDoor, request: Request, space: Space, operation: Operation, arguments: Any
 ) -> Any:
     running = door.execution.run(space, operation, arguments)
-    try:
-        if operation.kind == "wait":
-            return await door.until_gone(request, running)
-        return await running
-    except UnknownSpace:
-        door.execution.forget_space(space.name)
-        raise
+    return await (door.until_gone(request, running) if operation.kind == "wait" else running)

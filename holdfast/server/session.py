@@ -7,6 +7,7 @@ transaction of all.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,11 +75,15 @@ class _Permits:
 class Session:
     """One client's state."""
 
-    def __init__(self, execution: Execution, send: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, execution: Execution, send: Callable[[bytes], None], address: str = ""
+    ) -> None:
         self.execution = execution
         self.send = send
+        self.address = address  # of the peer
         self.protocol = 2
         self.id = execution.next_session_id()
+        self.began = time.time()
         self.space: Space = execution.store
         self.space_name = execution.store.name
         self.database = 0
@@ -170,10 +175,9 @@ class Session:
     def may_hear(self, space: str, layer: str) -> bool:
         """Whether notices of a layer may be sent to this client."""
         try:
-            grants = self.who().grants
+            return self.who().may("read", space=space, layer=layer)
         except NotAuthenticated:
             return False
-        return any(grant.covers("read", space, layer) for grant in grants)
 
     # --- replies ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Paths whose request or answer is a stream: events that come in, notices that go out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from holdfast.limits import (
 )
 from holdfast.server.exchange import Request, Response, answer, decode
 from holdfast.server.http import HttpDoor, route
+from holdfast.server.origin import address_event
 from holdfast.store import Space, Tx
 
 _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -40,10 +41,13 @@ async def events(door: HttpDoor, request: Request, found: Found) -> Response:
     if request.content_type in _NDJSON:
         return Response(msgspec.json.encode({"result": await _ingest(door, request, space)}))
     body = decode(request, await request.body(), Any)
+    address = door.address_of(request)
     if isinstance(body, list):
-        reply = await door.execution.write(space, partial(_send_many, body))
+        events = [address_event(each, address) for each in body]
+        reply = await door.execution.write(space, partial(_send_many, events))
     else:
-        reply = await door.execution.write(space, lambda tx: tx.events.send(body))
+        event = address_event(body, address)
+        reply = await door.execution.write(space, lambda tx: tx.events.send(event))
     return answer(request, {"result": reply})
 
 
@@ -56,8 +60,10 @@ async def _ingest(door: HttpDoor, request: Request, space: Space) -> dict[str, A
     accepted, refused = 0, 0
     errors: list[dict[str, Any]] = []
     begin = 0
+    address = door.address_of(request)
     async for lines in _steps(request):
         positions, events, bad = _read_lines(begin, lines)
+        events = [address_event(event, address) for event in events]
         if events:
             reply = await door.execution.write(space, partial(_send_many, events))
             accepted += reply.accepted
@@ -114,8 +120,15 @@ async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
     """
     if not door.execution.allows_pixel:
         raise NotFound("the pixel is off", hint="Start the server with --pixel.")
-    attributes = {name: value for name, value in request.parameters.items() if name != "name"}
-    event = {"name": request.parameter("name"), "attributes": attributes}
+    attributes: dict[str, list[str]] = {}
+    for name, value in request.all_parameters:
+        attributes.setdefault(name, []).append(value)
+    name = attributes.pop("name", [""])[-1]
+    event = {
+        "name": name,
+        "attributes": attributes,
+        "ip": door.address_of(request) or None,
+    }
     space = await door.execution.space(found["space"])
     await door.execution.write(space, lambda tx: tx.events.send(event))
     headers = {"cache-control": "no-store"}
@@ -130,18 +143,28 @@ async def notices(door: HttpDoor, request: Request, found: Found) -> Response:
     """Notices as server-sent events, from now on; `?topic=` names their beginning."""
     topic = request.parameter("topic")
     layer, divider, _ = topic.replace(":", ".").partition(".")
-    (await door.who(request)).require("read", space=found["space"], layer=layer if divider else "*")
+    layer = layer if divider else "*"
+    identity = await door.who(request)
+    identity.require("read", space=found["space"], layer=layer)
     for name in request.parameters:
         if name != "topic":
             raise BadInput(f"unknown parameter {name!r}", hint="The only one is `topic`.")
     space = await door.execution.space(found["space"])
     headers = {"cache-control": "no-store"}
-    stream = _notices(door, space, topic)
+
+    def may_hear() -> bool:
+        now = door.execution.gate.renewed(identity)
+        return now is not None and now.may("read", space=space.name, layer=layer)
+
+    stream = _notices(door, space, topic, may_hear)
     return Response(stream, content_type="text/event-stream", headers=headers)
 
 
-async def _notices(door: HttpDoor, space: Space, topic: str) -> AsyncGenerator[bytes]:
-    """Ends when the server stops, or when more has gathered than a reader may leave unread."""
+async def _notices(
+    door: HttpDoor, space: Space, topic: str, may_hear: Callable[[], bool]
+) -> AsyncGenerator[bytes]:
+    """Ends when the server stops, when more has gathered than a reader may leave unread, or when
+    its reader may hear it no more."""
     queue: asyncio.Queue[Notice] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
     overrun = asyncio.Event()
 
@@ -162,6 +185,9 @@ async def _notices(door: HttpDoor, space: Space, topic: str) -> AsyncGenerator[b
                 timeout=STREAM_PULSE_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if not may_hear():
+                notice.cancel()
+                return
             if notice.done():
                 yield _event(notice.result())
                 continue

@@ -33,7 +33,7 @@ def test_a_backup_into_a_folder_with_something_in_it_is_refused(folder: Path) ->
 
 
 @pytest.mark.parametrize("command", ["server"], indirect=True)
-@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "..", ""])
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "..", "", "a\0b", "long" * 60])
 def test_a_server_writes_backups_below_its_own_folder_only(command: Command, name: str) -> None:
     result = command("backup", name, "--json")
 

@@ -1,12 +1,15 @@
 """What the clients do beyond single operations: handles, streams, scans and long lists."""
 
 import asyncio
+import inspect
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast.client.async_handles import AsyncJobHandle, AsyncQueueHandle
 from holdfast.errors import UnknownJob
+from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.limits import EVENTS_PER_STREAM_STEP, JOBS_PER_STEP
 
 PAGES = {
@@ -31,6 +34,66 @@ def test_handles_on_a_queue_and_a_job_do_what_the_calls_do(url: str) -> None:
         assert client.jobs[id].get().state == "complete"
         with pytest.raises(UnknownJob):
             client.jobs["nobody"].get()
+
+
+def test_handles_of_the_other_colour_are_awaited(url: str) -> None:
+    async def run() -> None:
+        async with holdfast.aio.connect(url) as client:
+            queue, other = client.jobs.queue("letters"), client.jobs.queue("other")
+            id = await queue.put("app.Send", {"to": "ann"}, retries=2)
+            job = client.jobs[id]
+            assert (queue.name, job.id, await queue.length()) == ("letters", id, 1)
+            assert [each.id for each in await queue.peek()] == [id]
+
+            await queue.pause()
+            assert await queue.pop("worker") == []
+            await queue.unpause()
+            [popped] = await queue.pop_wait("worker", timeout=10)
+            assert await job.heartbeat("worker") >= popped.expires
+            await job.log("half way", {"percent": 50})
+            await job.priority(7)
+            assert await job.retry("worker") == 1
+            assert await job.move("other") == id
+            [popped] = await other.pop("worker")
+            await job.timeout()
+            [popped] = await other.pop("worker")
+            assert await job.fail("worker", "timeout", "too late") == id
+            assert (await other.stats()).failed == 1
+            await job.move("other")
+            [popped] = await other.pop("worker")
+            assert await job.complete("worker", result={"sent": True}) == "complete"
+            assert await job.result() == {"sent": True}
+            assert (await job.get()).priority == 7
+            assert (await other.counts()).running == 0
+
+            await client.jobs[await queue.put()].cancel()
+            assert await queue.length() == 0
+            with pytest.raises(UnknownJob):
+                await client.jobs["nobody"].get()
+
+    asyncio.run(run())
+
+
+def test_both_colours_of_a_handle_have_the_same_methods() -> None:
+    def signatures(face: type) -> dict[str, str]:
+        names = [name for name in dir(face) if not name.startswith("_")]
+        methods = {name: getattr(face, name) for name in names}
+        return {n: str(inspect.signature(m)) for n, m in methods.items() if callable(m)}
+
+    awaited = signatures(AsyncQueueHandle)
+    assert awaited.pop("length") == "(self) -> int"  # `len` can't be awaited
+    assert awaited == signatures(QueueHandle)
+    assert signatures(AsyncJobHandle) == signatures(JobHandle)
+
+
+def test_any_number_of_jobs_is_put_in_steps_with_await_too(url: str) -> None:
+    async def run() -> tuple[int, int]:
+        async with holdfast.aio.connect(url) as client:
+            jobs = [{"queue": "many"} for _ in range(JOBS_PER_STEP + 5)]
+            ids = [id async for id in client.jobs.put_all(jobs)]
+            return len(ids), await client.jobs.length("many")
+
+    assert asyncio.run(run()) == (JOBS_PER_STEP + 5, JOBS_PER_STEP + 5)
 
 
 def test_any_number_of_jobs_is_put_in_steps(url: str) -> None:
@@ -86,6 +149,21 @@ def test_a_scan_gives_all_rows_page_by_page(url: str) -> None:
             return [row["length"] async for row in client.tables.scan("pages", {"title": "A"})]
 
     assert asyncio.run(scan()) == list(range(1_500))
+
+
+@pytest.mark.parametrize("format", ["ndjson", "csv"])
+def test_an_export_is_the_same_in_both_colours(url: str, format: Any) -> None:
+    async def export() -> bytes:
+        async with holdfast.aio.connect(url) as client:
+            lines = client.tables.export("pages", {"title": "A"}, format=format)
+            return b"".join([line async for line in lines])
+
+    with holdfast.connect(url) as client:
+        _write_pages(client)
+        lines = b"".join(client.tables.export("pages", {"title": "A"}, format=format))
+
+    assert lines.count(b"\n") == 1_500 + (format == "csv")
+    assert asyncio.run(export()) == lines
 
 
 def _write_pages(client: Any) -> None:

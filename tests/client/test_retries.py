@@ -3,10 +3,12 @@
 The servers here end, hang and lie on purpose; all sockets are real.
 """
 
+import asyncio
 import contextlib
 import signal
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from holdfast.errors import (
     StoreClosed,
     Unreachable,
 )
+from holdfast.limits import CONNECT_SECONDS
 from tests.client.colours import connected
 from tests.client.scripted import CLOSE, HANG, at, scripted, well
 from tests.server.running import Server, serving
@@ -113,6 +116,38 @@ def test_a_server_that_hangs_costs_the_time_out_and_no_more(colour: str) -> None
             client.jobs.untrack("a")
 
         assert server.came == ["JOBS.GET", "JOBS.UNTRACK"]
+
+
+@pytest.mark.parametrize("silent", [b"EXACT", b"SPACE"])
+def test_a_connection_that_is_not_made_in_time_costs_the_time_out_and_no_more(
+    colour: str, silent: bytes
+) -> None:
+    def hangs(command: wire.Command) -> bytes:
+        return HANG if command[0] == silent else well(command)
+
+    with scripted(well, hangs) as server, connected(colour, server.url, timeout=0.2) as client:
+        server.close_all()
+        begin = time.monotonic()
+        with pytest.raises(Unreachable, match="in time"):
+            client.space("shop").jobs.untrack("a")
+
+        assert time.monotonic() - begin < CONNECT_SECONDS / 2
+        assert server.came == []
+
+
+def test_callers_who_wait_for_one_connection_have_their_own_time_outs() -> None:
+    async def run(url: str) -> list[str]:
+        client = holdfast.aio.connect(url, timeout=0.2)
+        calls = [client.jobs.get(f"{number}") for number in range(50)]
+        failures = await asyncio.gather(*calls, return_exceptions=True)
+        await client.close()
+        return [type(failure).__name__ for failure in failures]
+
+    with scripted(lambda command: HANG) as server:
+        begin = time.monotonic()
+
+        assert set(asyncio.run(run(server.url))) == {"Unreachable"}
+        assert time.monotonic() - begin < CONNECT_SECONDS
 
 
 def test_a_late_answer_is_not_taken_for_that_of_the_next_call(colour: str) -> None:

@@ -1,10 +1,13 @@
 """Results: what a job returned, for how long, and waiting for it."""
 
 import threading
+import time
 
 import pytest
 
 from holdfast.errors import UnknownJob
+from holdfast.jobs.ledger import mention_of
+from holdfast.jobs.qless import channel
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
@@ -71,20 +74,36 @@ def test_results_as_a_command(qless: Qless) -> None:
     assert qless("result", 0, "nobody") is None
 
 
-def test_somebody_may_wait_for_a_result(store: Store) -> None:
-    store.jobs.put("queue", id="jid")
+@pytest.mark.parametrize("jid", ["jid", 'a "b" \\ \n'])
+def test_somebody_may_wait_for_a_result(store: Store, jid: str) -> None:
+    begin = time.monotonic()
+    store.jobs.put("queue", id=jid)
     store.jobs.pop("queue", "worker")
-    assert store.jobs.result_wait("jid", timeout=0).state == "running"
+    assert store.jobs.result_wait(jid, timeout=0).state == "running"
 
     def finish() -> None:
         store.jobs.put("queue", id="other")
-        store.jobs.complete("jid", "worker", result=7)
+        store.jobs.complete(jid, "worker", result=7)
 
     thread = threading.Timer(0.01, finish)
     thread.start()
-    job = store.jobs.result_wait("jid", timeout=30)
+    job = store.jobs.result_wait(jid, timeout=30)
     thread.join()
 
-    assert (job.state, store.jobs.result("jid")) == ("complete", 7)
+    assert time.monotonic() - begin < 15
+    assert (job.state, store.jobs.result(jid)) == ("complete", 7)
     with pytest.raises(UnknownJob):
         store.jobs.result_wait("nobody", timeout=1)
+
+
+def test_who_waits_for_a_result_hears_that_the_retries_are_used_up(store: Store) -> None:
+    id = 'a "quoted"\\name\n'
+    store.jobs.put("queue", id=id, retries=0)
+    store.jobs.pop("queue", "worker")
+
+    with store.subscribe("jobs.log") as log:
+        assert store.jobs.retry(id, "worker") == -1
+
+        [notice] = log.poll()
+    assert mention_of(id) in notice.payload
+    assert channel(notice.topic) is None  # Qless says nothing of it on `ql:log`

@@ -29,6 +29,8 @@ def test_a_library_greets_calls_and_listens(server: Server, library: Any, protoc
         assert client.zcard("ql:q:q-work") == 1
         assert client.config_get("save") in ({"save": ""}, {b"save": b""})
         assert client.hgetall("ql:j:a")[b"queue"] == b"q"
+        assert client.client_info()["db"] == database
+        assert [line["db"] for line in client.client_list()] == [str(database)]
         message = listening.get_message(timeout=5)
         assert json.loads(message["data"])["event"] == "put"
         listening.close()

@@ -63,7 +63,7 @@ def test_spaces_are_apart(server: Server) -> None:
         ("/default/jobs/putt", b"{}", 404, "unknown_operation"),
         ("/default/queues/put", b"{}", 404, "unknown_operation"),
         (f"/{'s' * 256}/jobs/queues", b"{}", 400, "bad_input"),
-        ("/%ff/jobs/queues", b"{}", 400, "unsupported_part"),
+        ("/%ff/jobs/queues", b"{}", 400, "bad_input"),
     ],
 )
 def test_a_mistake_is_named_and_is_never_a_500(
@@ -77,6 +77,34 @@ def test_a_mistake_is_named_and_is_never_a_500(
 
 def test_a_misspelt_operation_is_answered_with_the_nearest_one(server: Server) -> None:
     assert server.call("jobs.putt").error["hint"] == "Did you mean jobs.put?"
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (b'{"queu": "q"}', "Did you mean `queue`?"),
+        (b'{"cake": 1}', "jobs.length takes queue."),
+        (b"{}", "jobs.length takes queue."),
+        (b"[]", "jobs.length takes queue."),
+        (b'{"queue": 5}', ""),
+    ],
+)
+def test_wrong_arguments_are_answered_with_those_that_are_taken(
+    server: Server, body: bytes, hint: str
+) -> None:
+    steps = b'[{"operation": "jobs.length", "arguments": %b}]' % body
+    for path, sent in (("/default/jobs/length", body), ("/default/batch", steps)):
+        if (path, body) != ("/default/batch", b"[]"):
+            assert server.request("POST", path, sent).error["hint"] == hint
+
+
+@pytest.mark.parametrize("name", ["application/x-msgpack", "application/vnd.msgpack"])
+def test_msgpack_has_more_names_than_one(server: Server, name: str) -> None:
+    body = msgspec.msgpack.encode({"queue": "none"})
+    reply = server.request("POST", "/default/jobs/length", body, {"Content-Type": name})
+
+    assert msgspec.msgpack.decode(reply.body) == {"result": 0}
+    assert reply.headers["content-type"] == "application/msgpack"
 
 
 # --- batches -------------------------------------------------------------------------------------
@@ -192,6 +220,27 @@ def test_entities_keep_their_values_in_a_batch(server: Server) -> None:
 
 
 # --- waiting -------------------------------------------------------------------------------------
+
+
+EXACT = "0.10000000000000000000000000000000001"
+
+
+def test_exact_numbers_of_tables_never_pass_through_a_double(server: Server) -> None:
+    index = [{"type": "hash", "attribute": "k"}]
+    attributes = {"k": "string", "d": "decimal", "j": "json"}
+    schema = {"table": "exact", "attributes": attributes, "index": index}
+    put = '{"table": "exact", "attributes": {"k": "%s", "d": %s, "j": 1.5}}'
+    server.call("tables.create", schema=schema)
+
+    server.request("POST", "/default/tables/put", put % ("one", EXACT))
+    step = f'[{{"operation": "tables.put", "arguments": {put % ("batch", "1.40")}}}]'
+    server.request("POST", "/default/batch", step)
+
+    items = server.call("tables.get", table="exact").result["items"]
+    assert {item["k"]: (item["d"], item["j"]) for item in items} == {
+        "one": (EXACT, 1.5),
+        "batch": ("1.40", 1.5),
+    }
 
 
 def test_a_wait_ends_as_soon_as_there_is_a_job(server: Server) -> None:

@@ -1,5 +1,6 @@
 """The paths that tell how the server is, and what every exchange has in common."""
 
+import json
 import socket
 import uuid
 from collections.abc import Iterator
@@ -146,9 +147,34 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
     assert (reply.status, reply.error["code"]) == (415, "unsupported_media_type")
 
 
-def test_bytes_of_another_protocol_get_one_answer_and_a_closed_connection(server: Server) -> None:
-    assert talk(server, b"*1\r\n$4\r\nPING\r\n").startswith(b"HTTP/1.1 400")
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"*1\r\n$4\r\nPING\r\n", "this looks like RESP, and this port speaks plain HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01", "this looks like TLS, and this port speaks plain HTTP"),
+        (b"\xff\r\n\r\n", "these bytes are no request of HTTP/1.1"),
+        (
+            b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "these bytes are no request of HTTP/1.1",
+        ),
+    ],
+)
+def test_bytes_of_another_protocol_get_one_answer_and_a_closed_connection(
+    server: Server, sent: bytes, said: str
+) -> None:
+    head, _, body = talk(server, sent).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    error = {"code": "bad_input", "message": said, "hint": ""}
+    assert json.loads(body) == {"error": error}
     assert server.get("/livez").status == 200
+
+
+def test_who_asks_whether_to_send_too_much_is_refused_before_it_is_sent(server: Server) -> None:
+    size = MAX_REQUEST_BYTES + 1
+    head = f"POST /default/jobs/put HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n"
+
+    assert talk(server, f"{head}Expect: 100-continue\r\n\r\n".encode()).startswith(b"HTTP/1.1 413")
 
 
 @pytest.mark.parametrize(

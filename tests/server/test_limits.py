@@ -1,5 +1,7 @@
 """Everything has a bound: connections, requests, what waits, and clients that do not read."""
 
+import contextlib
+import http.client
 import json
 import socket
 import threading
@@ -105,6 +107,32 @@ def test_bounds_can_be_given_on_the_command_line(tmp_path: Path) -> None:
             assert another.rest() == b"-ERR max number of clients reached\r\n"
 
 
+def test_bounds_are_for_http_too(tmp_path: Path) -> None:
+    options = ("--limit", "connections=2", "--limit", "request_bytes=1000")
+    with (
+        serving(tmp_path / "data", *options) as server,
+        server.connect() as redis_client,
+        _http(server.http_port) as first,
+    ):
+        assert redis_client.ask("PING") == b"PONG"
+        first.request("POST", "/default/jobs/put", b" " * 1_001)
+        refused = first.getresponse()
+        assert (refused.status, b"request_too_large" in refused.read()) == (413, True)
+        first.request("GET", "/livez")
+        assert first.getresponse().read() == b"ok\n"
+
+        with _http(server.http_port) as third:
+            third.request("GET", "/livez")
+            busy = third.getresponse()
+            assert (busy.status, json.load(busy)["error"]["code"]) == (503, "busy")
+        with server.connect() as third_too:
+            assert third_too.rest() == b"-ERR max number of clients reached\r\n"
+
+
+def _http(port: int) -> Any:
+    return contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE))
+
+
 @pytest.mark.parametrize("text", ["cake=1", "connections=many", "connections=0", "connections"])
 def test_a_bound_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(CannotServe):
@@ -155,16 +183,17 @@ def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:
         assert json.loads(other.ask("JOBS.GET", '{"id":"a"}'))["state"] == "waiting"
 
 
-def test_a_result_can_be_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("id", ["a", 'a "b" \\ / \n', "\N{SNOWMAN}"])
+def test_a_result_can_be_waited_for(tmp_path: Path, id: str) -> None:
     with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as worker:
-        worker.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+        worker.ask("JOBS.PUT", json.dumps({"queue": "q", "id": id}))
         worker.ask("JOBS.POP", '{"queue":"q","worker":"w"}')
-        waiting.send("JOBS.RESULT_WAIT", '{"id":"a"}')
+        waiting.send("JOBS.RESULT_WAIT", json.dumps({"id": id}))
         _until(lambda: door.execution.figures()["waits"] == 1)
-        worker.ask("JOBS.COMPLETE", '{"id":"a","worker":"w","result":42}')
+        worker.ask("JOBS.COMPLETE", json.dumps({"id": id, "worker": "w", "result": 42}))
 
         assert json.loads(waiting.receive())["state"] == "complete"
-        assert waiting.ask("JOBS.RESULT", "a") == b"42"
+        assert waiting.ask("JOBS.RESULT", json.dumps({"id": id})) == b"42"
 
 
 # --- the end -------------------------------------------------------------------------------------

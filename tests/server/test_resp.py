@@ -89,7 +89,9 @@ def test_reset_makes_the_connection_as_new(client: RawClient, space: str) -> Non
 def test_client_commands_that_libraries_send_are_answered(client: RawClient) -> None:
     assert client.ask("CLIENT", "SETINFO", "LIB-NAME", "redis-py") == b"OK"
     assert isinstance(client.ask("CLIENT", "ID"), int)
-    assert b"db=0" in client.ask("CLIENT", "INFO")
+    assert b" db=0 " in client.ask("CLIENT", "INFO")
+    assert "cannot contain spaces" in str(client.ask("CLIENT", "SETNAME", "a b"))
+    assert "cannot contain spaces" in str(client.ask("HELLO", "2", "SETNAME", "a\nb"))
     assert isinstance(client.ask("CLIENT", "MAINT_NOTIFICATIONS", "ON"), hiredis.ReplyError)
     assert "unknown subcommand 'DANCE'" in str(client.ask("CLIENT", "DANCE"))
     assert client.ask("PING") == b"PONG"
@@ -180,10 +182,24 @@ def test_an_operation_without_arguments_needs_no_payload(client: RawClient) -> N
 
 def test_an_unknown_command_is_an_error_and_nothing_else(client: RawClient) -> None:
     client.says(
-        command("JOBS.PUTT", "x", "y"),
-        b"-ERR unknown command 'JOBS.PUTT', with args beginning with: 'x' 'y'\r\n",
+        command("LOLWUT", "x", "y"),
+        b"-ERR unknown command 'LOLWUT', with args beginning with: 'x' 'y'\r\n",
     )
     assert client.ask("PING") == b"PONG"
+
+
+def test_a_misspelt_operation_is_answered_with_the_nearest_one(client: RawClient) -> None:
+    refused = str(client.ask("jobs.putt", '{"queue":"q"}'))
+
+    assert refused.startswith("ERR unknown command 'jobs.putt', with args")
+    assert refused.endswith(". Did you mean JOBS.PUT?")
+
+
+def test_an_operation_is_found_by_the_name_of_its_method_too(client: RawClient) -> None:
+    arguments = '{"table":"shop.Users","ids":["a"]}'
+
+    assert str(client.ask("ENTITIES.GET_RAW", arguments)).startswith("INVALID_TABLE ")
+    assert str(client.ask("ENTITIES.GET", arguments)).startswith("INVALID_TABLE ")
 
 
 @pytest.mark.parametrize(
@@ -220,6 +236,18 @@ def test_people_may_type_words_instead_of_an_object(client: RawClient) -> None:
     assert (job["queue"], job["klass"], job["data"]) == ("emails", "app.Send", {"to": "ann"})
 
 
+def test_exact_numbers_of_tables_are_kept_in_objects_and_words(client: RawClient) -> None:
+    index = [{"type": "hash", "attribute": "k"}]
+    schema = {"table": "t", "attributes": {"k": "string", "d": "decimal"}, "index": index}
+    client.ask("TABLES.CREATE", json.dumps({"schema": schema}))
+
+    client.ask("TABLES.PUT", '{"table": "t", "attributes": {"k": "a", "d": 1.40}}')
+    client.ask("TABLES.PUT", "t", '{"k": "b", "d": 0.12345678901234567890}')
+
+    items = json.loads(client.ask("TABLES.GET", "t"))["items"]
+    assert [item["d"] for item in items] == ["1.40", "0.12345678901234567890"]
+
+
 def test_a_word_that_is_no_json_is_text(client: RawClient) -> None:
     jid = json.loads(client.ask("JOBS.PUT", "emails", "app.Send", "hello there"))
 
@@ -245,6 +273,13 @@ def test_an_event_is_a_name_and_its_attributes(client: RawClient) -> None:
     assert (deployed, json.loads(sent)["handlers"]) == (b"null", 1)
 
 
+def test_attributes_that_are_no_json_are_bad_input(client: RawClient) -> None:
+    for attributes in (b'"\xff"', b"{", b"[" * 100_000):
+        refused = client.ask("EVENTS.SEND", "signup", attributes)
+
+        assert str(refused).startswith("BAD_INPUT ")
+
+
 def test_redis_cell_clients_get_their_five_integers(client: RawClient) -> None:
     throttle = ("CL.THROTTLE", "user123", "15", "30", "60")
     client.says(command(*throttle), b"*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
@@ -261,6 +296,14 @@ def test_a_line_is_a_command_too(client: RawClient) -> None:
     client.says(b"PING\r\n", b"+PONG\r\n")
     client.says(b'\r\n  ECHO "two words"\n', b"$9\r\ntwo words\r\n")
     client.says(b'JOBS.PUT \'{"queue":"q","id":"typed"}\'\r\n', b'$7\r\n"typed"\r\n')
+    client.says(b'JOBS.PUT {"queue":"q","id":"bare"}\r\n', b'$6\r\n"bare"\r\n')
+
+
+def test_quotes_and_escapes_of_a_line_are_those_of_redis(client: RawClient) -> None:
+    client.says(b'ECHO "\\x41\\r\\n\\"\\q"\r\n', b'$5\r\nA\r\n"q\r\n')
+    client.says(b"ECHO 'it\\'s \\n'\r\n", b"$7\r\nit's \\n\r\n")
+    client.says(b"ECHO a\\b\r\n", b"$3\r\na\\b\r\n")
+    client.says(b'ECHO ""\r\n', b"$0\r\n\r\n")
 
 
 def test_lines_and_arrays_may_follow_each_other_in_one_packet(client: RawClient) -> None:
@@ -367,19 +410,23 @@ def test_what_takes_several_transactions_is_no_part_of_a_batch(client: RawClient
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        (b"*1\r\n:1\r\n", b"array of bulk strings"),
-        (b"*2\r\n$4\r\nPING\r\n*1\r\n", b"array of bulk strings"),
-        (b"*1\r\n$-1\r\n", b"array of bulk strings"),
-        (b"*-1\r\n", b"array of bulk strings"),
-        (b"*1\r\n+PING\r\n", b"array of bulk strings"),
-        (b"*2\r\n$4\r\nPING\r\n=5\r\ntxt:x\r\n", b"array of bulk strings"),
-        (b"*2\r\n$4\r\nPING\r\n(5\r\n", b"array of bulk strings"),
-        (b"*x\r\n", b"array of bulk strings"),
+        (b"*1\r\n:1\r\n", b"expected '$', got ':'"),
+        (b"*2\r\n$4\r\nPING\r\n*1\r\n", b"expected '$', got '*'"),
+        (b"*1\r\n+PING\r\n", b"expected '$', got '+'"),
+        (b"*2\r\n$4\r\nPING\r\n=5\r\ntxt:x\r\n", b"expected '$', got '='"),
+        (b"*2\r\n$4\r\nPING\r\n(5\r\n", b"expected '$', got '('"),
+        (b"*1\r\nfoo\r\n", b"expected '$', got 'f'"),
+        (b"*1\r\n$-1\r\n", b"invalid bulk length"),
+        (b"*1\r\n$blabla\r\n", b"invalid bulk length"),
+        (b"*-1\r\n", b"invalid multibulk length"),
+        (b"*x\r\n", b"invalid multibulk length"),
+        (b"*99999999999\r\n", b"invalid multibulk length"),
         (b"*1\r\n$1\r\nxyz", b"longer than it says"),
         (b"*%d\r\n" % (MAX_COMMAND_ARGUMENTS + 1), b"arguments"),
-        (b"*4294967295\r\n", b"arguments"),
+        (b"*4294967295\r\n", b"invalid multibulk length"),
         (b"x" * (MAX_INLINE_BYTES + 2), b"a line may have"),
-        (b'ECHO "open\r\n', b"quotes"),
+        (b'ECHO "open\r\n', b"unbalanced quotes"),
+        (b'ECHO """three"""\r\n', b"unbalanced quotes"),
         (b"\x16\x03\x01\x02\x00", b"TLS"),
         (b"\x00\x01\x02", b"begins with"),
         (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"HTTP"),

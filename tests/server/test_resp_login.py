@@ -112,6 +112,19 @@ def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None
         assert eve.ask("PING") == [b"pong", b""]
 
 
+def test_who_may_read_events_hears_of_their_keys_and_nothing_else(door: Door) -> None:
+    may_read = Grant(role="read", space="default", layer="events")
+    add_user(door.execution.store.engine, "fan", "secret", (may_read,))
+    with _logged_in(door, "default", "all") as admin, _logged_in(door, "fan", "secret") as fan:
+        schema = '{"schema":{"signup":[{"targets":["[\'users\']"],"add":"who"}]}}'
+        assert admin.ask("EVENTS.DEPLOY", schema) == b"null"
+        fan.ask("PSUBSCRIBE", "*")
+        admin.ask("JOBS.PUT", '{"queue":"q"}')
+        admin.ask("EVENTS.SEND", "signup", '{"who":"ann"}')
+
+        assert fan.receive() == [b"pmessage", b"*", b"events:users", b"set"]
+
+
 def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:
     with door.connect() as client:
         client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_STRANGER_BYTES)

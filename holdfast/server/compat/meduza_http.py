@@ -135,16 +135,14 @@ def _build(door: HttpDoor, space: Space) -> None:
 
 @control("GET HEAD", "/status", "read")
 async def status(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    with _space(door).view() as view:
-        view.entities.schemas()
+    await door.execution.look(_space(door), lambda view: view.entities.schemas())
     return Response(b"OK\r\n", content_type=_PLAIN)
 
 
 @control("GET HEAD", "/schemadump", "read")
 async def schemadump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
     name = request.parameter("schema")
-    with _space(door).view() as view:
-        schema = view.entities.schema(name)
+    schema = await door.execution.look(_space(door), lambda view: view.entities.schema(name))
     if schema is None:
         return _line(f"Could not find schema {name}", 404)
     text = dump_schema(schema)
@@ -160,8 +158,7 @@ async def confdump(door: HttpDoor, request: Request, found: dict[str, str]) -> R
 
 @control("GET HEAD", "/stats", "read")
 async def stats(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    with _space(door).view() as view:
-        tables = view.entities.stats()
+    tables = await door.execution.look(_space(door), lambda view: view.entities.stats())
     if request.accepts(JSON):
         return Response(msgspec.json.encode({"tables": tables}))
     return _document(request, {"tables": {name: _told(table) for name, table in tables.items()}})

@@ -68,6 +68,8 @@ def dbsize(session: Session, words: wire.Command) -> Plan:
 
 @command("EXISTS")
 def exists(session: Session, words: wire.Command) -> Plan:
+    if len(words) < 2:
+        return wrong_arguments("exists")
     return _look(
         session,
         lambda virtual: sum(virtual.kind(_text(word)) != "none" for word in words[1:]),
@@ -143,7 +145,13 @@ def hgetall(session: Session, words: wire.Command) -> Plan:
 def smembers(session: Session, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("smembers")
-    return _look(session, lambda virtual: virtual.members(_text(words[1])), _texts)
+    protocol = session.protocol
+
+    def encode(members: Any) -> bytes:
+        written = _texts(members)
+        return b"~" + written[1:] if protocol == 3 else written
+
+    return _look(session, lambda virtual: virtual.members(_text(words[1])), encode)
 
 
 @command("LRANGE")

@@ -1,0 +1,148 @@
+"""An engine on another machine: nothing that reads it holds up the loop, and with it all others."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from holdfast import wire
+from holdfast.engine.remote.engine import RemoteEngine
+from holdfast.server import resp  # noqa: F401  # it serves commands
+from holdfast.server.application import make_execution
+from holdfast.server.commands import plan_of
+from holdfast.server.http import HttpDoor
+from holdfast.server.session import Later, Read, Session
+from holdfast.store import Store
+from tests.engine.memory_backend import MemoryBackend
+from tests.server.running import DEADLINE
+
+SCHEMA = {
+    "table": "pages",
+    "attributes": {"title": "string"},
+    "index": [{"attribute": "title", "type": "hash"}],
+}
+
+
+@asynccontextmanager
+async def far_door() -> AsyncIterator[HttpDoor]:
+    """A door on such an engine; whatever the loop itself asks it for is a failure."""
+    backend = MemoryBackend()
+    engine = RemoteEngine(backend, clock=time.time)
+    store = Store(engine)
+    store.tables.create(SCHEMA)
+    execution = make_execution(store)
+    door = HttpDoor(execution)
+    loop_thread = threading.get_ident()
+    asked_by_the_loop: list[str] = []
+
+    def note(message: str) -> str:
+        if threading.get_ident() == loop_thread:
+            asked_by_the_loop.append(message)
+        return ""
+
+    backend.fault = note
+    try:
+        yield door
+        assert asked_by_the_loop == []
+    finally:
+        backend.fault = lambda message: ""
+        door.close()
+        await execution.close()
+        store.close()
+
+
+async def ask(door: HttpDoor, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+    """The status and the body of one answer."""
+    path, _, query = target.partition("?")
+    sent: list[dict[str, Any]] = []
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [],
+    }
+    asked = [{"type": "http.request", "body": body}]
+
+    async def receive() -> Any:
+        return asked.pop() if asked else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await asyncio.wait_for(door(scope, receive, send), DEADLINE)
+    return sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:])
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("GET", "/readyz", b""),
+        ("GET", "/metrics", b""),
+        ("GET", "/default/metrics/prometheus", b""),
+        ("GET", "/status", b""),
+        ("GET", "/stats", b""),
+        ("POST", "/default/jobs/length", b'{"queue":"q"}'),
+        ("POST", "/default/jobs/pop_wait", b'{"queues":"q","worker":"w","timeout":0.01}'),
+        ("POST", "/default/jobs/result_wait", b'{"id":"waiting","timeout":0.01}'),
+        ("GET", "/default/sys/table/pages", b""),
+        ("GET", "/default/sys/table/pages/?format=ndjson", b""),
+    ],
+)
+def test_a_page_reads_in_a_thread(method: str, target: str, body: bytes) -> None:
+    async def run() -> int:
+        async with far_door() as door:
+            await ask(door, "POST", "/default/jobs/put", b'{"queue":"other","id":"waiting"}')
+            return (await ask(door, method, target, body))[0]
+
+    assert asyncio.run(run()) == 200
+
+
+@pytest.mark.parametrize(
+    "words", [[b"INFO"], [b"ZCARD", b"ql:queues"], [b"JOBS.LENGTH", b'{"queue":"q"}']]
+)
+def test_a_command_reads_in_a_thread(words: wire.Command) -> None:
+    async def run() -> bytes:
+        async with far_door() as door:
+            session = Session(door.execution, lambda data: None)
+            plan = plan_of(session, words)
+            later = session.later(plan) if isinstance(plan, Read) else plan
+            assert isinstance(later, Later)
+            encode: Callable[[Any], bytes] = later.encode
+            return encode(await later.start())
+
+    assert asyncio.run(run())[:1] in (b"$", b":")
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("POST", "/shop/jobs/put", b'{"queue":"q"}'),
+        ("POST", "/shop/jobs/length", b'{"queue":"q"}'),
+        ("POST", "/shop/jobs/queues", b"{}"),
+        ("POST", "/shop/batch", b'[{"operation":"jobs.put","arguments":{"queue":"q"}}]'),
+        ("POST", "/shop/events", b'{"name":"seen"}'),
+        ("GET", "/shop/sys/table/", b""),
+    ],
+)
+def test_after_a_space_was_dropped_unheard_the_next_call_finds_the_new_one(
+    method: str, target: str, body: bytes
+) -> None:
+    async def run() -> list[int]:
+        async with far_door() as door:
+            execution = door.execution
+            await ask(door, "POST", "/shop/jobs/put", b'{"queue":"q"}')
+            held = execution.known_space("shop")
+            assert held is not None
+            await execution.in_thread(lambda: execution.store.drop_space("shop"))
+            execution._spaces["shop"] = held  # as if the notice had been lost
+            return [(await ask(door, method, target, body))[0] for _ in range(2)]
+
+    first, second = asyncio.run(run())
+    assert second == 200
+    assert first in (200, 404)
