@@ -326,3 +326,12 @@ def test_timestamps_come_back_as_they_were_put(client: Any) -> None:
     [id] = meduza.put(User(name="x", email="x", registrationTime=moment))
 
     assert meduza.get(User, id)[0].registrationTime == moment
+
+
+def test_a_moment_without_a_time_zone_is_one_in_utc(client: Any) -> None:
+    moment = datetime(2020, 1, 2, 3, 4, 5, 678000)
+
+    [id] = meduza.put(User(name="x", email="x", registrationTime=moment, score=2**63))
+    meduza.update(User, User.id == id, registrationTime=moment)
+
+    assert meduza.get(User, id)[0].registrationTime == moment.replace(tzinfo=UTC)
