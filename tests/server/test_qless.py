@@ -129,6 +129,51 @@ def _wait_for_subscribers(client: Any) -> None:
         pass
 
 
+# --- malformed calls ------------------------------------------------------------------------------
+
+# What each command needs at least: less of it is an error, and so is what has a wrong word.
+WHOLE = (
+    *("put 0 w q j k {} 0", "requeue 0 w q j k {} 0", "pop 0 q w 1", "peek 0 q 1", "length 0 q"),
+    *("complete 0 j w q {}", "fail 0 j w g m {}", "heartbeat 0 j w {}", "retry 0 j q w 0"),
+    *("get 0 j", "priority 0 j 1", "log 0 j m {}", "depends 0 j on a", "unfail 0 q g"),
+    *("stats 0 q 0", "jobs 0 running q", "jobs 0 complete", "tag 0 add j", "tag 0 get t"),
+    *("track 0 track j", "track 0 untrack j", "config.set 0 o v", "config.unset 0 o"),
+    *("recur 0 q j k {} interval 60 0", "recur.get 0 j", "recur.tag 0 j t", "recur.untag 0 j t"),
+    *("recur.update 0 j priority 1", "unrecur 0 j", "pause 0 q", "unpause 0 q"),
+)
+FINE_WHEN_SHORT = {"track 0"}
+WRONG = (
+    *("foo 0", "put 0 w q j k {] 0", "put 0 w q j k {} x", "pop 0 q w x", "pop 0 q w 1.5"),
+    *("peek 0 q x", "priority 0 j x", "stats 0 q x", "jobs 0 complete x", "jobs 0 complete 0 x"),
+    *("jobs 0 stalled q x", "jobs 0 depends q 0 x", "jobs 0 foo q 0 25", "failed 0 g x"),
+    *("failed 0 g 0 x", "tag 0 foo", "tag 0 get t x", "tag 0 get t 0 x", "tag 0 top x"),
+    *("tag 0 top 0 x", "track 0 foo j", "heartbeat 0 j w [}", "fail 0 j w g m [}"),
+    *("retry 0 j q w x", "log 0 j m []", "unfail 0 q g x", "recur 0 q j k [} interval 60 0"),
+    *("recur 0 q j k {} foo", "recur 0 q j k {} interval x 0", "recur 0 q j k {} interval 60 x"),
+    *(f"put 0 w q j k {{}} 0 {name}" for name in ("retries", "tags", "priority", "depends")),
+    *(f"put 0 w q j k {{}} 0 {name} [}}" for name in ("retries", "tags", "priority", "depends")),
+    *(f"complete 0 j w q {{}} {name}" for name in ("next", "delay", "depends", "delay x")),
+    *(f"complete 0 j w q {{}} {name}" for name in ("depends [}", 'depends ["a"]', "delay 5")),
+    *(f"recur 0 q j k {{}} interval 60 0 {name}" for name in ("tags", "tags [}", "backlog x")),
+    *(f"recur 0 q j k {{}} interval 60 0 {name}" for name in ("priority x", "retries x")),
+)
+
+
+def test_malformed_calls_are_errors_on_an_empty_database_and_the_connection_stays(
+    client: RawClient,
+) -> None:
+    client.ask("SCRIPT", "LOAD", G3)
+    whole = [text.split() for text in WHOLE]
+    short = [words[:size] for words in whole for size in range(len(words))]
+
+    for words in [*short, *(text.split() for text in WRONG)]:
+        if " ".join(words) not in FINE_WHEN_SHORT:
+            for call in (["QLESS", *words], ["EVALSHA", SHA_3, "0", *words]):
+                assert isinstance(client.ask(*call), hiredis.ReplyError), call
+
+    client.says(command("KEYS", "*"), b"*0\r\n")
+
+
 # --- waiting for a job ----------------------------------------------------------------------------
 
 
