@@ -129,6 +129,43 @@ def _wait_for_subscribers(client: Any) -> None:
         pass
 
 
+# --- the seed's calls -----------------------------------------------------------------------------
+
+
+def test_the_seed_s_calls_have_their_replies_in_both_protocols(client: RawClient) -> None:
+    def says(text: str, reply: bytes) -> None:
+        client.says(command("QLESS1", *text.split()), reply)
+
+    for nothing in (b"$-1\r\n", b"_\r\n"):
+        says('Put 1 example deadbeef {"a":1} 1352075209 -5 ["x"] 0', b"$8\r\ndeadbeef\r\n")
+        says("PEEK 1 other 5 1352075210", b"*0\r\n")
+        [text] = client.ask("QLESS1", "pop", "1", "example", "w", "5", "1352075210", "1352075270")
+        assert json.loads(text) == {
+            "id": "deadbeef",
+            "priority": -5,
+            "data": '{"a":1}',
+            "tags": '["x"]',
+            "worker": "w",
+            "expires": 1352075270,
+            "state": "pending",
+            "queue": "example",
+            "history": [["example", 1352075209, 1352075210, None, "w"]],
+        }
+        says("heartbeat 0 deadbeef w 1352075300.7", b":1352075300\r\n")
+        says("heartbeat 0 deadbeef other 1352075300", nothing)
+        says('Complete 0 deadbeef {"c":3} next 10', b"$9\r\nscheduled\r\n")
+        says("Complete 0 deadbeef", nothing)
+        says("Fail 0 deadbeef type message 1352075310", b"$8\r\ndeadbeef\r\n")
+        says("Get 0 nobody", nothing)
+        says("SetConfig 0 jobs-history 2", nothing)
+        says("GetConfig 0 jobs-history", b"$1\r\n2\r\n")
+        assert client.ask("QLESS", "config.get", "0", "jobs-history") == b"172800"
+        client.ask("QLESS", "cancel", "0", "deadbeef")
+        client.ask("HELLO", "3")
+    says("Put 0 example x {} 1", b"-ERR Put(): expected 1 keys, got 0\r\n")
+    says("Dance 0", b"-ERR Unknown command Dance\r\n")
+
+
 # --- malformed calls ------------------------------------------------------------------------------
 
 # What each command needs at least: less of it is an error, and so is what has a wrong word.
