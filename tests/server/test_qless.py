@@ -248,6 +248,21 @@ def test_bpop_wakes_when_the_caller_s_time_has_come_to_a_scheduled_job(client: R
     assert 160 <= job["expires"] < 160 + DEADLINE
 
 
+def test_a_result_can_be_waited_for(server: Server, client: RawClient, space: str) -> None:
+    client.ask("QLESS", "put", "1", "w", "q", "a", "k", "{}", "0")
+    client.ask("QLESS", "pop", "2", "q", "w", "1")
+    client.says(command("QLESS", "result", "3", "a", "0"), b"$-1\r\n")
+    client.send("QLESS", "result", "3", "a", "30")
+
+    with server.connect() as other:
+        other.ask("SPACE", space)
+        other.ask("QLESS", "complete", "4", "a", "w", "q", "{}", "result", "[7]")
+
+    assert client.receive() == b"[7]"
+    assert str(client.ask("QLESS", "result", "5", "nobody", "1")).endswith("does not exist")
+    assert str(client.ask("QLESS", "result", "5", "a", "x")).endswith("not a number: x")
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
