@@ -348,9 +348,10 @@ def test_bytes_that_are_no_text_survive(client: RawClient) -> None:
 def test_scripts_are_remembered_over_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as first, first.connect() as client:
         client.ask("SCRIPT", "LOAD", G3)
+        assert client.ask("EVAL", G2, "0", "length", "1", "q") == 0
     with serving(tmp_path / "data") as second, second.connect() as client:
         assert client.ask("EVALSHA", SHA_3, "0", "length", "1", "q") == 0
-        assert client.ask("SCRIPT", "EXISTS", SHA_3) == [1]
+        assert client.ask("SCRIPT", "EXISTS", SHA_3, SHA_2) == [1, 1]
 
 
 # --- the keys ------------------------------------------------------------------------------------

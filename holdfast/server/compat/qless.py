@@ -72,9 +72,6 @@ def _load(session: Session, body: bytes) -> Plan:
         return _refusal(body)
     sha = sha1(body).hexdigest().encode()
 
-    def remember(tx: Transaction) -> None:
-        tx.put(pack(0, "script", sha), dialect.encode())
-
     def remembered(_: object) -> bytes:
         session.execution.scripts[sha] = dialect
         return wire.bulk(sha)
@@ -83,7 +80,13 @@ def _load(session: Session, body: bytes) -> Plan:
         return wire.bulk(sha)
     if len(session.execution.scripts) >= MAX_SCRIPTS:
         return wire.error(f"ERR {MAX_SCRIPTS} scripts are loaded; SCRIPT FLUSH forgets them")
-    return Later(lambda: session.execution.in_directory(remember), remembered)
+    return Later(
+        lambda: session.execution.in_directory(partial(_remember, sha, dialect)), remembered
+    )
+
+
+def _remember(sha: bytes, dialect: qless.Dialect, tx: Transaction) -> None:
+    tx.put(pack(0, "script", sha), dialect.encode())
 
 
 def _flush(session: Session) -> Plan:
@@ -105,10 +108,26 @@ def eval_(session: Session, words: wire.Command) -> Plan:
     if dialect is None:
         return _refusal(words[1])
     sha = sha1(words[1]).hexdigest().encode()
-    if len(session.execution.scripts) < MAX_SCRIPTS:
-        # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
-        session.execution.scripts[sha] = dialect
-    return _call(session, dialect, sha, words[2:])
+    plan = _call(session, dialect, sha, words[2:])
+    scripts = session.execution.scripts
+    if sha in scripts or len(scripts) >= MAX_SCRIPTS:
+        return plan
+    # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
+    scripts[sha] = dialect
+    if not isinstance(plan, Write) or session.batch is not None:
+        return plan
+    return _and_remember(session, sha, dialect, plan)
+
+
+def _and_remember(session: Session, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
+    """The same, once the script is remembered over restarts."""
+    execution = session.execution
+
+    async def run() -> Any:
+        await execution.in_directory(partial(_remember, sha, dialect))
+        return await execution.write(plan.space, plan.work)
+
+    return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail)
 
 
 def _refusal(body: bytes) -> bytes:
