@@ -153,6 +153,8 @@ def check_tags(tags: Any, call: str, shown: object) -> list[Tag]:
         raise BadArgument(f"{call}(): {len(tags)} tags, at most {MAX_JOB_TAGS} fit")
     distinct: dict[str, Tag] = {}
     for tag in tags:
+        if isinstance(tag, int) and not -(2**63) <= tag < 2**63:
+            raise BadArgument(f'{call}(): Arg "tags" has a number of more than 64 bits: {tag}')
         distinct.setdefault(check_name(tag_text(tag), call, "tag"), tag)
     return list(distinct.values())
 

@@ -50,6 +50,21 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
         yield from look(Ledger(reader), key, value, begin)  # type: ignore[arg-type]  # it only reads
 
 
+def _is_listed(ledger: Ledger, job: JobRecord) -> bool:
+    """Whether the job's worker must have it in its list.
+
+    It has not once it had its notice, and a worker that is not seen for long is forgotten with all
+    that it held.
+    """
+    return (
+        job.state == RUNNING
+        and not job.noticed
+        and job.expires > ledger.tx.now
+        and job.time > ledger.tx.now - ledger.settings().worker_age
+        and ledger.tx.get(ledger.keys.worker(job.worker)) is not None
+    )
+
+
 # --- jobs ----------------------------------------------------------------------------------------
 
 
@@ -59,9 +74,7 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     placed = get(job.place)
     if placed is None or (job.state in (WAITING, STALLED) and placed != pack_str(job.jid)):
         yield f"job {job.jid}: it is {job.state}, and not in that list"
-    # A worker that is not seen for a day is forgotten with all that it held.
-    is_held = job.state == RUNNING and job.expires > ledger.tx.now
-    if is_held and get(keys.held_job(job.worker, job.jid)) is None:
+    if _is_listed(ledger, job) and get(keys.held_job(job.worker, job.jid)) is None:
         yield f"job {job.jid}: its worker {job.worker} does not know that it holds it"
     if not job.data and get(keys.data(job.jid)) is None:
         yield f"job {job.jid}: its data is missing"

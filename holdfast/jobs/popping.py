@@ -105,8 +105,10 @@ def pop(
     jobs: list[JobRecord] = []
     wake = record.wake
     if now >= wake:
-        grace = settings.grace_period if grace_period is None else grace_period
-        jobs = _reclaim(ledger, keys, now, count, grace)
+        if grace_period is None:
+            jobs = _reclaim(ledger, keys, now, count, settings.grace_period)
+        else:  # the seed's pop: what had its notice from a later one gets no other
+            jobs = _reclaim(ledger, keys, now, count, grace_period, once=True)
         if len(jobs) < count:
             recurring.spawn(ledger, keys, now, count - len(jobs))
             places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
@@ -208,19 +210,19 @@ def _keep_wake(
 
 
 def _reclaim(
-    ledger: "Ledger", keys: QueueKeys, now: float, count: int, grace: float
+    ledger: "Ledger", keys: QueueKeys, now: float, count: int, grace: float, *, once: bool = False
 ) -> list[JobRecord]:
     """Looks at up to `count` locks that have ended, earliest first; returns the jobs to hand over.
 
     Seen for the first time, a lock's holder gets a notice and a grace period. Seen again, the job
     is handed over, or fails when it was handed over too often. Without a grace period both happen
-    at once.
+    at once, and the notice comes again if there was one, unless it is to come `once`.
     """
     found: list[JobRecord] = []
     for key, _ in list(ledger.tx.scan(*until(keys.locks, now), limit=count)):
         job = ledger.job(time_and_jid(key, keys.locks)[1])
         assert job is not None
-        if grace <= 0 or not job.noticed:
+        if not job.noticed or (grace <= 0 and not once):
             _notice(ledger, keys, job, now)
             if grace > 0:
                 places.move_lock(ledger, keys, job, now + grace)

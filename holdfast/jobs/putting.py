@@ -205,7 +205,7 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
         for tag in wanted:
             tags.attach(ledger, job, tag, now)
     if new.priority is not None:
-        job.priority = float(new.priority)
+        job.priority = new.priority + 0.0  # which makes the seed's -0.0 a 0
     if new.retries is not None:
         job.retries = new.retries
     job.remaining = job.retries

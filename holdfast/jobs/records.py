@@ -16,7 +16,7 @@ COMPLETE: Final = "complete"
 THROTTLED: Final = "throttled"
 
 Tag = str | int | float
-DEFAULT_RETRIES: Final = 5
+DEFAULT_RETRIES: Final = 5.0
 NOT_APART: Final = " "  # data of a job that has none yet: nothing lies under a key of its own
 NEVER: Final = float("inf")
 
@@ -99,8 +99,8 @@ class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     cron: str = ""
     tz: str = ""
     priority: float = 0.0
-    retries: float = 0
-    backlog: float = 0
+    retries: float = 0.0
+    backlog: float = 0.0
     count: int = 0
     tags: list[Tag] = []
 
@@ -129,13 +129,14 @@ class ResultRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 # --- given to callers -------------------------------------------------------------------------
+# Whole, also what is empty: who reads JSON in another language knows no defaults.
 
 State = Literal[
     "waiting", "scheduled", "depends", "running", "stalled", "failed", "complete", "throttled"
 ]
 
 
-class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+class Job(msgspec.Struct, frozen=True):
     """A job at one moment.
 
     `lock` is the fencing number: it grows with every lock, so that heartbeat, complete, fail and
@@ -184,7 +185,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unique_mode: str = "keep"
 
 
-class RecurringJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
     """A recurring job; `count` is how many jobs it has spawned, `next` its next run."""
 
     id: str
@@ -197,8 +198,8 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cron: str = ""
     tz: str = ""
     priority: float = 0.0
-    retries: float = 0
-    backlog: float = 0
+    retries: float = 0.0
+    backlog: float = 0.0
     count: int = 0
     tags: tuple[Tag, ...] = ()
 
@@ -279,7 +280,7 @@ class Throttle(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
 
 
-class DeadLetters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
     """A page of failed jobs; `cursor` is where the next page begins, None after the last."""
 
     jobs: tuple[Job, ...] = ()

@@ -77,8 +77,8 @@ class Throttling:
 
 def set_throttle(ledger: "Ledger", name: str, maximum: int, ttl: float | None, now: float) -> None:
     check_name(name, "Throttle", "id")
-    if maximum < 0:
-        raise BadArgument(f'Throttle(): Arg "max" must not be below 0: {maximum}')
+    if not 0 <= maximum < 1 << 63:
+        raise BadArgument(f'Throttle(): Arg "max" must not be below 0 nor 2^63 or more: {maximum}')
     record = slots.load(ledger, name, now)
     record.maximum = maximum
     record.expires = now + ttl if ttl else None

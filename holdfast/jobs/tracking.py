@@ -6,7 +6,7 @@ from holdfast.binding import read
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import places
-from holdfast.jobs.arguments import check_name, check_numbers, cut_message
+from holdfast.jobs.arguments import check_name, check_numbers, cut_message, shortened
 from holdfast.jobs.layout import below, last_part, pack_time, unpack_time
 from holdfast.jobs.ledger import TRACKED
 from holdfast.jobs.records import SCHEDULED, STALLED, WAITING, JobRecord, TrackedJobs
@@ -116,7 +116,13 @@ def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, n
     if job is None:
         raise UnknownJob(f"Log(): Job {jid} does not exist")
     more = {name: value for name, value in (data or {}).items() if name not in ("what", "when")}
-    ledger.remember(job, cut_message(message), now, more)
+    try:
+        ledger.remember(job, cut_message(message), now, more)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadArgument(
+            f"Log(): Argument 'data' not a JSON object: {shortened(ascii(data))}",
+            hint=f"What a history can hold goes: {error}.",
+        ) from None
     ledger.save(job)
 
 

@@ -18,7 +18,9 @@ def work(url: str, name: str, output: str, *, count: int, die_after: int | None 
     done: list[str] = []
     with holdfast.open(url, durability="interval") as store:
         while True:
-            jobs = store.jobs.pop("queue", name, count, lock_seconds=30 if die_after is None else 1)
+            jobs = store.jobs.pop(
+                "queue", name, count, lock_seconds=3_600 if die_after is None else 1
+            )
             given += [job.id for job in jobs]
             if die_after is not None and len(given) >= die_after:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -11,6 +11,7 @@ from tests.jobs.crowd import work
 from tests.stores import Stores
 
 JOBS = 10_000
+HOUR = 3_600  # longer than any machine takes, so that no lock ends by itself
 WORKERS = 8
 
 
@@ -44,7 +45,7 @@ def test_eight_threads_get_each_of_ten_thousand_jobs_once(stores: Stores) -> Non
     with holdfast.open(url, durability="interval") as store:
 
         def run(mine: list[str], name: str) -> None:
-            while jobs := store.jobs.pop("queue", name, 20):
+            while jobs := store.jobs.pop("queue", name, 20, lock_seconds=HOUR):
                 mine += [job.id for job in jobs]
                 for job in jobs[::10]:
                     store.jobs.complete(job.id, name, lock=job.lock)

@@ -51,6 +51,15 @@ def test_numbers_stay_numbers_in_the_job_and_are_found_by_their_text(qless: Qles
     assert qless("tag", 0, "remove", "jid", "7") == [2.5, "x"]
 
 
+def test_a_number_that_no_record_holds_is_refused_as_a_tag(qless: Qless, store: Store) -> None:
+    with pytest.raises(BadArgument, match="more than 64 bits"):
+        put(qless, "jid", [2**64])
+    with pytest.raises(BadArgument, match="more than 64 bits"):
+        qless("recur", 0, "queue", "r", "k", "{}", "interval", 60, 0, "tags", [-(2**64)])
+
+    assert qless("get", 0, "jid") is None
+
+
 def test_the_most_used_tags_are_those_of_at_least_two_jobs(qless: Qless) -> None:
     for n in range(4):
         put(qless, f"j{n}", ["all", f"only-{n}"] + (["half", "other-half"] if n % 2 else []))

@@ -105,6 +105,16 @@ def test_malformed_logs_are_refused(qless: Qless, words: list[str], text: str) -
     assert refused.value.message == text
 
 
+@pytest.mark.parametrize("value", [10**30, object(), "\ud800"])
+def test_what_a_history_cannot_hold_is_refused(store: Store, value: object) -> None:
+    store.jobs.put("queue", id="jid")
+
+    with pytest.raises(BadArgument, match="not a JSON object"):
+        store.jobs.log("jid", "message", {"x": [value]})
+
+    assert len(store.jobs["jid"].get().history) == 1
+
+
 def test_the_history_keeps_its_first_entry_and_the_newest(qless: Qless) -> None:
     qless("config.set", 0, "max-job-history", 5)
     for now in range(100):

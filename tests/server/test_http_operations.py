@@ -20,6 +20,19 @@ def test_an_operation_takes_its_arguments_by_name_and_answers_its_result(server:
     assert (job["id"], job["worker"]) == (id, "me")
 
 
+def test_a_job_is_shown_whole_with_lists_where_there_is_nothing(server: Server) -> None:
+    server.call("jobs.put", queue="whole", id="whole")
+    server.call("jobs.recur", queue="whole", id="whole", interval=60, offset=60)
+
+    job = server.call("jobs.get", id="whole").result
+    assert (job["tags"], job["dependents"], job["dependencies"]) == ([], [], [])
+    assert (job["worker"], job["priority"], job["expires"], job["failure"]) == ("", 0, 0, None)
+    assert (job["retries"], job["remaining"], job["tracked"]) == (5, 5, False)
+    recurring = server.call("jobs.recur_get", id="whole").result
+    assert (recurring["count"], recurring["tags"], recurring["retries"]) == (0, [], 0)
+    assert server.call("jobs.dead_letters").result == {"jobs": [], "cursor": None}
+
+
 def test_an_operation_speaks_msgpack_by_content_type(server: Server) -> None:
     body = msgspec.msgpack.encode({"queue": "packed", "data": {"n": 1}})
 

@@ -129,6 +129,88 @@ def _wait_for_subscribers(client: Any) -> None:
         pass
 
 
+# --- the seed's calls -----------------------------------------------------------------------------
+
+
+def test_the_seed_s_calls_have_their_replies_in_both_protocols(client: RawClient) -> None:
+    def says(text: str, reply: bytes) -> None:
+        client.says(command("QLESS1", *text.split()), reply)
+
+    for nothing in (b"$-1\r\n", b"_\r\n"):
+        says('Put 1 example deadbeef {"a":1} 1352075209 -5 ["x"] 0', b"$8\r\ndeadbeef\r\n")
+        says("PEEK 1 other 5 1352075210", b"*0\r\n")
+        [text] = client.ask("QLESS1", "pop", "1", "example", "w", "5", "1352075210", "1352075270")
+        assert json.loads(text) == {
+            "id": "deadbeef",
+            "priority": -5,
+            "data": '{"a":1}',
+            "tags": '["x"]',
+            "worker": "w",
+            "expires": 1352075270,
+            "state": "pending",
+            "queue": "example",
+            "history": [["example", 1352075209, 1352075210, None, "w"]],
+        }
+        says("heartbeat 0 deadbeef w 1352075300.7", b":1352075300\r\n")
+        says("heartbeat 0 deadbeef other 1352075300", nothing)
+        says('Complete 0 deadbeef {"c":3} next 10', b"$9\r\nscheduled\r\n")
+        says("Complete 0 deadbeef", nothing)
+        says("Fail 0 deadbeef type message 1352075310", b"$8\r\ndeadbeef\r\n")
+        says("Get 0 nobody", nothing)
+        says("SetConfig 0 jobs-history 2", nothing)
+        says("GetConfig 0 jobs-history", b"$1\r\n2\r\n")
+        assert client.ask("QLESS", "config.get", "0", "jobs-history") == b"172800"
+        client.ask("QLESS", "cancel", "0", "deadbeef")
+        client.ask("HELLO", "3")
+    says("Put 0 example x {} 1", b"-ERR Put(): expected 1 keys, got 0\r\n")
+    says("Dance 0", b"-ERR Unknown command Dance\r\n")
+
+
+# --- malformed calls ------------------------------------------------------------------------------
+
+# What each command needs at least: less of it is an error, and so is what has a wrong word.
+WHOLE = (
+    *("put 0 w q j k {} 0", "requeue 0 w q j k {} 0", "pop 0 q w 1", "peek 0 q 1", "length 0 q"),
+    *("complete 0 j w q {}", "fail 0 j w g m {}", "heartbeat 0 j w {}", "retry 0 j q w 0"),
+    *("get 0 j", "priority 0 j 1", "log 0 j m {}", "depends 0 j on a", "unfail 0 q g"),
+    *("stats 0 q 0", "jobs 0 running q", "jobs 0 complete", "tag 0 add j", "tag 0 get t"),
+    *("track 0 track j", "track 0 untrack j", "config.set 0 o v", "config.unset 0 o"),
+    *("recur 0 q j k {} interval 60 0", "recur.get 0 j", "recur.tag 0 j t", "recur.untag 0 j t"),
+    *("recur.update 0 j priority 1", "unrecur 0 j", "pause 0 q", "unpause 0 q"),
+)
+FINE_WHEN_SHORT = {"track 0"}
+WRONG = (
+    *("foo 0", "put 0 w q j k {] 0", "put 0 w q j k {} x", "pop 0 q w x", "pop 0 q w 1.5"),
+    *("peek 0 q x", "priority 0 j x", "stats 0 q x", "jobs 0 complete x", "jobs 0 complete 0 x"),
+    *("jobs 0 stalled q x", "jobs 0 depends q 0 x", "jobs 0 foo q 0 25", "failed 0 g x"),
+    *("failed 0 g 0 x", "tag 0 foo", "tag 0 get t x", "tag 0 get t 0 x", "tag 0 top x"),
+    *("tag 0 top 0 x", "track 0 foo j", "heartbeat 0 j w [}", "fail 0 j w g m [}"),
+    *("retry 0 j q w x", "log 0 j m []", "unfail 0 q g x", "recur 0 q j k [} interval 60 0"),
+    *("recur 0 q j k {} foo", "recur 0 q j k {} interval x 0", "recur 0 q j k {} interval 60 x"),
+    *(f"put 0 w q j k {{}} 0 {name}" for name in ("retries", "tags", "priority", "depends")),
+    *(f"put 0 w q j k {{}} 0 {name} [}}" for name in ("retries", "tags", "priority", "depends")),
+    *(f"complete 0 j w q {{}} {name}" for name in ("next", "delay", "depends", "delay x")),
+    *(f"complete 0 j w q {{}} {name}" for name in ("depends [}", 'depends ["a"]', "delay 5")),
+    *(f"recur 0 q j k {{}} interval 60 0 {name}" for name in ("tags", "tags [}", "backlog x")),
+    *(f"recur 0 q j k {{}} interval 60 0 {name}" for name in ("priority x", "retries x")),
+)
+
+
+def test_malformed_calls_are_errors_on_an_empty_database_and_the_connection_stays(
+    client: RawClient,
+) -> None:
+    client.ask("SCRIPT", "LOAD", G3)
+    whole = [text.split() for text in WHOLE]
+    short = [words[:size] for words in whole for size in range(len(words))]
+
+    for words in [*short, *(text.split() for text in WRONG)]:
+        if " ".join(words) not in FINE_WHEN_SHORT:
+            for call in (["QLESS", *words], ["EVALSHA", SHA_3, "0", *words]):
+                assert isinstance(client.ask(*call), hiredis.ReplyError), call
+
+    client.says(command("KEYS", "*"), b"*0\r\n")
+
+
 # --- waiting for a job ----------------------------------------------------------------------------
 
 
@@ -164,6 +246,21 @@ def test_bpop_wakes_when_the_caller_s_time_has_come_to_a_scheduled_job(client: R
 
     assert job["jid"] == "a"
     assert 160 <= job["expires"] < 160 + DEADLINE
+
+
+def test_a_result_can_be_waited_for(server: Server, client: RawClient, space: str) -> None:
+    client.ask("QLESS", "put", "1", "w", "q", "a", "k", "{}", "0")
+    client.ask("QLESS", "pop", "2", "q", "w", "1")
+    client.says(command("QLESS", "result", "3", "a", "0"), b"$-1\r\n")
+    client.send("QLESS", "result", "3", "a", "30")
+
+    with server.connect() as other:
+        other.ask("SPACE", space)
+        other.ask("QLESS", "complete", "4", "a", "w", "q", "{}", "result", "[7]")
+
+    assert client.receive() == b"[7]"
+    assert str(client.ask("QLESS", "result", "5", "nobody", "1")).endswith("does not exist")
+    assert str(client.ask("QLESS", "result", "5", "a", "x")).endswith("not a number: x")
 
 
 @pytest.mark.parametrize(
@@ -251,9 +348,10 @@ def test_bytes_that_are_no_text_survive(client: RawClient) -> None:
 def test_scripts_are_remembered_over_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as first, first.connect() as client:
         client.ask("SCRIPT", "LOAD", G3)
+        assert client.ask("EVAL", G2, "0", "length", "1", "q") == 0
     with serving(tmp_path / "data") as second, second.connect() as client:
         assert client.ask("EVALSHA", SHA_3, "0", "length", "1", "q") == 0
-        assert client.ask("SCRIPT", "EXISTS", SHA_3) == [1]
+        assert client.ask("SCRIPT", "EXISTS", SHA_3, SHA_2) == [1, 1]
 
 
 # --- the keys ------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ __all__ = [
     "BlockingPop",
     "Dialect",
     "Reply",
+    "awaited_result",
     "blocking_pop",
     "call",
     "call_first",
@@ -100,14 +101,22 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
         raise BadArgument(f"Unknown command {name}")
     if name == "put" and dialect == "G2":
         command = changing.put_without_caller
+    now = _time_of(words)
+    return command(Ledger(tx), tx.now if now is None else now, Words(list(words[2:])))
+
+
+def _time_of(words: Sequence[str]) -> float | None:
+    """The time of a command, None for the store's own."""
     given = words[1] if len(words) > 1 else None
     if given == "*":
-        now: float | None = tx.now
-    else:
-        now = None if given is None else number_from(given)
+        return None
+    now = None if given is None else number_from(given)
     if now is None:
         raise BadArgument(f'Arg "now" missing or not a number: {NIL if given is None else given}')
-    return command(Ledger(tx), check_time(now), Words(list(words[2:])))
+    return check_time(now)
+
+
+# --- commands that wait; to do so is the door's part ----------------------------------------------
 
 
 class BlockingPop(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,11 +130,8 @@ class BlockingPop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def blocking_pop(words: Sequence[str]) -> BlockingPop:
-    """Reads `bpop now queue... worker count timeout`. To wait is the door's part."""
-    given = words[1] if len(words) > 1 else None
-    now = None if given in (None, "*") else number_from(given)
-    if now is None and given != "*":
-        raise BadArgument(f'Arg "now" missing or not a number: {NIL if given is None else given}')
+    """Reads `bpop now queue... worker count timeout`."""
+    now = _time_of(words)
     rest = Words(list(words[-3:] if len(words) > 5 else words[3:]))
     queues = [Words([word]).queue() for word in words[2:-3] or words[2:3] or [""]]
     return BlockingPop(
@@ -133,8 +139,15 @@ def blocking_pop(words: Sequence[str]) -> BlockingPop:
         worker=rest.name("Bpop", "worker"),
         count=rest.whole('Bpop(): Arg "count" missing or not a number: '),
         timeout=rest.number('Bpop(): Arg "timeout" missing or not a number: '),
-        now=None if now is None else check_time(now),
+        now=now,
     )
+
+
+def awaited_result(words: Sequence[str]) -> tuple[str, float]:
+    """Reads `result now jid seconds`: whose result, and how long to wait for it."""
+    _time_of(words)
+    rest = Words(list(words[2:]))
+    return rest.jid(), rest.number('Result(): Arg "wait" not a number: ')
 
 
 def channel(topic: str) -> str | None:

@@ -10,21 +10,22 @@ Where scripts live, in the directory of the store (space 0):
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from hashlib import sha1
-from typing import Final
+from typing import Any, Final
 
 from holdfast import wire
 from holdfast.engine.contract import Transaction
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs import qless
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_SCRIPTS
 from holdfast.server.commands import command, wrong_arguments
+from holdfast.server.execution import Execution
 from holdfast.server.session import Later, Plan, Session, Write
-from holdfast.server.waiting import first_jobs
-from holdfast.store import Tx
+from holdfast.server.waiting import first_jobs, settled
+from holdfast.store import Space, Tx
 
 NO_SCRIPT: Final = wire.error("NOSCRIPT No matching script. Please use EVAL.")
 NOT_OURS: Final = wire.error(
@@ -71,9 +72,6 @@ def _load(session: Session, body: bytes) -> Plan:
         return _refusal(body)
     sha = sha1(body).hexdigest().encode()
 
-    def remember(tx: Transaction) -> None:
-        tx.put(pack(0, "script", sha), dialect.encode())
-
     def remembered(_: object) -> bytes:
         session.execution.scripts[sha] = dialect
         return wire.bulk(sha)
@@ -82,7 +80,13 @@ def _load(session: Session, body: bytes) -> Plan:
         return wire.bulk(sha)
     if len(session.execution.scripts) >= MAX_SCRIPTS:
         return wire.error(f"ERR {MAX_SCRIPTS} scripts are loaded; SCRIPT FLUSH forgets them")
-    return Later(lambda: session.execution.in_directory(remember), remembered)
+    return Later(
+        lambda: session.execution.in_directory(partial(_remember, sha, dialect)), remembered
+    )
+
+
+def _remember(sha: bytes, dialect: qless.Dialect, tx: Transaction) -> None:
+    tx.put(pack(0, "script", sha), dialect.encode())
 
 
 def _flush(session: Session) -> Plan:
@@ -104,10 +108,26 @@ def eval_(session: Session, words: wire.Command) -> Plan:
     if dialect is None:
         return _refusal(words[1])
     sha = sha1(words[1]).hexdigest().encode()
-    if len(session.execution.scripts) < MAX_SCRIPTS:
-        # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
-        session.execution.scripts[sha] = dialect
-    return _call(session, dialect, sha, words[2:])
+    plan = _call(session, dialect, sha, words[2:])
+    scripts = session.execution.scripts
+    if sha in scripts or len(scripts) >= MAX_SCRIPTS:
+        return plan
+    # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
+    scripts[sha] = dialect
+    if not isinstance(plan, Write) or session.batch is not None:
+        return plan
+    return _and_remember(session, sha, dialect, plan)
+
+
+def _and_remember(session: Session, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
+    """The same, once the script is remembered over restarts."""
+    execution = session.execution
+
+    async def run() -> Any:
+        await execution.in_directory(partial(_remember, sha, dialect))
+        return await execution.write(plan.space, plan.work)
+
+    return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail)
 
 
 def _refusal(body: bytes) -> bytes:
@@ -148,39 +168,52 @@ def _plan_command(
     session: Session, words: wire.Command, dialect: qless.Dialect, prefix: str
 ) -> Plan:
     texts = list(map(wire.text_of, words))
-    if texts[:1] == ["bpop"]:
-        return _plan_wait(session, texts, prefix)
+    execution, space = session.execution, session.space
+    try:
+        if texts[:1] == ["bpop"]:
+            asked = qless.blocking_pop(texts)
+            return _plan_wait(session, lambda: _pop_wait(execution, space, asked), prefix)
+        if texts[:1] == ["result"] and len(texts) > 3:
+            jid, seconds = qless.awaited_result(texts)
+            return _plan_wait(session, lambda: _result_wait(execution, space, jid, seconds), prefix)
+    except BadArgument as error:
+        return wire.error(f"{prefix}{error.message}")
     return _plan(session, lambda tx: qless.call(tx, texts, dialect), prefix)
 
 
-def _plan_wait(session: Session, words: list[str], prefix: str) -> Plan:
-    """A pop that waits, and holds no transaction meanwhile."""
+def _plan_wait(
+    session: Session, wait: Callable[[], Coroutine[Any, Any, qless.Reply]], prefix: str
+) -> Plan:
+    """A command that waits, and holds no transaction meanwhile."""
     session.who().require("write", space=session.space.name, layer="jobs")
-    protocol, space, execution = session.protocol, session.space, session.execution
-
-    def failed(error: HoldfastError) -> bytes:
-        return wire.error(f"{prefix}{error.message}")
-
-    async def wait(asked: qless.BlockingPop) -> qless.Reply:
-        # The first round is at the very time that the caller gave, later ones as much later.
-        with space.view() as view:
-            ahead = 0.0 if asked.now is None else asked.now - view.now
-        first_round = iter(asked.queues)
-
-        def pop(queue: str) -> Callable[[Tx], qless.Reply]:
-            now = None if next(first_round, None) is None else asked.now
-            return partial(_pop, asked, queue, now, ahead)
-
-        found = await first_jobs(execution, space, asked.queues, pop, asked.timeout, ahead)
-        return found or qless.NOTHING
-
-    try:
-        asked = qless.blocking_pop(words)
-    except HoldfastError as error:
-        return failed(error)
+    protocol = session.protocol
     return Later(
-        lambda: asyncio.ensure_future(wait(asked)), lambda reply: _reply(reply, protocol), failed
+        lambda: asyncio.ensure_future(wait()),
+        lambda reply: _reply(reply, protocol),
+        lambda error: wire.error(f"{prefix}{error.message}"),
     )
+
+
+async def _result_wait(execution: Execution, space: Space, jid: str, seconds: float) -> qless.Reply:
+    await settled(execution, space, jid, seconds)
+    reply: qless.Reply = await execution.write(
+        space, lambda tx: qless.call(tx.raw, ["result", "*", jid])
+    )
+    return reply
+
+
+async def _pop_wait(execution: Execution, space: Space, asked: qless.BlockingPop) -> qless.Reply:
+    # The first round is at the very time that the caller gave, later ones as much later.
+    with space.view() as view:
+        ahead = 0.0 if asked.now is None else asked.now - view.now
+    first_round = iter(asked.queues)
+
+    def pop(queue: str) -> Callable[[Tx], qless.Reply]:
+        now = None if next(first_round, None) is None else asked.now
+        return partial(_pop, asked, queue, now, ahead)
+
+    found = await first_jobs(execution, space, asked.queues, pop, asked.timeout, ahead)
+    return found or qless.NOTHING
 
 
 def _pop(
