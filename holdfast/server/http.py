@@ -35,7 +35,6 @@ from holdfast.server.exchange import (
     Receive,
     Request,
     Response,
-    Room,
     Scope,
     Send,
     answer,
@@ -93,12 +92,11 @@ class HttpDoor:
         self.stopped = asyncio.Event()  # whatever waits for something to happen ends
         # Uploads wait for their clients, so they have threads of their own.
         self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
-        self._room = Room()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = Request(scope, receive, self._room, self.execution.bounds.request_bytes)
+        request = Request(scope, receive, self.execution.room, self.execution.bounds.request_bytes)
         try:
             response = await self._answer(request)
         except Exception as error:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import CannotServe
-from holdfast.server.bounds import Bounds
+from holdfast.server.bounds import Bounds, Room
 from tests.server.running import DEADLINE, RawClient, command, serving
 from tests.server.small_door import Door, small_door
 
@@ -49,6 +49,28 @@ def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> No
 
         said = b"-ERR Protocol error: invalid bulk length: a command may have 1000 bytes\r\n"
         assert client.rest() == said
+
+
+def test_large_requests_of_all_clients_share_a_bound(tmp_path: Path) -> None:
+    half = b"*2\r\n$4\r\nECHO\r\n$600000\r\n" + b"x" * 500_000
+    rest = b"x" * 100_000 + b"\r\n"
+    with small_door(tmp_path) as door, door.connect() as small:
+        door.execution.room = Room(1_000_000)
+        with door.connect() as first:
+            first.socket.sendall(half)
+            _until(lambda: door.execution.room._left < 500_000)
+            with door.connect() as second:
+                second.socket.sendall(half)
+                assert second.rest().startswith(b"-BUSY the requests of all clients together")
+            assert small.ask("ECHO", "x" * 50_000) == b"x" * 50_000
+
+            first.socket.sendall(rest)
+            assert first.receive() == b"x" * 600_000
+            assert first.ask("PING") == b"PONG"
+            _until(lambda: door.execution.room._left == 1_000_000)
+            first.socket.sendall(half)
+            _until(lambda: door.execution.room._left < 500_000)
+        _until(lambda: door.execution.room._left == 1_000_000)
 
 
 def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) -> None:
