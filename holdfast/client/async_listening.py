@@ -12,6 +12,7 @@ from holdfast.client.pool import pause_before
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NoAnswer, Unreachable
 from holdfast.events.batch import CHANGED
+from holdfast.limits import MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
     from holdfast.client.async_connection import AsyncConnection
@@ -33,6 +34,7 @@ class AsyncSubscription:
         self._arrived = asyncio.Event()
         self._missed = 0
         self._pongs = 0
+        self._polls = False  # someone wants all that there is, however much that may be
         self._connection: AsyncConnection | None = None
         self._closed = False
 
@@ -46,17 +48,20 @@ class AsyncSubscription:
         try:
             async with asyncio.timeout(timeout):
                 while not self._queue and not self._closed:
+                    self._arrived.clear()  # before the look: what comes meanwhile counts
                     await self._listening()
-                    self._arrived.clear()
                     await self._arrived.wait()
         except TimeoutError:
             return None
-        return self._queue.popleft() if self._queue else None
+        notice = self._queue.popleft() if self._queue else None
+        self._mind_the_queue()
+        return notice
 
     async def poll(self) -> list[Notice]:
         """All notices of commits that have returned, and were not yet given."""
         connection = await self._listening()
-        pongs = self._pongs
+        connection.read_on(True)
+        pongs, self._polls = self._pongs, True
         connection.say(calls.PING)
         try:
             async with asyncio.timeout(self._pool.target.timeout):
@@ -66,6 +71,8 @@ class AsyncSubscription:
         except TimeoutError:
             connection.close()
             raise NoAnswer(f"{self._pool.target.place} gave no answer in time") from None
+        finally:
+            self._polls = False
         notices = list(self._queue)
         self._queue.clear()
         return notices
@@ -93,9 +100,15 @@ class AsyncSubscription:
     def _hear(self, reply: Any) -> None:
         if type(reply) is list and reply[0] == b"notice":
             self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
+            self._mind_the_queue()
         elif type(reply) is list:
             self._pongs += 1
         self._arrived.set()
+
+    def _mind_the_queue(self) -> None:
+        """Reads no further while more waits than is sensible: then the server sees who is slow."""
+        if self._connection is not None and not self._polls:
+            self._connection.read_on(len(self._queue) < MAX_QUEUED_NOTICES)
 
     async def _listening(self) -> "AsyncConnection":
         """The connection; a new one if the last has broken."""
