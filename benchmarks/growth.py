@@ -159,7 +159,7 @@ def repeat(operation: Callable[[int], object], times: int = 100) -> Contender:
 
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[Any, int]]:
-    command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", str(folder)]
+    command = [sys.executable, "-m", "holdfast", "serve", "--data", str(folder)]
     command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     process: Any = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -230,7 +230,7 @@ def measure_starts(rounds: int) -> None:
         "python -c pass": ["-c", "pass"],
         "import holdfast": ["-c", "import holdfast; holdfast.open"],
         "with all five layers": ["-c", f"import holdfast\n{layers}"],
-        "holdfast --help": ["-m", "holdfast.cli", "--help"],
+        "holdfast --help": ["-m", "holdfast", "--help"],
     }
     figures: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(rounds):

@@ -114,7 +114,7 @@ VALKEY: dict[str, Make] = {
 
 @contextmanager
 def _holdfast(folder: Path) -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", str(folder / "data")]
+    command = [sys.executable, "-m", "holdfast", "serve", "--data", str(folder / "data")]
     command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

@@ -99,12 +99,11 @@ def rate_limit(limiter: TriesAll, key: Key, **options: Any) -> Callable[[App], A
 
 
 def _request(scope: Any, gate: Gate) -> Request:
-    headers = RequestHeaders(
-        {
-            name.decode("latin-1").lower(): value.decode("latin-1")
-            for name, value in scope.get("headers", ())
-        }
-    )
+    headers = RequestHeaders()
+    for raw_name, raw_value in scope.get("headers", ()):
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        # A header on several lines is one: each proxy may have added a line of its own.
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
     peer = (scope.get("client") or ("", 0))[0]
     return Request(
         scope,

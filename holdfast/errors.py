@@ -132,7 +132,8 @@ class HoldfastError(Exception):
             self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.hint}" if self.hint else self.message
+        end = "" if self.message.endswith("?") else "."
+        return f"{self.message}{end} {self.hint}" if self.hint else self.message
 
 
 class BadInput(HoldfastError):

@@ -24,6 +24,9 @@ MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs that are read from LMDB once until t
 MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again
 MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
 RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
+MAX_SEEN_IN_VIEW_BYTES: Final = (
+    8 * 1024 * 1024
+)  # that a view of a remote engine keeps; then it reads them again
 MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
 MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
 MAX_CONFLICT_RUNS: Final = 200  # of a transaction that others are in the way of; then `Conflict`
@@ -183,6 +186,9 @@ MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
 MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
 MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
+MAX_SECONDS: Final = MAX_AT  # of a step, an expiry or a window: longer than there is time
+MAX_LIMIT: Final = 2**63 - 1  # of a limiter: a reply's integer has 64 bits
+MAX_SKETCH_BINS: Final = 65_536  # of a distribution: a sketch is read and written whole
 MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
 MAX_TALLIED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
@@ -198,6 +204,7 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits if it is not told
 # --- server -----------------------------------------------------------------------------------
 
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024  # the largest value, in base64, and some room
+MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza's: its spec says so, to the byte
 MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis takes
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
 MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further

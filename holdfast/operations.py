@@ -82,6 +82,10 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
 }
 
 
+# Lists whose elements are judged one by one: a bad one fails alone, and must reach the method.
+JUDGED_ALONE: Final = frozenset({"events.send_many"})
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Something that can be called from outside."""
 
@@ -190,6 +194,8 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
     star = None
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         expected = _travelling(hints.get(parameter.name, Any))
+        if f"{layer}.{name}" in JUDGED_ALONE and typing.get_origin(expected) is list:
+            expected = list[Any]
         if expected in (None, type(None)):
             continue  # a function to be called back, or nothing
         if parameter.kind is parameter.VAR_POSITIONAL:

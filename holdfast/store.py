@@ -547,7 +547,10 @@ def _again(step: Step) -> Outcome[Any]:
 
 def _events(tx: Transaction) -> "Events":
     """A handler that enqueues puts its job in the transaction of its event."""
-    made: Events = _layer("events").Events(tx, enqueue=_layer("jobs").Jobs(tx).put)
+    jobs = _layer("jobs").Jobs
+    made: Events = _layer("events").Events(
+        tx, enqueue=jobs(tx).put, rehearse=lambda stage: jobs(stage).put
+    )
     return made
 
 

@@ -81,7 +81,7 @@ def temporary_server(*options: str) -> Iterator[str]:
         tempfile.TemporaryDirectory(prefix="holdfast-") as folder,
         (Path(folder) / "log").open("w+") as log,
     ):
-        command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", f"{folder}/data"]
+        command = [sys.executable, "-m", "holdfast", "serve", "--data", f"{folder}/data"]
         command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--durability", "interval"]
         # Whatever folder this program runs in, the server is of the same Holdfast.
         paths = [str(Path(holdfast.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]

@@ -6,12 +6,12 @@ protocol 2 or 3; where the two differ, the function takes the protocol's number.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import hiredis
 
-from holdfast.errors import BadFrame
+from holdfast.errors import BadFrame, RequestTooLarge
 from holdfast.limits import MAX_COMMAND_ARGUMENTS, MAX_INLINE_BYTES, MAX_REQUEST_BYTES
 
 Command = list[bytes]
@@ -21,11 +21,12 @@ NULL_3: Final = b"_\r\n"
 OK: Final = b"+OK\r\n"
 
 _BREAKS: Final = re.compile(r"[\r\n]+")
-_ARRAY: Final = re.compile(rb"\*(-?\d{1,10})\r\n")
-_BULK: Final = re.compile(rb"\$(\d{1,10})\r\n")
-_BEGUN: Final = re.compile(rb"[*$]-?\d{0,10}\r?\Z")  # a header whose rest is still to come
+_ARRAY: Final = re.compile(rb"\*(\d{1,20})\r\n")
+_BULK: Final = re.compile(rb"\$(\d{1,20})\r\n")
+_BEGUN: Final = re.compile(rb"[*$]\d{0,20}\r?\Z")  # a header whose rest is still to come
 _END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
 _LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
+_OTHER_TEXT: Final = re.compile(rb"\n[+=(]")  # what hiredis gives as bytes and is no bulk string
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
@@ -49,10 +50,13 @@ class CommandReader:
     it is told, and sets the memory aside.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, argument_bytes: Mapping[bytes, int] | None = None) -> None:
+        """`argument_bytes` bounds each argument of some commands further."""
         self._fast = hiredis.Reader()
         self.max_bytes = MAX_REQUEST_BYTES  # of one command
-        self.error: BadFrame | None = None  # what came last is no command: nothing can follow
+        # What came last is no command, or too large to be one: nothing can follow.
+        self.error: BadFrame | RequestTooLarge | None = None
+        self._argument_bytes = argument_bytes or {}
         self._held = bytearray()  # what is not complete yet
         self._wanted = 0  # bytes that must be held before it is worth another look
         self._words: Command = []  # of a command that is not complete yet
@@ -79,7 +83,7 @@ class CommandReader:
         commands: list[Command] = []
         try:
             at = self._read(data, commands)
-        except BadFrame as error:
+        except (BadFrame, RequestTooLarge) as error:
             self.error = error
         else:
             if at < len(data):
@@ -93,6 +97,7 @@ class CommandReader:
             or not data.endswith(b"\r\n")
             or len(data) > self.max_bytes
             or _LARGE_ARRAY.search(data)
+            or _OTHER_TEXT.search(data)
         ):
             return None
         reader = self._fast
@@ -136,7 +141,7 @@ class CommandReader:
             raise BadFrame(
                 f"invalid multibulk length: a command may have {MAX_COMMAND_ARGUMENTS} arguments"
             )
-        self._words, self._missing, self._size = [], max(0, count), 0
+        self._words, self._missing, self._size = [], count, 0
 
     def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
         """Takes the words of a command; says whether they are all there."""
@@ -147,8 +152,7 @@ class CommandReader:
                 return _unfinished(data, at, "$"), False
             begin = header.end()
             size = int(header[1])
-            if self._size + size > self.max_bytes:
-                raise BadFrame(f"invalid bulk length: a command may have {self.max_bytes} bytes")
+            self._check_size(size)
             stop = begin + size
             if stop + 2 > len(data):
                 self._wanted = stop + 2 - at
@@ -160,6 +164,14 @@ class CommandReader:
             self._missing -= 1
             at = stop + 2
         return at, True
+
+    def _check_size(self, size: int) -> None:
+        """Refuses a word of `size` bytes when it is announced, before any of it has come."""
+        if self._size + size > self.max_bytes:
+            raise RequestTooLarge(f"message too large: a command may have {self.max_bytes} bytes")
+        most = self._argument_bytes.get(self._words[0].upper(), size) if self._words else size
+        if size > most:
+            raise RequestTooLarge(f"message too large: it may have {most} bytes")
 
     def _read_line(self, data: bytes, at: int, commands: list[Command]) -> int:
         """Takes one command as people type it, if its line is complete."""
@@ -221,6 +233,12 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 
 # --- replies -------------------------------------------------------------------------------------
+
+
+def last_words(failed: BadFrame | RequestTooLarge) -> bytes:
+    """The error line before the connection is closed, because nothing can follow."""
+    kind = "Protocol error: " if isinstance(failed, BadFrame) else ""
+    return error(f"ERR {kind}{failed.message}")
 
 
 def bulk(value: bytes) -> bytes:

@@ -124,7 +124,7 @@ def serving(folder: Path) -> Iterator[str]:
     """A server on the store `data`, on free ports, and its HTTP address."""
     addresses = ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with subprocess.Popen(
-        [sys.executable, "-m", "holdfast.cli", "serve", "--data", "data", *addresses],
+        [sys.executable, "-m", "holdfast", "serve", "--data", "data", *addresses],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -223,7 +223,7 @@ def command_exists(command: str) -> bool:
         case [path, *_] if path.startswith(".ci/"):
             return os.access(ROOT / path, os.X_OK)
         case ["holdfast", command, *_]:
-            asked = [sys.executable, "-m", "holdfast.cli", command, "--help"]
+            asked = [sys.executable, "-m", "holdfast", command, "--help"]
             return subprocess.run(asked, cwd=ROOT, capture_output=True).returncode == 0
         case ["curl" | "redis-cli" | "git" | "cd", *_]:
             return True

@@ -34,3 +34,4 @@ def test_every_error_says_its_code_its_status_and_its_hint() -> None:
 
 def test_a_hint_can_be_given_for_one_occasion() -> None:
     assert str(HoldfastError("it broke", hint="Mend it.")) == "it broke. Mend it."
+    assert str(HoldfastError("did you?", hint="Mend it.")) == "did you? Mend it."

@@ -29,7 +29,7 @@ class Reader:
         self._folder.mkdir()
         programs = folder / "bin"
         programs.mkdir()
-        for name, words in {"holdfast": "-m holdfast.cli", "python": ""}.items():
+        for name, words in {"holdfast": "-m holdfast", "python": ""}.items():
             (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
             (programs / name).chmod(0o755)
         self._ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "config": Entry("config", "See which settings apply, and why."),
     "copy": Entry("copy", "Move a whole store to another engine, and verify it."),
     "dump": Entry("dump", "Write the entities of a table to a file."),
+    "entities": Entry("entities", "Deploy, dump and look after entities, as Meduza's mdzctl does."),
     "events": Entry("events", "Deploy event schemas, send events, explain what they do."),
     "gen": Entry("gen", "Write source code for the tables of schema files."),
     "inspect": Entry("inspect", "Show stored keys and what they hold."),

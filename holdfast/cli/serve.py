@@ -27,6 +27,8 @@ def command(
     tls_cert: str | None,
     tls_key: str | None,
     backups: str | None,
+    schemas: str | None,
+    trusted_proxies: str | None,
     **options: Any,
 ) -> None:
     """Serve a store over RESP and HTTP.
@@ -55,6 +57,8 @@ def command(
             tls_cert=Path(tls_cert) if tls_cert else None,
             tls_key=Path(tls_key) if tls_key else None,
             backups=Path(backups) if backups else None,
+            schemas=Path(schemas) if schemas else None,
+            trusted_proxies=tuple((trusted_proxies or "").replace(",", " ").split()),
             **options,
         )
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices

@@ -1,5 +1,6 @@
 """Where a server is, and how a client is to talk to it."""
 
+import re
 import ssl
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -18,6 +19,7 @@ from holdfast.limits import (
 SCHEMES: Final = {"holdfast": False, "holdfasts": True}  # whether it is encrypted
 DEFAULT_PORT: Final = 9977
 DEFAULT_SPACE: Final = "default"
+_HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d+")
 _HINT: Final = (
     "Write holdfast://user:password@host:9977/space?timeout=5; most of it may be left out."
 )
@@ -44,7 +46,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """
         >>> Target.parse("holdfast://db:9000/shop?timeout=5", timeout=None).timeout
         5.0
+        >>> Target.parse("127.0.0.1:9000").place
+        'holdfast://127.0.0.1:9000'
         """
+        if isinstance(url, str) and _HOST_AND_PORT.fullmatch(url):
+            url = f"holdfast://{url}"
         try:
             parts = urlsplit(url)
             port = parts.port

@@ -85,7 +85,10 @@ class TableAccess:
 
 def access_to(reader: Reader, name: str) -> TableAccess:
     """The access of the table `schema.Table`. Reads 1 key."""
-    stored = reader.get(keys_of(reader.space).table(name))
+    try:
+        stored = reader.get(keys_of(reader.space).table(name))
+    except TypeError:  # a name is looked at only if it is no text
+        stored = None
     if stored is None:
         raise InvalidTable("Invalid Table", hint=f"{name!r} is not deployed. {InvalidTable.hint}")
     return _access(reader.space, stored)

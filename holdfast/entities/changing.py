@@ -73,6 +73,9 @@ def check_changes(changes: Sequence[Change]) -> list[Change]:
 
 
 def _check(change: Change) -> Change:
+    if not isinstance(change, Change):
+        hint = 'One is Change("SET", "name", "ann").'
+        raise BadChange(f"{change!r} is not a change", hint=hint)
     op, name = change.op, change.property
     if op not in _APPLY:
         raise BadChange(

@@ -18,18 +18,32 @@ from holdfast.entities.messages import (
 from holdfast.entities.values import MAX_UINT, MIN_INT, keep
 from holdfast.errors import BadFilter, BadPaging, BadValue
 
+_FILTER_HINT: Final = 'One is Filter("name", "=", ["ann"]).'
 _CONTAINERS: Final = frozenset({list, dict, Ext})
 
 
 def check_filters(filters: Sequence[Filter]) -> list[Filter]:
     """The filters with their values in kept form."""
-    checked = [_check_filter(filter) for filter in filters]
+    try:
+        checked = [_check_filter(filter) for filter in filters]
+    except (AttributeError, TypeError):
+        _refuse_others(filters)
+        raise
     if len(checked) > 1 and len({filter.property for filter in checked}) < len(checked):
         raise BadFilter(
             "there is more than one filter for a property",
             hint="Use IN for several values, >< for a range.",
         )
     return checked
+
+
+def _refuse_others(filters: Any) -> None:
+    """Says which of `filters` is none; they are looked at only when something went wrong."""
+    if not isinstance(filters, (list, tuple)):
+        raise BadFilter(f"filters come as a list, not as {filters!r}", hint=_FILTER_HINT)
+    for filter in filters:
+        if not isinstance(filter, Filter) or not isinstance(filter.values, (list, tuple)):
+            raise BadFilter(f"{filter!r} is not a filter", hint=_FILTER_HINT)
 
 
 def check_paging(offset: int, limit: int) -> None:

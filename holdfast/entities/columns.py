@@ -7,7 +7,7 @@ A column is a descriptor without `__set__`, so that the values of an object lie 
 and are read at full speed; Python asks the column only for what an object has not set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
@@ -162,7 +162,8 @@ class Col(Generic[T]):
         return Change(messages.INCR, self.name, amount)
 
     def __sub__(self, amount: float) -> Change:
-        return self + -amount
+        change = self + amount
+        return Change(change.op, change.property, -amount)
 
     def __mul__(self, factor: float) -> Change:
         return Change(messages.MUL, self.name, factor)
@@ -176,27 +177,34 @@ class Col(Generic[T]):
         return Change(messages.PDEL, self.name)
 
     def add(self, *elements: Any) -> Change:
-        """The change that adds elements to a Set."""
-        return Change(messages.SADD, self.name, list(elements))
+        """The change that adds elements to a Set, given one by one or together."""
+        return Change(messages.SADD, self.name, one_by_one(elements))
 
     def remove(self, *elements: Any) -> Change:
         """The change that takes elements out of a Set."""
-        return Change(messages.SDEL, self.name, list(elements))
+        return Change(messages.SDEL, self.name, one_by_one(elements))
 
     def append(self, element: Any) -> Change:
         """The change that appends an element to a List."""
         return Change(messages.LADD, self.name, [element])  # a list is a list of elements
 
-    def put_keys(self, **values: Any) -> Change:
-        """The change that sets keys of a Map."""
-        return Change(messages.MSET, self.name, values)
+    def put_keys(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Change:
+        """The change that sets keys of a Map, given as a dict, as keywords or both."""
+        return Change(messages.MSET, self.name, {**(values or {}), **more})
 
-    def remove_keys(self, *keys: str) -> Change:
+    def remove_keys(self, *keys: str | Sequence[str]) -> Change:
         """The change that removes keys of a Map."""
-        return Change(messages.MDEL, self.name, list(keys))
+        return Change(messages.MDEL, self.name, one_by_one(keys))
 
     def __repr__(self) -> str:
         return f"<column {self.attribute}>"
+
+
+def one_by_one(elements: tuple[Any, ...]) -> list[Any]:
+    """The elements of a Set as they were given: side by side, or in one collection."""
+    if len(elements) == 1 and isinstance(elements[0], (set, frozenset, list, tuple)):
+        return list(elements[0])
+    return list(elements)
 
 
 def column(

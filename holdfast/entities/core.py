@@ -69,6 +69,8 @@ class Entities(StoredModelCalls):
         """
         if not table:
             raise BadQuery("No table for PUT query")
+        if not isinstance(entities, Iterable):
+            raise BadQuery(f"entities come as a list, not as {entities!r}")
         listed = [_put_entity(entity) for entity in entities]
         if not listed:
             raise BadQuery("PUT query does not contain entities")
@@ -221,6 +223,8 @@ class Entities(StoredModelCalls):
             raise BadQuery("No filters for GET query")
         checked = check_filters(filters)
         check_paging(offset, limit)
+        if order is not None and not isinstance(order, Ordering):
+            raise BadQuery(f"{order!r} is not an ordering", hint='One is Ordering("name").')
         access = _access(self._tx, table)
         selection = choose(access, checked, order)
         if not partial:

@@ -19,7 +19,7 @@ from holdfast.keys import pack_int, pack_str, prefix_range
 
 def deployed(reader: Reader, schema: str) -> Schema | None:
     """The schema as it is deployed. Reads as many keys as it has tables."""
-    tables = tuple(stored.table for stored in stored_tables(reader, schema))
+    tables = tuple(stored.table for stored in stored_tables(reader, schema)) if schema else ()
     return Schema(name=schema, tables=tables) if tables else None
 
 

@@ -65,7 +65,8 @@ def check_id(id: str) -> str:
 
 def _in_type(value: Any, kind: str | None) -> Any:
     if type(value) is float and kind in ("Int", "Uint") and value.is_integer():
-        return int(value)
+        # Beyond 64 bits it stays what it is: the digits of an Int would not tell it from others.
+        return int(value) if MIN_INT <= value <= MAX_UINT else value
     if type(value) is int and kind == "Float" and MIN_INT <= value <= MAX_UINT:
         return float(value)
     return value

@@ -23,7 +23,7 @@ from holdfast.entities.messages import (
 from holdfast.entities.plan import Plan
 from holdfast.entities.repairing import Repaired
 from holdfast.entities.schema import Schema
-from holdfast.errors import BadDump, BadValue, DuplicateKey
+from holdfast.errors import BadDump, BadValue, DuplicateKey, SchemaInvalid
 from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
 
@@ -66,6 +66,9 @@ class StoreEntities(_PerCall):
         # time that `import holdfast` takes.
         from holdfast.entities.schema_file import parse_schema
 
+        for given in schemas:
+            if not isinstance(given, (Schema, str, bytes)):
+                raise SchemaInvalid(f"a schema is YAML or a Schema, not {given!r}")
         parsed = [s if isinstance(s, Schema) else parse_schema(s) for s in schemas]
         plans = self._runner.transact(
             lambda tx: [Entities(tx).apply(s, prune=prune, force=force) for s in parsed]
@@ -123,19 +126,21 @@ class StoreEntities(_PerCall):
         with self._runner.view() as reader:
             yield from dumping.dump(reader, access_to(reader, table), format)
 
-    def load(self, table: str, dump: Iterable[bytes]) -> int:
+    def load(self, table: str, dump: bytes | Iterable[bytes]) -> int:
         """Writes dumped entities under the ids they had, replacing what is there; returns how many.
 
-        `dump` is the bytes of a dump in pieces of any size. Works in steps: a document that is
-        damaged, or that the table refuses, ends it with `BadDump`, and what came before it stays.
+        `dump` is the bytes of a dump, whole or in pieces of any size. Works in steps: a document
+        that is damaged, or that the table refuses, ends it with `BadDump`, and what came before it
+        stays.
         """
         from holdfast.entities import dumping
 
         with self._runner.view() as reader:
             access_to(reader, table)
+        pieces = [dump] if isinstance(dump, bytes) else dump
         loaded = 0
         try:
-            for batch in dumping.batches(dump, LOAD_STEP_ENTITIES):
+            for batch in dumping.batches(pieces, LOAD_STEP_ENTITIES):
                 for step in self._load(table, batch):
                     loaded += step
         except BadDump as error:

@@ -99,10 +99,13 @@ def _ordering(body: dict[str, Any]) -> Ordering | None:
 
 def _paging(body: dict[str, Any]) -> Paging:
     paging = _document(body, "paging")
-    offset, limit = paging.get("offset"), paging.get("limit")
-    for value in (offset, limit):
-        if isinstance(value, float) and not value.is_integer():
-            raise BadPaging(f"Invalid paging parameters: offset: {offset}, limit: {limit}")
+    defaults = {"offset": 0, "limit": DEFAULT_PAGE_ENTITIES}
+    given = [
+        default if paging.get(name) is None else paging[name] for name, default in defaults.items()
+    ]
+    if any(isinstance(number, float) and not number.is_integer() for number in given):
+        offset, limit = given
+        raise BadPaging(f"Invalid paging parameters: offset: {offset}, limit: {limit}")
     return Paging(
         _integer(paging, "offset", default=0),
         _integer(paging, "limit", default=DEFAULT_PAGE_ENTITIES),

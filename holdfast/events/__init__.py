@@ -10,7 +10,7 @@ from holdfast.errors import BadInput
 from holdfast.events import batch, configuration, deployment
 from holdfast.events.batch import CHANGED, WritingBatch
 from holdfast.events.explain import explain
-from holdfast.events.ingest import ID_KIND, AnyEvent, Enqueue, Ingest, remove_id
+from holdfast.events.ingest import ID_KIND, AnyEvent, Enqueue, Ingest, Rehearse, remove_id
 from holdfast.events.reading import By, Moment, Reading, encoded
 from holdfast.events.records import (
     BoardEntry,
@@ -74,7 +74,8 @@ _READS: Final = ("members", "contains", "size", "top", "gross", "distinct", "ser
 class Events:
     """The events of a space: schemas, what is sent, and what it has become.
 
-    A handler that enqueues puts its job through `enqueue`, in the transaction of the event.
+    A handler that enqueues puts its job through `enqueue`, in the transaction of the event. Several
+    jobs of one event are first put through `rehearse`, on a transaction of which nothing is kept.
     `settings` hold in place of those that are stored.
     """
 
@@ -83,10 +84,12 @@ class Events:
         tx: Transaction,
         *,
         enqueue: Enqueue | None = None,
+        rehearse: Rehearse | None = None,
         settings: Settings | None = None,
     ) -> None:
         self._tx = tx
         self._enqueue = enqueue
+        self._rehearse = rehearse
         self._settings = settings
 
     # --- schemas ---------------------------------------------------------------------------------
@@ -154,14 +157,14 @@ class Events:
         Reads 1 key, and reads and writes 1 key for each target key; each 32nd write to a set, and
         each write to a large set or board, 2 or 3 more.
         """
-        return Ingest(self._tx, self._settings, self._enqueue).send(event)
+        return self._ingest().send(event)
 
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
         """Writes a batch of events in one transaction; a bad one fails alone, by its position.
 
         As `send`, but a key that several events write is read and written once.
         """
-        return Ingest(self._tx, self._settings, self._enqueue).send_many(events)
+        return self._ingest().send_many(events)
 
     @read
     def explain(self, event: AnyEvent) -> Explanation:
@@ -283,6 +286,9 @@ class Events:
             return getattr(self, operation)(**arguments)
         except TypeError as error:
             raise BadInput(f"the query for {operation} does not fit: {error}") from None
+
+    def _ingest(self) -> Ingest:
+        return Ingest(self._tx, self._settings, self._enqueue, self._rehearse)
 
     def _reading(self) -> Reading:
         return Reading(self._tx, self._settings)

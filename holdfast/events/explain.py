@@ -1,7 +1,5 @@
 """Explaining: what an event would do, found out by doing it where nothing is kept."""
 
-from typing import Any
-
 from holdfast.engine.contract import Reader
 from holdfast.errors import HoldfastError
 from holdfast.events.handlers import CompiledHandler, Scope
@@ -17,17 +15,13 @@ def explain(reader: Reader, settings: Settings | None, given: AnyEvent) -> Expla
     event = as_event(given)
     ingest = Ingest(Rehearsal(reader), settings, None)
     at, plan = ingest.arrival(event)
-    run = Run(ingest, Scope(event, at, ingest.settings, ingest.look_up), _put_nowhere)
+    run = Run(ingest, Scope(event, at, ingest.settings, ingest.look_up))
     return Explanation(
         name=event.name,
         at=at,
         handlers=[_explain_handler(run, handler) for handler in plan.handlers],
         duplicate=event.id is not None and ingest.is_duplicate(event.id),
     )
-
-
-def _put_nowhere(queue: str, klass: str, data: dict[str, Any]) -> None:
-    """The job queue of a rehearsal."""
 
 
 def _explain_handler(run: Run, handler: CompiledHandler) -> HandlerExplanation:

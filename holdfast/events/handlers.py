@@ -22,7 +22,15 @@ from holdfast.limits import (
     MAX_EVENT_WRITES,
 )
 
-__all__ = ["CompiledHandler", "CompiledSchemas", "Plan", "Scope", "Unresolved", "joined_keys"]
+__all__ = [
+    "CompiledHandler",
+    "CompiledSchemas",
+    "Plan",
+    "Scope",
+    "Unresolved",
+    "encoded",
+    "joined_keys",
+]
 
 Strings: TypeAlias = list[bytes]  # UTF-8
 Evaluate: TypeAlias = Callable[["Scope"], Strings]
@@ -73,7 +81,7 @@ class Scope(dict[str, Strings]):
     def _attribute(self, name: str) -> Strings:
         value = self.event.attributes.get(name)
         if type(value) is str:
-            return [_encoded(name, value)]
+            return [encoded(name, value)]
         if value is None:
             raise Unresolved(name)
         if isinstance(value, list | tuple):
@@ -89,25 +97,29 @@ class Scope(dict[str, Strings]):
             return [draw(16).hex().encode()]
         if not self.event.ip:
             raise Unresolved("@request_ip")
-        return [_encoded("ip", self.event.ip)]
+        return [encoded("ip", self.event.ip)]
 
 
 def _text(name: str, value: object) -> bytes:
     """An attribute's value as text: integers in decimal, floats in their shortest form."""
     match value:
         case str():
-            return _encoded(name, value)
+            return encoded(name, value)
         case bool():
             return b"true" if value else b"false"
         case int() | float():
-            return repr(value).encode()
+            try:
+                return repr(value).encode()
+            except ValueError:  # Python writes no integer of more than 4,300 digits
+                raise InvalidEvent(f"the attribute {name!r} holds a number too long") from None
     raise InvalidEvent(
         f"the attribute {name!r} holds {type(value).__name__}",
         hint="A value is a string, an integer, a float, a boolean, or a list of those.",
     )
 
 
-def _encoded(name: str, text: str) -> bytes:
+def encoded(name: str, text: str) -> bytes:
+    """The text of a part of an event, as UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -306,7 +318,7 @@ def _checked_segments(name: str) -> list[str]:
         raise InvalidEvent(
             f"the event name has {len(segments)} segments, at most {MAX_EVENT_NAME_SEGMENTS} fit"
         )
-    size = len(_encoded("name", name))
+    size = len(encoded("name", name))
     if size > MAX_EVENT_NAME_BYTES:
         raise InvalidEvent(f"the event name has {size} bytes, at most {MAX_EVENT_NAME_BYTES} fit")
     return segments

@@ -1,6 +1,6 @@
 """Ingesting: from an event to the writes of its handlers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from holdfast.events.handlers import (
     Scope,
     Strings,
     Unresolved,
+    encoded,
     joined_keys,
 )
 from holdfast.events.layout import keys_of
@@ -29,6 +30,7 @@ from holdfast.events.records import (
     Settings,
     Skipped,
 )
+from holdfast.events.rehearsal import Rehearsal
 from holdfast.events.sketch import digest
 from holdfast.events.times import to_event_ms
 from holdfast.limits import (
@@ -39,7 +41,7 @@ from holdfast.limits import (
     MAX_EVENT_WRITES,
 )
 
-__all__ = ["ID_KIND", "AnyEvent", "Enqueue", "Ingest", "Run", "as_event", "remove_id"]
+__all__ = ["ID_KIND", "AnyEvent", "Enqueue", "Ingest", "Rehearse", "Run", "as_event", "remove_id"]
 
 AnyEvent: TypeAlias = Event | Mapping[str, Any]
 ID_KIND: Final = "events.id"
@@ -49,6 +51,10 @@ class Enqueue(Protocol):
     """Puts a job in the transaction of the event: all that events know of a job queue."""
 
     def __call__(self, queue: str, klass: str, data: dict[str, Any]) -> object: ...
+
+
+# The same for a transaction of which nothing is kept.
+Rehearse: TypeAlias = Callable[[Transaction], Enqueue]
 
 
 class Step:
@@ -65,10 +71,17 @@ class Step:
 class Ingest:
     """The events of one call, on one transaction."""
 
-    def __init__(self, tx: Transaction, settings: Settings | None, enqueue: Enqueue | None) -> None:
+    def __init__(
+        self,
+        tx: Transaction,
+        settings: Settings | None,
+        enqueue: Enqueue | None,
+        rehearse: Rehearse | None = None,
+    ) -> None:
         self.batch = WritingBatch(tx)
         self._tx = tx
         self._enqueue = enqueue
+        self._rehearse = rehearse
         self._schemas, stored = deployed(tx)
         self.settings: Settings = settings or stored
 
@@ -80,6 +93,11 @@ class Ingest:
         return reply
 
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
+        if isinstance(events, str | bytes | Mapping) or not isinstance(events, Sequence):
+            raise BadInput(
+                f"a batch is a list of events, not {type(events).__name__}",
+                hint="`send` takes one event, `store.events.send_stream` whatever can be iterated.",
+            )
         if len(events) > MAX_BATCH_EVENTS:
             raise BadInput(
                 f"a batch of {len(events)} events, at most {MAX_BATCH_EVENTS} fit",
@@ -102,15 +120,18 @@ class Ingest:
         if event.id is not None and self.is_duplicate(event.id):
             return SendReply(duplicate=True)
         scope = Scope(event, at, self.settings, self.look_up, plan.attributes)
-        run = Run(self, scope, self._enqueue)
+        run = Run(self, scope)
         if plan.can_fail:
             self._run_guarded(run, plan.handlers)
         else:
             # No step reads what another one writes: all is known, and checked, before a write.
             steps = [run.resolve(handler) for handler in plan.handlers]
+            lacking = len(run.skipped)
             for step in steps:
                 if step is not None:
                     run.write(step)
+            if 0 < lacking < len(run.skipped):
+                run.sort_skipped(plan.handlers)
         if event.id is not None:
             self._remember(event.id)
         return SendReply(
@@ -133,7 +154,10 @@ class Ingest:
                 step = run.resolve(handler)
                 if step is not None:
                     run.write(step)
-            run.enqueue_jobs()
+            if run.jobs > 1 and self._rehearse is not None:
+                # The second may be refused, and the first would be left in a neighbour's house.
+                run.enqueue_jobs(self._rehearse(Rehearsal(self._tx)))
+            run.enqueue_jobs(self._enqueue)
             self.batch.flush()
         except BaseException:
             self.batch.take_back()
@@ -151,7 +175,7 @@ class Ingest:
     # --- ids -------------------------------------------------------------------------------------
 
     def is_duplicate(self, id: str) -> bool:
-        if not 0 < len(id.encode(errors="replace")) <= MAX_EVENT_ID_BYTES:
+        if not 0 < len(encoded("id", id)) <= MAX_EVENT_ID_BYTES:
             raise InvalidEvent(f"an event's id has 1 to {MAX_EVENT_ID_BYTES} bytes")
         end = self._tx.get(self.batch.keys.seen_id(id))
         return end is not None and int.from_bytes(end, "big") > self.batch.now_ms
@@ -174,7 +198,9 @@ def remove_id(tx: Transaction, subject: bytes) -> bool:
 def as_event(given: AnyEvent) -> Event:
     """What came, as an event."""
     if type(given) is Event:
-        return given
+        if _is_well_typed(given):
+            return given
+        given = msgspec.structs.asdict(given)
     try:
         return msgspec.convert(given, Event)
     except msgspec.ValidationError as error:
@@ -184,13 +210,22 @@ def as_event(given: AnyEvent) -> Event:
         ) from None
 
 
+def _is_well_typed(event: Event) -> bool:
+    """Whoever makes an `Event` is not stopped from giving it anything at all."""
+    return (
+        type(event.name) is str
+        and type(event.attributes) is dict
+        and (event.ip is None or type(event.ip) is str)
+        and (event.id is None or type(event.id) is str)
+    )
+
+
 class Run:
     """One event on its way through its handlers."""
 
-    def __init__(self, ingest: Ingest, scope: Scope, enqueue: Enqueue | None) -> None:
+    def __init__(self, ingest: Ingest, scope: Scope) -> None:
         self._batch = ingest.batch
         self._scope = scope
-        self._enqueue = enqueue
         self._limit = scope.settings.fan_out_keys
         self._values: dict[bytes, Value] = {}
         self._jobs: list[tuple[CompiledHandler, dict[str, Any]]] = []
@@ -256,15 +291,20 @@ class Run:
                 self._batch.live_on(record, lifetime_ms)
                 self.written.add(record.key)
 
-    def enqueue_jobs(self) -> None:
+    @property
+    def jobs(self) -> int:
+        """How many jobs the event asks for so far."""
+        return len(self._jobs)
+
+    def enqueue_jobs(self, enqueue: Enqueue | None) -> None:
         """Puts the jobs, after all writes: a job that is refused leaves nothing to undo in a
         neighbour's house."""
         for handler, data in self._jobs:
-            if self._enqueue is None:
+            if enqueue is None:
                 raise NoJobQueue(f"the handler {handler.name} enqueues, and there is no queue")
             job = handler.handler.job
             assert job is not None  # every enqueue has one
-            self._enqueue(job.queue, job.klass, data)
+            enqueue(job.queue, job.klass, data)
 
     def explained_job(self, handler: CompiledHandler) -> dict[str, Any] | None:
         """The job that a handler would put, if it would."""
@@ -273,6 +313,11 @@ class Run:
             if each is handler and job is not None:
                 return {"queue": job.queue, "klass": job.klass, "data": data}
         return None
+
+    def sort_skipped(self, handlers: Sequence[CompiledHandler]) -> None:
+        """Names what was skipped in the order of the handlers, however it was found out."""
+        places = {(each.schema, each.name): place for place, each in enumerate(handlers)}
+        self.skipped.sort(key=lambda skipped: places[skipped.schema, skipped.handler])
 
     def _prepared(self, raws: Strings) -> list[Value]:
         """Values with all that sets and boards need of them, worked out once for all keys."""

@@ -73,8 +73,10 @@ class Reading:
         records = [self._record(each, board=True) for each in dict.fromkeys(_several(key))]
         if k is None:
             k = max((record.bound for record in records if record.is_board), default=0)
-        elif k < 0:
-            raise BadInput(f"a leaderboard has no {k} highest entries", hint="Give k of 0 or more.")
+        elif type(k) is not int or k < 0:
+            raise BadInput(
+                f"a leaderboard has no {k!r} highest entries", hint="Give k of 0 or more."
+            )
         if len(records) == 1:
             found = boards.top(self._batch, records[0], k)
         else:
@@ -103,7 +105,7 @@ class Reading:
         return record.size if record.is_board else sets.whole_size(self._batch, record)
 
     def series(self, template: str, by: By, begin: Moment, end: Moment) -> list[Point]:
-        found = _PLACEHOLDER.findall(template)
+        found = _PLACEHOLDER.findall(template) if isinstance(template, str) else ()
         if len(found) != 1 or found[0] not in LABELS:
             known = ", ".join(f"{{{label}}}" for label in LABELS)
             raise BadInput(
@@ -158,6 +160,8 @@ class Reading:
 
 def _several(key: str | Sequence[str]) -> Sequence[str]:
     keys = (key,) if isinstance(key, str) else key
+    if not isinstance(keys, list | tuple):
+        raise BadInput(f"a key, or a list of keys, is asked for, not {key!r}")
     if not 0 < len(keys) <= MAX_MERGED_KEYS:
         raise BadInput(f"{len(keys)} keys at once, 1 to {MAX_MERGED_KEYS} may be merged")
     return keys
@@ -173,8 +177,8 @@ def encoded(text: str) -> bytes:
 
 
 def _checked_limit(limit: int) -> int:
-    if not 0 < limit <= MAX_PAGE_MEMBERS:
-        raise BadInput(f"a page of {limit}, 1 to {MAX_PAGE_MEMBERS} may be asked for")
+    if type(limit) is not int or not 0 < limit <= MAX_PAGE_MEMBERS:
+        raise BadInput(f"a page of {limit!r}, 1 to {MAX_PAGE_MEMBERS} may be asked for")
     return limit
 
 
@@ -184,6 +188,8 @@ def _token(member: sets.Member) -> str:
 
 
 def _read_token(token: str) -> sets.Member:
+    if not isinstance(token, str):
+        raise BadInput(f"{token!r} is no place in a set", hint="Give `next` of the page before.")
     try:
         at, value = _TOKEN.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return value, at

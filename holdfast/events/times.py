@@ -115,7 +115,10 @@ def labels_between(
     label = _format(step, unit)
     while label <= last:
         yield label
-        step = _next(unit, step)
+        try:
+            step = _next(unit, step)
+        except (OverflowError, ValueError):
+            return  # the calendar ends with the year 9999
         label = _format(step, unit)
 
 

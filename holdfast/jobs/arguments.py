@@ -83,6 +83,20 @@ def check_name(name: str, call: str, argument: str) -> str:
     return name
 
 
+def check_jid(jid: str, call: str = "Job") -> str:
+    """`jid` if it is a name, for those who look for a job."""
+    if not jid:
+        raise BadArgument(f"{call}(): no jid provided")
+    return check_name(jid, call, "jid")
+
+
+def check_queue(queue: str) -> str:
+    """`queue` if it is a name, for those who look into one."""
+    if not queue:
+        raise BadArgument("Queue(): no queue name provided")
+    return check_name(queue, "Queue", "queue")
+
+
 def json_text(value: Any, call: str, argument: str = "data") -> str:
     """The JSON text of `value`: a `JsonText` as it is, anything else encoded."""
     if type(value) is JsonText:
@@ -114,6 +128,15 @@ def check_size(text: str, what: str) -> str:
 def shortened(text: str) -> str:
     """What an error shows of an argument: all of it, or how a long one begins."""
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text has bytes; one with a half of a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_text(value: object) -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import BadArgument
 from holdfast.jobs import dependencies, places, tags, unique
+from holdfast.jobs.arguments import check_jid
 from holdfast.jobs.records import COMPLETE, JobRecord
 from holdfast.limits import MAX_JOBS_PER_CALL
 
@@ -70,5 +71,5 @@ class Canceling:
             raise BadArgument(
                 f"Cancel(): {len(ids)} jobs, at most {MAX_JOBS_PER_CALL} fit one call"
             )
-        cancel_jobs(self._ledger, ids, self._ledger.time(now))
+        cancel_jobs(self._ledger, map(check_jid, ids), self._ledger.time(now))
         return list(ids)

@@ -32,15 +32,15 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     failed_since: float | None = None
     failed_before: float | None = None
 
-    def fits(self, job: JobRecord) -> bool:
+    def fits(self, job: JobRecord, failed_at: float) -> bool:
         failure = job.failure
         assert failure is not None
         return (
             (self.queue is None or job.queue == self.queue)
             and (self.klass is None or job.klass == self.klass)
             and (self.message is None or self.message in failure.message)
-            and (self.failed_since is None or job.time >= self.failed_since)
-            and (self.failed_before is None or job.time < self.failed_before)
+            and (self.failed_since is None or failed_at >= self.failed_since)
+            and (self.failed_before is None or failed_at < self.failed_before)
             and (self.tag is None or tag_text(self.tag) in map(tag_text, job.tags))
         )
 
@@ -61,7 +61,7 @@ class Failing:
 
         Reads 1 key for each job up to the end of the page.
         """
-        return failed_in(self._ledger, group, offset, count)
+        return failed_in(self._ledger, check_name(group, "Failed", "group"), offset, count)
 
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
@@ -87,11 +87,11 @@ class Failing:
         ledger = self._ledger
         found: list[JobRecord] = []
         following = None
-        for at, (key, job) in enumerate(_failed_jobs(ledger, match or Match(), cursor)):
+        for at, (key, failed_at, job) in enumerate(_failed_jobs(ledger, match or Match(), cursor)):
             if len(found) == count or at == JOBS_PER_STEP:
                 following = _cursor(ledger, key)
                 break
-            if (match or Match()).fits(job):
+            if (match or Match()).fits(job, failed_at):
                 found.append(job)
         return DeadLetters(jobs=tuple(shown(ledger, job) for job in found), cursor=following)
 
@@ -106,11 +106,11 @@ class Failing:
         time = ledger.time(now)
         batch: list[JobRecord] = []
         following = None
-        for at, (key, job) in enumerate(_failed_jobs(ledger, match, cursor)):
+        for at, (key, failed_at, job) in enumerate(_failed_jobs(ledger, match, cursor)):
             if at == JOBS_PER_STEP:
                 following = _cursor(ledger, key)
                 break
-            if match.fits(job):
+            if match.fits(job, failed_at):
                 batch.append(job)
         for job in batch:
             bring_back(ledger, job, job.queue, time)
@@ -155,7 +155,6 @@ def bring_back(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None
     dependencies.forget_all(ledger, job)  # it starts whether or not they are complete
     job.queue = queue
     job.remaining = job.retries
-    job.time = now
     ledger.remember(job, "put", now, {"q": queue})
     ledger.know_queue(ledger.keys.queue(queue), now)
     places.enter_work(ledger, job, now)
@@ -164,8 +163,9 @@ def bring_back(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None
 
 def _failed_jobs(
     ledger: "Ledger", match: Match, cursor: str | None
-) -> Iterator[tuple[bytes, JobRecord]]:
-    """Failed jobs of the group, or of all groups, that `match` names, from `cursor` on."""
+) -> Iterator[tuple[bytes, float, JobRecord]]:
+    """Failed jobs of the group, or of all groups, that `match` names, from `cursor` on, each with
+    its key and with the time at which it failed."""
     prefix = ledger.keys.failed
     whole = prefix if match.group is None else ledger.keys.failed_in(match.group)
     begin, end = below(whole)
@@ -175,9 +175,10 @@ def _failed_jobs(
         except ValueError:
             raise BadArgument(f"{cursor} is no cursor of dead letters") from None
     for key, _ in ledger.tx.scan(begin, end, limit=JOBS_PER_STEP + 1):
-        job = ledger.job(unpack(key, len(prefix))[2])
+        _, failed_at, jid = unpack(key, len(prefix))
+        job = ledger.job(jid)
         assert job is not None
-        yield key, job
+        yield key, failed_at, job
 
 
 def _cursor(ledger: "Ledger", key: bytes) -> str:

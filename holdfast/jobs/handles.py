@@ -1,7 +1,10 @@
-"""Handles on one queue or one job, for those who prefer `queue.pop("worker")` and
-`job.complete("worker")`.
+"""Handles on one queue or one job, for those who prefer `queue.pop(10)` and `job.complete()`.
+
+A worker that is not named is this process, `<host>-<pid>`.
 """
 
+import os
+import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +28,16 @@ class QueueHandle:
         """Puts a job; see `Jobs.put`."""
         return self._jobs.put(self.name, klass, data, **options)
 
-    def pop(self, worker: str, count: int = 1, **options: Any) -> list[Job]:
-        """Takes jobs; see `Jobs.pop`."""
+    def pop(self, worker: str | int = "", count: int = 1, **options: Any) -> list[Job]:
+        """Takes jobs; see `Jobs.pop`. `pop(10)` takes ten for this process."""
+        worker, count = _worker_and_count(worker, count)
         return self._jobs.pop(self.name, worker, count, **options)
 
-    def pop_wait(self, worker: str, count: int = 1, *, timeout: float | None = None) -> list[Job]:
+    def pop_wait(
+        self, worker: str | int = "", count: int = 1, *, timeout: float | None = None
+    ) -> list[Job]:
         """Takes jobs as soon as there are any; see `StoreJobs.pop_wait`."""
+        worker, count = _worker_and_count(worker, count)
         return self._jobs.pop_wait(self.name, worker, count, timeout=timeout)
 
     def peek(self, count: int = 1) -> list[Job]:
@@ -73,21 +80,21 @@ class JobHandle:
             raise UnknownJob(f"Get(): Job {self.id} does not exist")
         return job
 
-    def heartbeat(self, worker: str, **options: Any) -> float:
+    def heartbeat(self, worker: str = "", **options: Any) -> float:
         """Renews the lock; see `Jobs.heartbeat`."""
-        return self._jobs.heartbeat(self.id, worker, **options)
+        return self._jobs.heartbeat(self.id, worker or this_worker(), **options)
 
-    def complete(self, worker: str, **options: Any) -> str:
+    def complete(self, worker: str = "", **options: Any) -> str:
         """Ends the job or moves it on; see `Jobs.complete`."""
-        return self._jobs.complete(self.id, worker, **options)
+        return self._jobs.complete(self.id, worker or this_worker(), **options)
 
     def fail(self, worker: str, group: str, message: str, **options: Any) -> str:
         """Fails the job; see `Jobs.fail`."""
-        return self._jobs.fail(self.id, worker, group, message, **options)
+        return self._jobs.fail(self.id, worker or this_worker(), group, message, **options)
 
-    def retry(self, worker: str, **options: Any) -> int:
+    def retry(self, worker: str = "", **options: Any) -> int:
         """Puts the job back; see `Jobs.retry`."""
-        return self._jobs.retry(self.id, worker, **options)
+        return self._jobs.retry(self.id, worker or this_worker(), **options)
 
     def timeout(self) -> None:
         """Takes the job from its worker; see `Jobs.timeout`."""
@@ -112,3 +119,14 @@ class JobHandle:
     def result(self) -> Any:
         """What the job returned; see `Jobs.result`."""
         return self._jobs.result(self.id)
+
+
+def this_worker() -> str:
+    """The name of this process as a worker."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _worker_and_count(worker: str | int, count: int) -> tuple[str, int]:
+    if isinstance(worker, int):
+        return this_worker(), worker
+    return worker or this_worker(), count

@@ -23,6 +23,7 @@ from holdfast.jobs.statistics import Measuring
 from holdfast.jobs.tags import Tagging
 from holdfast.jobs.throttles import Throttling
 from holdfast.jobs.tracking import Tracking
+from holdfast.jobs.typed import typed
 from holdfast.jobs.workers import Working
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
@@ -30,6 +31,7 @@ REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
 )
 
 
+@typed
 class Jobs(
     Putting,
     Popping,

@@ -2,10 +2,12 @@
 
 Topics of the notices, and the Qless channels that they stand for:
 
-    jobs.log                 ql:log          JSON, everything that happens jobs.worker.<worker>
-    ql:w:<worker>   JSON, what a worker must know jobs.tracked.<what>      ql:<what>       the jid,
-    for tracked jobs jobs.ready               none            the name of a queue that may have
-    something to pop; empty: all queues
+    jobs.log               ql:log          JSON, everything that happens
+    jobs.log.quiet         none            JSON, what happens though Qless says nothing of it
+    jobs.worker.<worker>   ql:w:<worker>   JSON, what a worker must know
+    jobs.tracked.<what>    ql:<what>       the jid, for tracked jobs
+    jobs.ready             none            the name of a queue that may have something to pop;
+                                           empty: all queues
 """
 
 from functools import lru_cache
@@ -21,13 +23,14 @@ from holdfast.jobs import layout
 from holdfast.jobs.arguments import check_size, check_time
 from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import Keys, QueueKeys, keys_of
-from holdfast.jobs.records import NEVER, HistoryEntry, JobRecord, QueueRecord
+from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
 from holdfast.limits import JOB_DATA_INLINE_CHARS
 
 LOG: Final = "jobs.log"
+QUIET: Final = f"{LOG}.quiet"  # who listens to the log by its beginning hears this too
 READY: Final = "jobs.ready"
 WORKER: Final = "jobs.worker."
 TRACKED: Final = "jobs.tracked."
@@ -120,13 +123,12 @@ class Ledger:
         value = self.tx.get(keys.record)
         return _NEW_QUEUE if value is None else _seen_queue(value)
 
-    def know_queue(self, keys: QueueKeys, now: float, wake: float = NEVER) -> QueueRecord:
-        """Makes the queue known, and has its clocks looked at no later than at `wake`."""
+    def know_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
+        """Makes the queue known."""
         value = self.tx.get(keys.record)
         queue = _NEW_QUEUE if value is None else _seen_queue(value)
-        if queue.known_since is None or wake < queue.wake:
-            known = now if queue.known_since is None else queue.known_since
-            queue = replace(queue, known_since=known, wake=min(wake, queue.wake))
+        if queue.known_since is None:
+            queue = replace(queue, known_since=now)
             self.tx.put(keys.record, encode(queue))
         return queue
 
@@ -180,6 +182,10 @@ class Ledger:
         """Publishes `event`; Qless clients compare the text, so the order of its keys counts."""
         self.tx.after_commit(Notice(LOG, _encode_json(event)))
 
+    def log_quietly(self, event: dict[str, Any]) -> None:
+        """Publishes `event` to those who wait for a job, and on no channel of Qless."""
+        self.tx.after_commit(Notice(QUIET, _encode_json(event)))
+
     def tell_only(self, worker: str, event: dict[str, Any]) -> None:
         """Publishes `event` to a worker."""
         self.tx.after_commit(Notice(WORKER + worker, _encode_json(event)))
@@ -203,6 +209,11 @@ class Ledger:
 
     def ready_everywhere(self) -> None:
         self.ready("")
+
+
+def mention_of(jid: str) -> bytes:
+    """What stands in every event of the log that is about the job."""
+    return b'"jid":' + _encode_json(jid)
 
 
 _NEW_QUEUE: Final = QueueRecord()

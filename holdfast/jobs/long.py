@@ -4,19 +4,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from holdfast.binding import Runner, per_call
 from holdfast.engine.contract import Subscription
 from holdfast.errors import UnknownJob, ViewOnlyReads
 from holdfast.jobs import dependencies, queues
+from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.canceling import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
-from holdfast.jobs.ledger import LOG, READY, Ledger
+from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
 from holdfast.jobs.seed import SeedJobs
+from holdfast.jobs.typed import typed
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ else:
 T = TypeVar("T")
 
 
+@typed
 class StoreJobs(_PerCall):
     """The job queue of a store: a transaction for each call, or as many as its text says."""
 
@@ -140,14 +141,15 @@ class StoreJobs(_PerCall):
                 left = None if deadline is None else deadline - time.monotonic()
                 if job.state in (COMPLETE, FAILED) or (left is not None and left <= 0):
                     return job
-                _wait_for_mention(log, id, left)
+                _wait_for_mention(log, mention_of(id), left)
 
     # --- long work in bounded steps -----------------------------------------------------------
 
     def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> Iterator[str]:
         """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
-        for at in range(0, len(jobs), JOBS_PER_STEP):
-            yield from self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker)
+        listed = list(jobs)
+        for at in range(0, len(listed), JOBS_PER_STEP):
+            yield from self.put_many(listed[at : at + JOBS_PER_STEP], worker=worker)
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
@@ -180,6 +182,7 @@ class StoreJobs(_PerCall):
         should take any.
         """
         total = 0
+        check_queue(queue)
         while step := self._runner.transact(lambda tx: _cancel_some(Ledger(tx), queue)):
             total += step
         return total
@@ -250,9 +253,8 @@ def _stop_some(jobs: Jobs, queue: str) -> int:
     return len(ids)
 
 
-def _wait_for_mention(log: Subscription, id: str, timeout: float | None) -> None:
+def _wait_for_mention(log: Subscription, wanted: bytes, timeout: float | None) -> None:
     """Waits until something is published about the job."""
-    wanted = msgspec.json.encode(id)
     end = None if timeout is None else time.monotonic() + timeout
     for _ in range(MAX_QUEUED_NOTICES):
         left = None if end is None else max(0.0, end - time.monotonic())

@@ -137,7 +137,6 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     job.worker = ""
     job.expires = 0.0
     job.failure = failure
-    job.time = now
     job.place = ledger.keys.failed_at(failure.group, now, job.jid)
     ledger.tx.put(job.place, b"")
     ledger.tx.add(ledger.keys.failure_group(failure.group), 1)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
-from holdfast.jobs.arguments import check_name, is_name
+from holdfast.jobs.arguments import check_name, check_queue, is_name
 from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import (
@@ -64,7 +64,7 @@ class Popping:
 
         Starts what is due, so it may write. Reads 2 keys for each job, and 3 more.
         """
-        jobs = peek(self._ledger, queue, count, self._ledger.time(now))
+        jobs = peek(self._ledger, check_queue(queue), count, self._ledger.time(now))
         return [shown(self._ledger, job) for job in jobs]
 
 
@@ -107,8 +107,9 @@ def pop(
     if now >= wake:
         grace = settings.grace_period if grace_period is None else grace_period
         jobs = _reclaim(ledger, keys, now, count, grace)
-        recurring.spawn(ledger, keys, now, count - len(jobs))
-        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
+        if len(jobs) < count:
+            recurring.spawn(ledger, keys, now, count - len(jobs))
+            places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
     _take_work(ledger, keys, now, count, jobs)
@@ -219,7 +220,7 @@ def _reclaim(
     for key, _ in list(ledger.tx.scan(*until(keys.locks, now), limit=count)):
         job = ledger.job(time_and_jid(key, keys.locks)[1])
         assert job is not None
-        if not job.noticed:
+        if grace <= 0 or not job.noticed:
             _notice(ledger, keys, job, now)
             if grace > 0:
                 places.move_lock(ledger, keys, job, now + grace)
@@ -262,9 +263,8 @@ def exhaust(
     places.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
     job.remaining = -1
     ledger.show(job, "failed")
-    if publish:
-        event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
-        ledger.log({**event, "worker": holder})
+    event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
+    (ledger.log if publish else ledger.log_quietly)({**event, "worker": holder})
 
 
 # --- peek -------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
         time_and_jid(key, keys.locks)[1]
         for key, _ in ledger.tx.scan(*until(keys.locks, now), limit=count)
     ]
-    if is_due(ledger, keys, now):
+    if len(expired) < count and is_due(ledger, keys, now):
         recurring.spawn(ledger, keys, now, count - len(expired))
         places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         _keep_wake(ledger, keys, ledger.look_at_queue(keys), NEVER, NEVER)

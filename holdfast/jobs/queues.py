@@ -9,7 +9,7 @@ import msgspec
 from holdfast.binding import read
 from holdfast.errors import BadArgument
 from holdfast.jobs import places
-from holdfast.jobs.arguments import check_name
+from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
 from holdfast.keys import after, unpack
@@ -40,12 +40,12 @@ class Queueing:
 
         Reads what `queues` does for one.
         """
-        return counts(self._ledger, queue, self._ledger.time(now))
+        return counts(self._ledger, check_queue(queue), self._ledger.time(now))
 
     @read
     def length(self, queue: str) -> int:
         """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
-        return length(self._ledger, queue)
+        return length(self._ledger, check_queue(queue))
 
     def jobs(
         self,
@@ -263,9 +263,7 @@ def _page(
 
 
 def set_paused(ledger: "Ledger", queue: str, paused: bool) -> None:
-    if not queue:
-        raise BadArgument("Queue(): no queue name provided")
-    keys = ledger.keys.queue(check_name(queue, "Queue", "queue"))
+    keys = ledger.keys.queue(check_queue(queue))
     record = ledger.queue(keys)
     record.paused = paused
     ledger.save_queue(keys, record)
@@ -274,7 +272,7 @@ def set_paused(ledger: "Ledger", queue: str, paused: bool) -> None:
 
 
 def forget_queue(ledger: "Ledger", queue: str) -> None:
-    keys = ledger.keys.queue(queue)
+    keys = ledger.keys.queue(check_queue(queue))
     record = ledger.queue(keys)
     record.known_since = None
     ledger.save_queue(keys, record)

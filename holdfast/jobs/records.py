@@ -49,7 +49,7 @@ class JobRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     state: str
     queue: str
     place: bytes = b""  # the one key of a list that the job occupies, by which it leaves the list
-    time: float = 0.0  # when it last entered or left a queue
+    time: float = 0.0  # when it was last put, popped or completed: waits are measured from it
     data: str = ""  # JSON text, or "" when it lies under a key of its own
     worker: str = ""
     expires: float = 0.0

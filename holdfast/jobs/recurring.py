@@ -10,6 +10,7 @@ from holdfast.binding import read
 from holdfast.errors import BadArgument, UnknownRecurringJob
 from holdfast.jobs import cron, places, tags
 from holdfast.jobs.arguments import (
+    check_jid,
     check_name,
     check_numbers,
     check_size,
@@ -86,12 +87,12 @@ class Recurring:
 
     def unrecur(self, id: str) -> None:
         """Ends a recurring job; jobs that it has spawned stay. Reads 1 key, writes 3."""
-        unrecur(self._ledger, id)
+        unrecur(self._ledger, check_jid(id, "Recurring"))
 
     @read
     def recur_get(self, id: str) -> RecurringJob | None:
         """The recurring job, or None if there is none. Reads 1 key."""
-        record = load(self._ledger, id)
+        record = load(self._ledger, check_jid(id, "Recurring"))
         return None if record is None else _shown(record)
 
     def recur_update(
@@ -167,7 +168,8 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
     if before is not None:
         record.count = before.count
         _leave(ledger, before)
-    _enter(ledger, record, now)
+    ledger.know_queue(ledger.keys.queue(record.queue), now)
+    _enter(ledger, record)
     return record.jid
 
 
@@ -178,11 +180,11 @@ def unrecur(ledger: "Ledger", jid: str) -> None:
         ledger.tx.delete(ledger.keys.recurring_job(jid))
 
 
-def _enter(ledger: "Ledger", record: RecurringRecord, now: float) -> None:
+def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
     keys = ledger.keys.queue(record.queue)
     ledger.tx.put(keys.next_run(record.next, record.jid), b"")
     ledger.tx.add(keys.other, HIGH)
-    ledger.know_queue(keys, now, record.next)
+    ledger.wake_queue(keys, record.next)
     ledger.ready(record.queue)  # those who wait for a job wait no longer than until it runs
     _save(ledger, record)
 
@@ -205,7 +207,9 @@ def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> N
     for name, value in changes.items():
         setattr(record, name, value)
     check_name(record.queue, "Recur", "queue")
-    _enter(ledger, record, now)
+    if "queue" in changes:
+        ledger.know_queue(ledger.keys.queue(record.queue), now)
+    _enter(ledger, record)
 
 
 def tag(ledger: "Ledger", jid: str, more: list[Tag]) -> list[Tag]:
@@ -266,7 +270,7 @@ def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int
     spawned = 0
     run = _skip_backlog(record, math.floor(record.next), now)
     while run <= now and spawned < room:
-        _spawn(ledger, record, run)
+        _spawn(ledger, record, run, now)
         spawned += 1
         run = _following(record, run)
     record.next = run
@@ -294,8 +298,11 @@ def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
     return run
 
 
-def _spawn(ledger: "Ledger", record: RecurringRecord, run: float) -> None:
-    """Makes one job that was due at `run`, under the next number that is free."""
+def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) -> None:
+    """Makes one job that was due at `run`, under the next number that is free.
+
+    It has waited since then; its tags it gets now.
+    """
     record.count += 1
     while ledger.tx.get(ledger.keys.job(f"{record.jid}-{record.count}")) is not None:
         record.count += 1
@@ -315,7 +322,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float) -> None:
     )
     ledger.set_data(job, record.data)
     for each in record.tags:
-        tags.attach(ledger, job, each, run)
+        tags.attach(ledger, job, each, now)
     ledger.remember(job, "put", run, {"q": record.queue})
     places.enter_work(ledger, job, run)
     ledger.save(job)

@@ -8,7 +8,7 @@ from holdfast import expiry
 from holdfast.binding import read
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_size, from_json
+from holdfast.jobs.arguments import check_jid, check_size, from_json
 from holdfast.jobs.ledger import TRACKED, Ledger
 from holdfast.jobs.records import JobRecord, ResultRecord
 
@@ -79,5 +79,5 @@ class Returning:
     @read
     def result(self, id: str) -> Any:
         """What the job returned when it completed, or None. Reads 1 key."""
-        text = result_text(self._ledger, id)
+        text = result_text(self._ledger, check_jid(id))
         return None if text is None else from_json(text)

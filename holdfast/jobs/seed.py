@@ -15,12 +15,20 @@ from holdfast.binding import Runner, per_call, read
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import popping, settings, settling, statistics
-from holdfast.jobs.arguments import JsonText, json_text, number_from, number_text, plain
+from holdfast.jobs.arguments import (
+    JsonText,
+    check_name,
+    json_text,
+    number_from,
+    number_text,
+    plain,
+)
 from holdfast.jobs.history import history_of
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.putting import put as put_job
 from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, JobRecord, NewJob, Tag
 from holdfast.jobs.statistics import DAY, Measured
+from holdfast.jobs.typed import typed
 
 if TYPE_CHECKING:
     from holdfast.jobs.records import HistoryEntry
@@ -62,6 +70,7 @@ class SeedStats(SeedTimes, frozen=True, kw_only=True):
     run: SeedTimes
 
 
+@typed
 class Seed:
     """The calls of the seed on one transaction."""
 
@@ -163,8 +172,7 @@ class Seed:
 
     def fail(self, id: str, type: str, message: str, now: float) -> str | None:
         """Fails a job in any state but complete; None for a complete or unknown one."""
-        if not type:
-            raise BadArgument('Fail(): Arg "type" missing')
+        check_name(type, "Fail", "type")
         time = self._ledger.time(now)
         job = self._ledger.job(id)
         if job is None or job.state == COMPLETE:

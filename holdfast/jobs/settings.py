@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.binding import read
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_name, number_from, number_text
+from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
 
 if TYPE_CHECKING:
@@ -110,14 +110,15 @@ def set_option(ledger: "Ledger", option: str, value: str) -> None:
     numeric = option in _OTHER_NUMBERS or (option in SHOWN_DEFAULTS and option != "application")
     if (numeric or option.endswith(_QUEUE_NUMBERS)) and number_from(value) is None:
         raise BadArgument(f'config.set(): Arg "value" not a number: {value}')
+    if not is_unicode(value):
+        raise BadArgument('config.set(): Arg "value" is not valid UTF-8')
     ledger.save_settings({**ledger.settings().given, option: value})
     ledger.log({"option": option, "event": "config_set", "value": value})
     ledger.ready_everywhere()
 
 
 def unset_option(ledger: "Ledger", option: str) -> None:
-    if not option:
-        raise BadArgument('config.unset(): Arg "option" missing')
+    check_name(option, "config.unset", "option")
     given = dict(ledger.settings().given)
     given.pop(option, None)
     ledger.save_settings(given)

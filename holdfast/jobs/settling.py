@@ -402,7 +402,6 @@ def retry(
     places.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
-    job.time = now
     if failure is not None:
         job.failure = failure
     places.enter(ledger, job, now, now + delay)
@@ -432,6 +431,5 @@ def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
         places.leave(ledger, job, now)
         job.worker = ""
         job.expires = 0.0
-        job.time = now
         places.enter_work(ledger, job, now, front=True)
         ledger.save(job)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.binding import read
 from holdfast.jobs import dependencies
-from holdfast.jobs.arguments import from_json
+from holdfast.jobs.arguments import check_jid, from_json
 from holdfast.jobs.history import history_of
 from holdfast.jobs.records import Job, JobRecord
 
@@ -50,10 +50,11 @@ class Showing:
 
         Reads 1 key, more only for long data and dependencies.
         """
-        job = self._ledger.job(id)
+        job = self._ledger.job(check_jid(id))
         return None if job is None else shown(self._ledger, job)
 
     @read
     def multiget(self, *ids: str) -> list[Job]:
         """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
-        return [shown(self._ledger, job) for job in self._ledger.jobs(list(ids)) if job is not None]
+        found = self._ledger.jobs([check_jid(id) for id in ids])
+        return [shown(self._ledger, job) for job in found if job is not None]

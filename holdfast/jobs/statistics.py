@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.binding import read
 from holdfast.engine.contract import Reader, read_counter
+from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
 from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
@@ -260,4 +261,4 @@ class Measuring:
 
         Reads 5 to 7 keys.
         """
-        return stats_on(self._ledger, queue, self._ledger.time(date))
+        return stats_on(self._ledger, check_queue(queue), self._ledger.time(date))

@@ -38,6 +38,7 @@ class Throttling:
     @read
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
         """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
+        check_name(name, "Throttle", "id")
         record = slots.load(self._ledger, name, self._ledger.time(now))
         return Throttle(
             name=name,
@@ -59,6 +60,7 @@ class Throttling:
     @read
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
+        check_name(name, "Throttle", "id")
         total = slots.load(self._ledger, name, self._ledger.tx.now).held
         return _page(self._ledger, self._ledger.keys.holders_of(name), total, offset, count)
 
@@ -68,6 +70,7 @@ class Throttling:
 
         Reads 1 key for each job up to the end of the page.
         """
+        check_name(name, "Throttle", "id")
         total = slots.load(self._ledger, name, self._ledger.tx.now).waiting
         return _page(self._ledger, self._ledger.keys.waiters_of(name), total, offset, count)
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from holdfast.binding import read
+from holdfast.jobs.arguments import check_name
 from holdfast.jobs.layout import below, last_part, unpack_time
 from holdfast.jobs.records import WorkerCounts, WorkerJobs
 
@@ -28,7 +29,8 @@ class Working:
 
         Reads 1 key for each.
         """
-        return jobs_of(self._ledger, worker, self._ledger.time(now))
+        name = check_name(worker, "Workers", "worker")
+        return jobs_of(self._ledger, name, self._ledger.time(now))
 
     def worker_deregister(self, *workers: str) -> None:
         """Takes workers off the list; a worker comes back when it pops or heartbeats.
@@ -86,4 +88,4 @@ def held_by(ledger: "Ledger", worker: str) -> list[tuple[float, str]]:
 
 def deregister(ledger: "Ledger", workers: list[str]) -> None:
     for worker in workers:
-        ledger.tx.delete(ledger.keys.worker(worker))
+        ledger.tx.delete(ledger.keys.worker(check_name(worker, "Workers", "worker")))

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from holdfast.binding import Runner
 from holdfast.entities import bson_codec, wire
-from holdfast.errors import HoldfastError
-from holdfast.meduza.errors import MeduzaError, RequestError
+from holdfast.errors import BadValue, HoldfastError
+from holdfast.meduza.errors import ColumnValueError, MeduzaError, RequestError
 from holdfast.meduza.queries import RESPONSES, PingQuery, Query, Response
 
 
@@ -38,10 +38,10 @@ class RedisClient:
         return self.receive()
 
     def send(self, query: Query) -> None:
+        kind, body = query.type.encode(), _body(query)
         if self._socket is None:
             self._socket = socket.create_connection(self._address, self._timeout)
             self._stream = self._socket.makefile("rb")
-        kind, body = query.type.encode(), bson_codec.encode(query.document())
         self._socket.sendall(
             b"*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(kind), kind, len(body), body)
         )
@@ -82,7 +82,7 @@ class StoreClient:
         self._replies: deque[Response] = deque()
 
     def do(self, query: Query) -> Any:
-        kind, body = query.type, bson_codec.encode(query.document())
+        kind, body = query.type, _body(query)
         try:
             asked = wire.read_query(kind, body)
             if wire.is_read(asked):
@@ -100,6 +100,13 @@ class StoreClient:
 
     def receive(self) -> Response:
         return self._replies.popleft()
+
+
+def _body(query: Query) -> bytes:
+    try:
+        return bson_codec.encode(query.document())
+    except BadValue as error:
+        raise ColumnValueError(error.message) from None
 
 
 def customConnector(host: str, port: int, timeout: float | None = 0.5) -> Connector:

@@ -1,12 +1,13 @@
 """The columns of the public Meduza client."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
 from holdfast.entities.columns import now
 from holdfast.entities.wire_values import LIST_MARK, SET_MARK
 from holdfast.meduza.errors import ColumnValueError, MeduzaError
-from holdfast.meduza.queries import Change, Condition, Filter, unmarked
+from holdfast.meduza.queries import Change, Condition, Filter, from_wire, unmarked
 
 _UNDEFINED: Final = object()
 
@@ -63,7 +64,7 @@ class Column:
         return data
 
     def from_wire(self, data: Any) -> Any:
-        return data
+        return from_wire(data)
 
     def _check(self, value: Any) -> None:
         if 0 < self.maxLen < len(value):
@@ -112,7 +113,8 @@ class Column:
     __add__ = increment
 
     def __sub__(self, amount: Any) -> Change:
-        return self.increment(amount if isinstance(amount, str) else -amount)
+        change = self.increment(amount)
+        return Change(change.property, change.op, -amount)
 
 
 class Key(Column):
@@ -193,7 +195,8 @@ class Timestamp(Column):
         if isinstance(data, datetime):
             return data if data.tzinfo else data.replace(tzinfo=UTC)
         if isinstance(data, (int, float)) and not isinstance(data, bool):
-            return datetime.fromtimestamp(data, UTC)
+            with suppress(OverflowError, ValueError, OSError):
+                return datetime.fromtimestamp(data, UTC)
         raise ColumnValueError(f"Invalid value for datetime: {data!r}")
 
     from_wire = to_wire
@@ -203,6 +206,8 @@ class Binary(Column):
     """Bytes."""
 
     def to_wire(self, data: Any) -> Any:
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise ColumnValueError(f"Invalid value for {self.name}: {data!r} is not bytes")
         return bytes(data)
 
     from_wire = to_wire
@@ -214,8 +219,10 @@ class _Container(Column):
     kinds: ClassVar[tuple[type, ...]]
     mark: ClassVar[str] = ""
 
-    def __init__(self, name: str = "", type: Any = None, **options: Any) -> None:
-        super().__init__(name, **options)
+    def __init__(
+        self, name: str = "", type: Any = None, default: Any = _UNDEFINED, **options: Any
+    ) -> None:
+        super().__init__(name, default, **options)
         self._type: Column = (type() if isinstance(type, _TYPE) else type) or Column()
 
     def to_wire(self, data: Any) -> Any:

@@ -41,7 +41,7 @@ class Model(metaclass=ModelType):
         if self.__primary__ not in values:
             self.setPrimary(None)
         for column in self.__columns__.values():
-            if not column.primary and column.modelName not in values:
+            if column.name != self.__primary__ and column.modelName not in values:
                 default = column.default()
                 if default is not Column.Undefined:
                     self.__dict__[column.modelName] = default
@@ -68,7 +68,7 @@ class Model(metaclass=ModelType):
         """An entity of the columns that are set."""
         entity = Entity(self.__columns__[self.__primary__].encode(self.id))
         for name, column in self.__columns__.items():
-            if column.primary:
+            if name == self.__primary__:
                 continue
             if column.modelName in self.__dict__:
                 entity.properties[name] = column.encode(self.__dict__[column.modelName])
@@ -85,7 +85,7 @@ class Model(metaclass=ModelType):
         loaded.setPrimary(entity.id)
         for name, value in entity.properties.items():
             column = cls.__columns__.get(name)
-            if column is not None and not column.primary:
+            if column is not None and name != cls.__primary__:
                 loaded.__dict__[column.modelName] = column.decode(value)
             elif column is None and strict:
                 _log.warning("Could not map %s to object - not in model", name)

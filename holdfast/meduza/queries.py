@@ -3,12 +3,13 @@
 Each query has a `type` and a `document`, which are the two parts of its message on the wire.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from bson.int64 import Int64
 
 from holdfast.entities import messages
+from holdfast.entities.columns import one_by_one
 from holdfast.entities.wire_values import LIST_MARK, SET_MARK
 from holdfast.meduza.errors import MeduzaError
 
@@ -143,19 +144,21 @@ class Change:
 
     @classmethod
     def addToSet(cls, prop: str, *elements: Any) -> "Change":
-        return cls(prop, cls.SetAdd, list(elements))
+        return cls(prop, cls.SetAdd, one_by_one(elements))
 
     @classmethod
     def removeFromSet(cls, prop: str, *elements: Any) -> "Change":
-        return cls(prop, cls.SetDel, list(elements))
+        return cls(prop, cls.SetDel, one_by_one(elements))
 
     @classmethod
-    def putInMap(cls, prop: str, **values: Any) -> "Change":
-        return cls(prop, cls.MapSet, values)
+    def putInMap(
+        cls, prop: str, values: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> "Change":
+        return cls(prop, cls.MapSet, {**(values or {}), **more})
 
     @classmethod
-    def removeFromMap(cls, prop: str, *keys: str) -> "Change":
-        return cls(prop, cls.MapDel, list(keys))
+    def removeFromMap(cls, prop: str, *keys: str | Iterable[str]) -> "Change":
+        return cls(prop, cls.MapDel, one_by_one(keys))
 
     def document(self) -> dict[str, Any]:
         return {"property": self.property, "op": self.op, "value": to_wire(self.value)}
@@ -374,6 +377,16 @@ def to_wire(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: to_wire(item) for name, item in value.items()}
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+
+
+def from_wire(value: Any) -> Any:
+    """The opposite: what was marked as a Set is one again, and no mark is seen."""
+    if isinstance(value, list):
+        elements = [from_wire(item) for item in unmarked(value)]
+        return set(elements) if value[:1] == [SET_MARK] else elements
+    if isinstance(value, dict):
+        return {name: from_wire(item) for name, item in value.items()}
+    return int(value) if isinstance(value, Int64) else value
 
 
 def unmarked(items: Iterable[Any]) -> list[Any]:

@@ -41,6 +41,8 @@ class Session:
         """Puts objects that live for `ttl` seconds; one that is not above 0 means without end."""
         if not objects:
             raise MeduzaError("PUT query does not contain entities")
+        if not isinstance(ttl, (int, float)):
+            raise MeduzaError(f"a time to live is a number of seconds, not {ttl!r}")
         for each in objects:
             if not isinstance(each, Model):
                 raise ModelError(f"Non model object found: {each!r}")
@@ -79,6 +81,9 @@ class Session:
         withTotal: bool = False,
     ) -> Any:
         """The objects that all filters match: a list, or with `withTotal` a list and the total."""
+        for given, kind in ((order, Ordering), (paging, Paging)):
+            if given is not None and not isinstance(given, kind):
+                raise MeduzaError(f"{given!r} is no {kind.__name__}")
         if paging is None and limit is not None:
             paging = Paging(0, limit)
         names = _names(model, properties)

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from typing import ClassVar, Final, Self
 
 from holdfast.meduza.errors import MeduzaError
 
-DEFAULT_CONNECT_TIMEOUT: Final = 5.0
+DEFAULT_CONNECT_TIMEOUT: Final = 30.0  # a busy machine takes its time to start a server
 _POLL_SECONDS: Final = 0.02
 
 
@@ -21,7 +22,7 @@ class DisposableMeduza:
     The path of a Meduza server, which the public class wants, is accepted and ignored.
     """
 
-    command: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "holdfast.cli")
+    command: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "holdfast")
 
     def __init__(self, meduzaExecutable: str | None = None) -> None:
         self.port: int | None = None
@@ -34,10 +35,11 @@ class DisposableMeduza:
         self._folder = tempfile.mkdtemp(prefix="holdfast-")
         self.port, self.ctlPort = findUnusedPort(), findUnusedPort()
         doors = ("--resp", f"127.0.0.1:{self.port}", "--http", f"127.0.0.1:{self.ctlPort}")
-        self._process = subprocess.Popen([*self.command, "serve", "--data", self._folder, *doors])
+        words = [*self.command, "serve", "--data", self._folder, *doors]
+        self._process = process = subprocess.Popen(words)
         try:
             for port in (self.port, self.ctlPort):
-                waitPort("127.0.0.1", port, connectTimeout)
+                waitPort("127.0.0.1", port, connectTimeout, lambda: process.poll() is None)
         except MeduzaError:
             self.stop()
             raise
@@ -86,14 +88,21 @@ def findUnusedPort() -> int:
         return port
 
 
-def waitPort(host: str, port: int, timeout: float = DEFAULT_CONNECT_TIMEOUT) -> None:
-    """Returns when somebody listens on the port; raises `MeduzaError` after `timeout` seconds."""
+def waitPort(
+    host: str,
+    port: int,
+    timeout: float = DEFAULT_CONNECT_TIMEOUT,
+    hopes: Callable[[], bool] = lambda: True,
+) -> None:
+    """Returns when somebody listens on the port; raises `MeduzaError` after `timeout` seconds, or
+    when there is nothing to hope for."""
     deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and hopes():
         try:
             socket.create_connection((host, port), timeout=timeout).close()
         except OSError:
             time.sleep(_POLL_SECONDS)
         else:
             return
-    raise MeduzaError(f"nobody listens on port {port} after {timeout} seconds")
+    waited = f"after {timeout} seconds" if hopes() else "and the server has ended"
+    raise MeduzaError(f"nobody listens on port {port} {waited}")

@@ -12,7 +12,9 @@ from holdfast.errors import BadLimit, BadWindow, UnknownCondition
 from holdfast.keys import pack_int
 from holdfast.limits import (
     MAX_BUCKET_COUNT,
+    MAX_LIMIT,
     MAX_LOG_LIMIT,
+    MAX_SECONDS,
     MAX_TALLIED_BUCKETS,
     MIN_TIME_STEP,
 )
@@ -58,8 +60,14 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
         msgspec.structs.force_setattr(self, "limit", _limit(self.limit))
         if not is_positive(self.window):
             raise BadWindow(f"the window is {self.window!r}")
-        if self.burst is not None and (not _is_whole(self.burst) or self.burst < 1):
-            raise BadLimit(f"`burst` is an integer, 1 or more, not {self.burst!r}")
+        if self.window > MAX_SECONDS:
+            raise BadWindow(
+                f"the window is {self.window}, at most {MAX_SECONDS:.0f} seconds are possible"
+            )
+        if self.burst is not None and (
+            not _is_whole(self.burst) or not 1 <= self.burst <= MAX_LIMIT
+        ):
+            raise BadLimit(f"`burst` is an integer from 1 to {MAX_LIMIT}, not {self.burst!r}")
         if self.burst is not None and self.limit == 0:
             raise BadLimit("a limit of 0 lets nothing in, so it has no burst")
 
@@ -255,7 +263,10 @@ def _limit(given: Any) -> int:
         number = math.nan
     if isinstance(given, bool) or not 0 <= number < math.inf:
         raise BadLimit(f"a limit is a number, 0 or more, not {given!r}")
-    return given if isinstance(given, int) else int(number)
+    limit = given if isinstance(given, int) else int(number)
+    if limit > MAX_LIMIT:
+        raise BadLimit(f"a limit is at most {MAX_LIMIT}, not {given!r}")
+    return limit
 
 
 def _is_whole(value: Any) -> bool:

@@ -19,6 +19,7 @@ OnError: TypeAlias = Literal["allow", "deny"]
 Headers: TypeAlias = list[tuple[str, str]]
 Key: TypeAlias = Callable[["Request"], Mapping[str, EntityLike | int]]
 Cost: TypeAlias = int | Callable[["Request"], int]
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Exempt: TypeAlias = Callable[["Request"], bool]
 
 PROBLEM: Final = "application/problem+json"
@@ -103,7 +104,7 @@ class Gate:
         self._exempt = exempt
         self._on_error = on_error
         self._style: HeaderStyle = headers
-        self.trusted_proxies: Final = [ipaddress.ip_network(one) for one in trusted_proxies]
+        self.trusted_proxies: Final = networks(trusted_proxies)
 
     def operations(self, request: Request) -> list[Operation]:
         """What the limiter is asked; nothing if the request is exempt or no condition applies."""
@@ -190,12 +191,23 @@ def _quoted(name: str) -> str:
 # --- addresses --------------------------------------------------------------------------------
 
 
-def client_address(peer: str, forwarded_for: str, trusted: Iterable[Any]) -> str:
+def networks(given: Iterable[str]) -> list[Network]:
+    """The networks that are written so: `10.0.0.0/8`, or one address."""
+    try:
+        return [ipaddress.ip_network(one, strict=False) for one in given]
+    except ValueError as error:
+        raise BadInput(
+            f"this is no network: {error}",
+            hint="Write a network as 10.0.0.0/8, or one address as 10.0.0.1.",
+        ) from None
+
+
+def client_address(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
     """The peer, or behind trusted proxies the last address that none of them has added."""
-    networks = list(trusted)
+    proxies = list(trusted)
     found = peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",") if part.strip()]):
-        if not _is_in(found, networks) or _address(hop) is None:
+        if not _is_in(found, proxies) or _address(hop) is None:
             break
         found = hop
     return found
@@ -210,18 +222,18 @@ def subnet(address: str) -> str:
     found = _address(address)
     if found is None:
         raise BadInput(f"{address!r} is no IP address")
-    mapped = getattr(found, "ipv4_mapped", None)
-    found = mapped or found
     return str(ipaddress.ip_network((found, 24 if found.version == 4 else 64), strict=False))
 
 
 def _address(text: str) -> Any:
     try:
-        return ipaddress.ip_address(text)
+        found = ipaddress.ip_address(text)
     except ValueError:
         return None
+    # A socket for both kinds shows an IPv4 peer as ::ffff:192.0.2.7.
+    return getattr(found, "ipv4_mapped", None) or found
 
 
-def _is_in(address: str, networks: list[Any]) -> bool:
+def _is_in(address: str, proxies: list[Network]) -> bool:
     found = _address(address)
-    return found is not None and any(found in network for network in networks)
+    return found is not None and any(found in network for network in proxies)

@@ -29,7 +29,7 @@ class LogWindow:
         """
         self._stem = stem
         self._now = microseconds(now)
-        self._window = microseconds(window)
+        self._window = max(microseconds(window), 1)
         self.limit = limit
         begin = stem + pack_int(self._now - self._window + 1)
         end = stem + pack_int(self._now + self._window)

@@ -106,7 +106,7 @@ class Reader:
         self._clock = clock
         self._now: float | None = None
         self._found: dict[Place, dict[int, int]] = {}
-        self._asked: list[tuple[Place, Span]] = []
+        self._asked: list[tuple[Place, Span, float]] = []  # with the time they speak of
 
     # --- time ---------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Reader:
     def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> RatePromise[Any]:
         """A promise of the rate over a range. Reads nothing yet."""
         promise: RatePromise[Any] = RatePromise(self, metric, as_entity(entity), asked)
-        self._asked.append((promise._place, promise._span))
+        self._asked.append((promise._place, promise._span, promise._now))
         return promise
 
     def get_rates(
@@ -152,9 +152,9 @@ class Reader:
             return
         with self._view() as reader:
             keys = keys_of(reader.space, self._prefix)
-            for (name, entity, sequence), span in asked:
+            for (name, entity, sequence), span, now in asked:
                 found = self._found.setdefault((name, entity, sequence), {})
-                first = max(span.first, first_visible(span.sequence, self.now()))
+                first = max(span.first, first_visible(span.sequence, now))
                 if span.is_empty:
                     continue
                 missing = [n for n in range(first, span.last + 1) if n not in found]

@@ -6,7 +6,14 @@ from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import BadInput, BadMetricSpec, UnknownMetric
-from holdfast.limits import MAX_BUCKETS, MAX_SEQUENCES, MIN_TIME_STEP
+from holdfast.limits import (
+    MAX_BUCKETS,
+    MAX_SECONDS,
+    MAX_SEQUENCES,
+    MAX_SKETCH_BINS,
+    MAX_UNITS,
+    MIN_TIME_STEP,
+)
 from holdfast.metrics.records import (
     MAX_BINS,
     RELATIVE_ACCURACY,
@@ -50,6 +57,8 @@ def normalize_metric(name: str, spec: Any) -> Metric:
         raise BadMetricSpec(f"{name!r} has the type {kind!r}, expected one of {', '.join(_TYPES)}")
     resolution = fields.get("resolution", 1)
     _check_positive(resolution, "resolution", name)
+    if isinstance(resolution, int) and resolution > MAX_UNITS:
+        raise BadMetricSpec(f"{name!r}: resolution is at most {MAX_UNITS}, not {resolution}")
     return Metric(
         type=kind,
         resolution=resolution,
@@ -124,6 +133,11 @@ def _sequence(metric: str, key: Any, spec: Any, taken: set[str]) -> Sequence:
     _check_positive(expiry, "expiry", where)
     if step < MIN_TIME_STEP:
         raise BadMetricSpec(f"{where} has a timeStep of {step}, at least {MIN_TIME_STEP} is needed")
+    if max(step, expiry) > MAX_SECONDS:
+        raise BadMetricSpec(
+            f"{where}: timeStep and expiry are at most {MAX_SECONDS:.0f} seconds, not "
+            f"{max(step, expiry)}"
+        )
     if expiry / step > MAX_BUCKETS:
         raise BadMetricSpec(
             f"{where} has {expiry / step:.0f} buckets within its expiry, at most {MAX_BUCKETS} fit"
@@ -185,8 +199,10 @@ def _relative_accuracy(fields: Mapping[str, Any], name: str) -> float | None:
 
 def _max_bins(fields: Mapping[str, Any], name: str) -> int | None:
     value = fields.get("max_bins", MAX_BINS)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadMetricSpec(f"{name!r}: max_bins is an integer above 0, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SKETCH_BINS:
+        raise BadMetricSpec(
+            f"{name!r}: max_bins is an integer from 1 to {MAX_SKETCH_BINS}, not {value!r}"
+        )
     return None if value == MAX_BINS else value
 
 

@@ -5,9 +5,11 @@ from typing import Any
 
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadLimit
+from holdfast.limits import MAX_LIMIT, MAX_SECONDS
 from holdfast.metrics.cells import Cell
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import Keys, throttle_key
+from holdfast.metrics.rounding import MAX_STORED
 
 
 def throttle(
@@ -22,10 +24,10 @@ def throttle(
     quantity: Any,
 ) -> list[int]:
     """The five integers of redis-cell. Reads 1 key, writes 1."""
-    _check("max_burst", max_burst, 0)
-    _check("count", count, 1)
-    _check("period", period, 1)
-    _check("quantity", quantity, 0)
+    _check("max_burst", max_burst, 0, MAX_LIMIT - 1)
+    _check("count", count, 1, MAX_LIMIT)
+    _check("period", period, 1, int(MAX_SECONDS))
+    _check("quantity", quantity, 0, MAX_LIMIT)
     place = throttle_key(keys, suffix_of(LocalEntityKey([key]), namespace))
     cell = Cell(tx, place, count, period, max_burst + 1, now)
     allowed = cell.admits(quantity)
@@ -34,17 +36,22 @@ def throttle(
         cell.charge(tx, quantity)
     else:
         retry = cell.retry_after(quantity)
-        wait = -1 if retry is None else math.ceil(retry)
+        wait = -1 if retry is None else _whole(retry)
     counted = quantity if allowed else 0
     return [
         0 if allowed else 1,
         cell.limit,
         cell.remaining(counted),
         wait,
-        math.ceil(cell.reset_after()),
+        _whole(cell.reset_after()),
     ]
 
 
-def _check(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadLimit(f"`{name}` is an integer, {least} or more, not {value!r}")
+def _whole(seconds: float) -> int:
+    """Whole seconds, rounded up, in the 64 bits of a reply."""
+    return min(math.ceil(seconds), MAX_STORED)
+
+
+def _check(name: str, value: Any, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise BadLimit(f"`{name}` is an integer from {least} to {most}, not {value!r}")

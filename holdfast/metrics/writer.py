@@ -4,7 +4,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from holdfast.errors import OutcomeUnknown, WrongMetricType
 from holdfast.limits import MAX_UNITS, MAX_WRITER_KEYS
@@ -13,6 +13,9 @@ from holdfast.metrics.records import Deleted, Metric, Number, Write, Written
 from holdfast.metrics.rounding import check_count, check_number, units_of
 from holdfast.metrics.specs import known_metric
 from holdfast.metrics.totals import check_time
+
+# Units times a fraction, divided by it again, are the same units: up to here.
+_EXACT_UNITS: Final = 10**15
 
 
 class WriteDoor(Protocol):
@@ -28,13 +31,14 @@ class WriteDoor(Protocol):
 class _Sum:
     """Units of one metric and entity that belong into the same bucket of every sequence."""
 
-    __slots__ = ("at", "begin", "end", "units")
+    __slots__ = ("at", "begin", "end", "room", "units")
 
-    def __init__(self, at: float, begin: float, end: float, units: int) -> None:
+    def __init__(self, at: float, begin: float, end: float, units: int, room: int) -> None:
         self.at = at  # of the first increment: it names the buckets exactly
         self.begin = begin
         self.end = end
         self.units = units
+        self.room = room  # so many units can be told from their value again
 
 
 class Writer:
@@ -91,7 +95,7 @@ class Writer:
             units = units_of(value, spec.resolution)
         with self._lock:
             # Another thread may have flushed, or moved on to the next bucket, in between.
-            if self._sums.get((metric, entity)) is held and held.units + units <= MAX_UNITS:
+            if self._sums.get((metric, entity)) is held and held.units + units <= held.room:
                 held.units += units
                 return
         self._incr_elsewhere(metric, entity, value, at)
@@ -182,11 +186,15 @@ class Writer:
             raise WrongMetricType(f"'incr' was asked of {name!r}, which is a {metric.type}")
         units = units_of(value, metric.resolution)
         begin, end = _common_bucket(metric, at)
+        room = MAX_UNITS if isinstance(metric.resolution, int) else _EXACT_UNITS
         with self._lock:
-            held = self._sums.pop((name, entity), None)
-            if held is not None:
-                self._writes.append(self._settled((name, entity), held))
-            self._sums[name, entity] = _Sum(at, begin, end, units)
+            if units > room:  # too many to be added up with others
+                self._writes.append(Write(metric=name, entity=entity, value=value, at=at))
+            else:
+                held = self._sums.pop((name, entity), None)
+                if held is not None:
+                    self._writes.append(self._settled((name, entity), held))
+                self._sums[name, entity] = _Sum(at, begin, end, units, room)
             self._keys += len(metric.sequences)
             is_full = self._keys >= MAX_WRITER_KEYS
         if is_full:

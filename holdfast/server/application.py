@@ -1,8 +1,10 @@
 """The HTTP door for an application of yours: `app.mount("/store", Application(store))`."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.metrics.http import networks
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
 from holdfast.server.bounds import Bounds
@@ -22,9 +24,12 @@ class Application:
     by itself. The store stays open.
     """
 
-    def __init__(self, store: Store, *, pixel: bool = False) -> None:
+    def __init__(
+        self, store: Store, *, pixel: bool = False, trusted_proxies: Iterable[str] = ()
+    ) -> None:
         self._store = store
         self._pixel = pixel
+        self._trusted_proxies = tuple(trusted_proxies)
         self._door: HttpDoor | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +48,9 @@ class Application:
 
     def _begin(self) -> HttpDoor:
         if self._door is None:
-            execution = make_execution(self._store, pixel=self._pixel)
+            execution = make_execution(
+                self._store, pixel=self._pixel, trusted_proxies=self._trusted_proxies
+            )
             self._door = HttpDoor(execution)
             self._sweeping = asyncio.ensure_future(sweep(execution))
         return self._door
@@ -65,10 +72,18 @@ def make_execution(
     pixel: bool = False,
     bounds: Bounds | None = None,
     backups: Path | None = None,
+    schemas: Path | None = None,
+    trusted_proxies: Iterable[str] = (),
 ) -> Execution:
     """What stands behind all doors of a store."""
     execution = Execution(
-        store, allows_flush=flush, allows_pixel=pixel, bounds=bounds, backups=backups
+        store,
+        allows_flush=flush,
+        allows_pixel=pixel,
+        bounds=bounds,
+        backups=backups,
+        schemas=schemas,
+        trusted_proxies=networks(trusted_proxies),
     )
     execution.waits.update(WAITS)
     return execution

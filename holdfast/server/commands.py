@@ -15,6 +15,7 @@ from holdfast import wire
 from holdfast.operations import OPERATIONS, RENAMED, Operation
 from holdfast.server import payloads, typed
 from holdfast.server.execution import work_of
+from holdfast.server.origin import address_events
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
 
 Handler: TypeAlias = Callable[[Session, wire.Command], Plan]
@@ -109,6 +110,8 @@ def plan_operation(
     """The plan of an operation with decoded arguments."""
     space = session.space
     session.require(operation)
+    if operation.layer == "events":
+        address_events(operation, arguments, session.address)
     kind = operation.kind
     if kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
         return Later(lambda: session.execution.start(space, operation, arguments), encode)

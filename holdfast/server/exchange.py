@@ -38,6 +38,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Final = "application/json"
 MSGPACK: Final = "application/msgpack"
+_FORWARDED_FOR: Final = b"x-forwarded-for"
 _MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
 
@@ -60,6 +61,10 @@ class Request:
         self.headers: dict[str, str] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
+        self.peer: str = (scope.get("client") or ("", 0))[0]
+        self.forwarded_for = ", ".join(
+            value.decode("latin-1") for name, value in scope["headers"] if name == _FORWARDED_FOR
+        )
         given = self.headers.get("x-request-id", "")
         self.id = given if _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive
@@ -88,7 +93,12 @@ class Request:
 
     @cached_property
     def parameters(self) -> dict[str, str]:
-        return dict(parse_qsl(self.query.decode("latin-1"), keep_blank_values=True))
+        return dict(self.all_parameters)
+
+    @cached_property
+    def all_parameters(self) -> list[tuple[str, str]]:
+        """The same with those that are given more than once."""
+        return parse_qsl(self.query.decode("latin-1"), keep_blank_values=True)
 
     def accepts(self, content_type: str) -> bool:
         return content_type in self.headers.get("accept", "")

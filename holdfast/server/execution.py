@@ -46,6 +46,7 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
     READING_THREADS,
 )
+from holdfast.metrics.http import Network
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
@@ -88,6 +89,8 @@ class Execution:
         allows_pixel: bool = False,
         bounds: Bounds | None = None,
         backups: Path | None = None,
+        schemas: Path | None = None,
+        trusted_proxies: Sequence[Network] = (),
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
@@ -96,7 +99,9 @@ class Execution:
         self.connections = 0  # of both doors
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
+        self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
         self.backups = backups  # the folder that backups go to; None: none are made
+        self.schemas = schemas  # the folder whose files clients may name; None: none
         self.stopping = False
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py

@@ -30,6 +30,7 @@ from holdfast.errors import (
     ServerBusy,
 )
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
+from holdfast.metrics.http import client_address
 from holdfast.server.auth import Identity
 from holdfast.server.exchange import (
     Receive,
@@ -148,6 +149,11 @@ class HttpDoor:
         if identity is None:
             raise NotAuthenticated("this server asks for credentials")
         return identity
+
+    def address_of(self, request: Request) -> str:
+        """Where the client is."""
+        proxies = self.execution.trusted_proxies
+        return client_address(request.peer, request.forwarded_for, proxies)
 
     async def until_gone(self, request: Request, waiting: Coroutine[Any, Any, T]) -> T:
         """Waits for something, as long as the client does and the server runs."""

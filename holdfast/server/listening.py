@@ -114,6 +114,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # whose word counts is ours to say: see origin.py
             timeout_keep_alive=min(KEEP_ALIVE_SECONDS, math.ceil(bounds.idle_seconds)),
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )

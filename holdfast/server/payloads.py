@@ -20,6 +20,7 @@ from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
 from holdfast.errors import BadInput
 from holdfast.operations import OPERATIONS, Operation
+from holdfast.tables.jsontext import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
 
@@ -47,10 +48,15 @@ def _reading(name: str) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any],
     """How the arguments of an operation are decoded: its decoders are made once."""
     operation = OPERATIONS[name]
     return (
-        msgspec.json.Decoder(operation.arguments).decode,
+        msgspec.json.Decoder(operation.arguments, float_hook=number_hook(operation)).decode,
         msgspec.msgpack.Decoder(operation.arguments).decode,
         _has_entities(operation),
     )
+
+
+def number_hook(operation: Operation) -> Callable[[str], Any] | None:
+    """What makes numbers of a JSON text. Tables have exact types, which a double would spoil."""
+    return exact_number if operation.layer == "tables" else None
 
 
 def convert_arguments(operation: Operation, given: Any, *, is_json: bool) -> Any:

@@ -36,7 +36,7 @@ class RespConnection(asyncio.Protocol):
     def __init__(self, door: "RespDoor") -> None:
         self._door = door
         self._bounds = door.execution.bounds
-        self._reader = wire.CommandReader()
+        self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
         self._received = 0  # bytes that have come and are not answered
         self._taken = 0  # of the room that all clients share
@@ -54,7 +54,8 @@ class RespConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
-        self.session = Session(self._door.execution, self._send)
+        peer = transport.get_extra_info("peername") or ("",)
+        self.session = Session(self._door.execution, self._send, str(peer[0]))
         self._idle = self._door.loop.call_later(self._bounds.idle_seconds, self._close_idle)
         if not self._door.admit(self):
             self._answer_and_close(_TOO_MANY)
@@ -171,7 +172,7 @@ class RespConnection(asyncio.Protocol):
         if self._commands or self._planned is not None:
             self._turn = self._door.loop.call_soon(self._go_on)
         elif self._reader.error is not None:
-            self._answer_and_close(wire.error(f"ERR Protocol error: {self._reader.error.message}"))
+            self._answer_and_close(wire.last_words(self._reader.error))
         elif self._closing:
             self._transport.close()
         else:

@@ -15,6 +15,7 @@ from holdfast.server import payloads
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.server.http import HttpDoor, route
 from holdfast.server.openapi import document
+from holdfast.server.origin import address_events
 from holdfast.server.start_page import start_page
 from holdfast.store import Space, Tx
 from holdfast.tables import EVERY_DOMAIN
@@ -30,7 +31,7 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
     """One operation of a batch."""
 
     operation: str  # "jobs.put"
-    arguments: dict[str, Any] = {}
+    arguments: msgspec.Raw = msgspec.Raw()  # what they are is known when the operation is
 
 
 # --- how it is -----------------------------------------------------------------------------------
@@ -107,7 +108,10 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             if operation.kind in ("long", "wait"):
                 raise BadInput(f"{step.operation} is more than one transaction")
             _refuse_every_domain(operation, found["space"])
-            given = payloads.convert_arguments(operation, step.arguments, is_json=is_json)
+            payload = bytes(step.arguments) or _no_arguments(is_json)
+            given = payloads.read_arguments(operation, payload, is_json=is_json)
+            if operation.layer == "events":
+                address_events(operation, given, door.address_of(request))
             planned.append((operation, given))
         except Exception as error:
             at_position(error, position)
@@ -128,6 +132,10 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
     return answer(request, {"result": await door.execution.write(space, work)})
 
 
+def _no_arguments(is_json: bool) -> bytes:
+    return b"{}" if is_json else b"\x80"
+
+
 def _split(name: str) -> tuple[str, str]:
     layer, _, operation = name.partition(".")
     return layer, operation
@@ -144,8 +152,10 @@ async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
     operation = find(found["layer"], found["operation"])
     (await door.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
-    payload = await request.body() or (b"{}" if is_json else b"\x80")
+    payload = await request.body() or _no_arguments(is_json)
     arguments = payloads.read_arguments(operation, payload, is_json=is_json)
+    if operation.layer == "events":
+        address_events(operation, arguments, door.address_of(request))
     space = await door.execution.space(found["space"])
     result = await _run(door, request, space, operation, arguments)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})

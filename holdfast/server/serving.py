@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allow_flush: bool = False
     pixel: bool = False
     backups: Path | None = None  # the folder for backups that clients ask for
+    schemas: Path | None = None  # the folder whose schema files clients may name
+    trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
     bounds: Bounds = Bounds()
 
     def check(self, *, is_open: bool) -> None:
@@ -61,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "http": str(self.http),
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
+            "trusted_proxies": list(self.trusted_proxies),
             "bounds": msgspec.structs.asdict(self.bounds),
         }
 
@@ -82,6 +85,8 @@ async def serve(
         pixel=settings.pixel,
         bounds=settings.bounds,
         backups=settings.backups,
+        schemas=settings.schemas,
+        trusted_proxies=settings.trusted_proxies,
     )
     execution.started_with.update(settings.shown())
     try:

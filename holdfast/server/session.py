@@ -75,9 +75,12 @@ class _Permits:
 class Session:
     """One client's state."""
 
-    def __init__(self, execution: Execution, send: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, execution: Execution, send: Callable[[bytes], None], address: str = ""
+    ) -> None:
         self.execution = execution
         self.send = send
+        self.address = address  # of the peer
         self.protocol = 2
         self.id = execution.next_session_id()
         self.began = time.time()

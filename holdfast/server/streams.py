@@ -19,6 +19,7 @@ from holdfast.limits import (
 )
 from holdfast.server.exchange import Request, Response, answer, decode
 from holdfast.server.http import HttpDoor, route
+from holdfast.server.origin import address_event
 from holdfast.store import Space, Tx
 
 _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -40,10 +41,13 @@ async def events(door: HttpDoor, request: Request, found: Found) -> Response:
     if request.content_type in _NDJSON:
         return Response(msgspec.json.encode({"result": await _ingest(door, request, space)}))
     body = decode(request, await request.body(), Any)
+    address = door.address_of(request)
     if isinstance(body, list):
-        reply = await door.execution.write(space, partial(_send_many, body))
+        events = [address_event(each, address) for each in body]
+        reply = await door.execution.write(space, partial(_send_many, events))
     else:
-        reply = await door.execution.write(space, lambda tx: tx.events.send(body))
+        event = address_event(body, address)
+        reply = await door.execution.write(space, lambda tx: tx.events.send(event))
     return answer(request, {"result": reply})
 
 
@@ -56,8 +60,10 @@ async def _ingest(door: HttpDoor, request: Request, space: Space) -> dict[str, A
     accepted, refused = 0, 0
     errors: list[dict[str, Any]] = []
     begin = 0
+    address = door.address_of(request)
     async for lines in _steps(request):
         positions, events, bad = _read_lines(begin, lines)
+        events = [address_event(event, address) for event in events]
         if events:
             reply = await door.execution.write(space, partial(_send_many, events))
             accepted += reply.accepted
@@ -114,8 +120,15 @@ async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
     """
     if not door.execution.allows_pixel:
         raise NotFound("the pixel is off", hint="Start the server with --pixel.")
-    attributes = {name: value for name, value in request.parameters.items() if name != "name"}
-    event = {"name": request.parameter("name"), "attributes": attributes}
+    attributes: dict[str, list[str]] = {}
+    for name, value in request.all_parameters:
+        attributes.setdefault(name, []).append(value)
+    name = attributes.pop("name", [""])[-1]
+    event = {
+        "name": name,
+        "attributes": attributes,
+        "ip": door.address_of(request) or None,
+    }
     space = await door.execution.space(found["space"])
     await door.execution.write(space, lambda tx: tx.events.send(event))
     headers = {"cache-control": "no-store"}

@@ -6,7 +6,8 @@ order. Where text is expected, a word is text; elsewhere it is JSON, and text if
 
 import types
 import typing
-from typing import Any, Final, Literal, Union
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple, Union
 
 import msgspec
 
@@ -30,19 +31,33 @@ def read_words(operation: Operation, words: wire.Command) -> Any:
     """The arguments of an operation, one word each; a list takes all that are left."""
     if operation.full_name == "events.send" and len(words) <= 2:
         return _event(operation, words)
-    fields = msgspec.structs.fields(operation.arguments)
-    if len(words) > len(fields) and operation.star is None:
-        raise BadInput(f"{operation.full_name} takes at most {len(fields)} words")
+    slots = _slots(operation.arguments)
+    if len(words) > len(slots) and operation.star is None:
+        raise BadInput(f"{operation.full_name} takes at most {len(slots)} words")
     given: dict[str, Any] = {}
-    for position, field in enumerate(fields):
-        rest = words[position:]
-        if not rest:
+    for position, (slot, word) in enumerate(zip(slots, words, strict=False)):
+        if slot.name == operation.star:
+            given[slot.wire_name] = [_text(each) for each in words[position:]]
             break
-        if field.name == operation.star:
-            given[field.encode_name] = [_text(word) for word in rest]
-            break
-        given[field.encode_name] = _value(rest[0], field.type)
+        given[slot.wire_name] = _text(word) if slot.takes_text else _value(operation, word)
     return _convert(operation, given)
+
+
+class _Slot(NamedTuple):
+    """Where a word goes."""
+
+    name: str
+    wire_name: str
+    takes_text: bool
+
+
+@cache
+def _slots(arguments: type[msgspec.Struct]) -> list[_Slot]:
+    """The arguments in their order, worked out once: msgspec reads the annotations each time."""
+    return [
+        _Slot(field.name, field.encode_name, _takes_text(field.type))
+        for field in msgspec.structs.fields(arguments)
+    ]
 
 
 def _event(operation: Operation, words: wire.Command) -> Any:
@@ -60,11 +75,9 @@ def _convert(operation: Operation, given: dict[str, Any]) -> Any:
     return payloads.convert_arguments(operation, given, is_json=False)
 
 
-def _value(word: bytes, expected: Any) -> Any:
-    if _takes_text(expected):
-        return _text(word)
+def _value(operation: Operation, word: bytes) -> Any:
     try:
-        return msgspec.json.decode(word)
+        return msgspec.json.Decoder(float_hook=payloads.number_hook(operation)).decode(word)
     except (ValueError, RecursionError):
         return _text(word)
 

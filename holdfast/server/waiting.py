@@ -1,19 +1,21 @@
 """Operations that wait, for doors: no transaction and no thread is held while nothing happens."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from holdfast.engine.contract import Notice
 from holdfast.errors import UnknownJob
-from holdfast.jobs.ledger import LOG
+from holdfast.jobs.ledger import LOG, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
 from holdfast.server.execution import Execution
 from holdfast.store import Space, Tx, View
+
+T = TypeVar("T")
 
 
 async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[Job]:
@@ -21,27 +23,45 @@ async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[J
     queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
     count = _or(arguments.count, 1)
     lock_seconds = _or(arguments.lock_seconds, None)
-    deadline = _deadline(arguments)
+
+    def pop(queue: str) -> Callable[[Tx], list[Job]]:
+        return partial(_pop, queue, arguments.worker, count, lock_seconds)
+
+    return await first_jobs(execution, space, queues, pop, _or(arguments.timeout, None)) or []
+
+
+async def first_jobs(
+    execution: Execution,
+    space: Space,
+    queues: Sequence[str],
+    pop: Callable[[str], Callable[[Tx], T]],
+    timeout: float | None,
+    ahead: float = 0.0,
+) -> T | None:
+    """What `pop` gives first for one of `queues`; None if it is nothing within `timeout` seconds.
+
+    The caller's clock may be `ahead` of the store's.
+    """
+    deadline = _deadline(timeout)
     with execution.lines.join(space, queues) as waiter, execution.ended_with_server(waiter.wake):
         while True:
             for queue in queues:
-                pop = partial(_pop, queue, arguments.worker, count, lock_seconds)
-                jobs = await execution.write(space, pop)
+                jobs: T = await execution.write(space, pop(queue))
                 if jobs:
-                    return list(jobs)
-            rest = await execution.look(space, partial(_until_next, queues))
+                    return jobs
+            rest = await execution.look(space, partial(_until_next, queues, ahead))
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or execution.stopping:
-                return []
+                return None
             was_woken = await waiter.sleep(left if rest is None else min(left, rest))
             if execution.stopping or (not was_woken and (rest is None or rest >= left)):
-                return []
+                return None
 
 
-def _until_next(queues: list[str], view: View) -> float | None:
+def _until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
     """The seconds until something in the queues comes due by itself."""
     wake = view.jobs.next_wake(*queues)
-    return None if wake is None else max(0.001, wake - view.now)
+    return None if wake is None else max(0.001, wake - view.now - ahead)
 
 
 def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx) -> list[Job]:
@@ -50,13 +70,18 @@ def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx
 
 async def result_wait(execution: Execution, space: Space, arguments: Any) -> Job:
     """`StoreJobs.result_wait`: the job as soon as it is complete or failed."""
-    deadline = _deadline(arguments)
-    mention = b'"jid":' + msgspec.json.encode(arguments.id)
+    return await settled(execution, space, arguments.id, _or(arguments.timeout, None))
+
+
+async def settled(execution: Execution, space: Space, id: str, timeout: float | None) -> Job:
+    """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+    deadline = _deadline(timeout)
+    mention = mention_of(id)
     with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
-            job = await execution.look(space, lambda view: view.jobs.get(arguments.id))
+            job = await execution.look(space, lambda view: view.jobs.get(id))
             if job is None:
-                raise UnknownJob(f"Result(): Job {arguments.id} does not exist")
+                raise UnknownJob(f"Result(): Job {id} does not exist")
             if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
                 return job
 
@@ -107,8 +132,7 @@ class _Ear:
         self._end_wait()
 
 
-def _deadline(arguments: Any) -> float:
-    timeout = _or(arguments.timeout, None)
+def _deadline(timeout: float | None) -> float:
     seconds = MAX_WAIT_SECONDS if timeout is None else min(timeout, MAX_WAIT_SECONDS)
     return asyncio.get_running_loop().time() + seconds
 

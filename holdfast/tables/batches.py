@@ -30,11 +30,13 @@ def run(
         try:
             steps.append(_prepare(tx, writers, operation, make_version))
         except TableError as error:
-            error.message = f"operation {number}: {error.message}"
-            raise
+            raise _about(number, error) from None
     for number, (writer, step) in enumerate(steps):
-        if step.has_condition and not _is_met(writer, step):
-            return BatchResult(applied=False, failed=number)
+        try:
+            if step.has_condition and not _is_met(writer, step):
+                return BatchResult(applied=False, failed=number)
+        except TableError as error:
+            raise _about(number, error) from None
     results: list[StepResult] = []
     for writer, step in steps:
         if isinstance(step, Put):
@@ -44,6 +46,11 @@ def run(
     for writer in writers.values():
         writer.finish()
     return BatchResult(applied=True, results=results)
+
+
+def _about(number: int, error: TableError) -> TableError:
+    error.message = f"operation {number}: {error.message}"
+    return error
 
 
 def _prepare(
@@ -81,6 +88,7 @@ def _prepare(
             attributes,
             condition=operation.get("if"),
             if_match=operation.get("if_match"),
+            if_none_match=operation.get("if_none_match"),
         )
         return writer, delete
     raise InvalidTableRequest(f"op is put or delete, not {operation.get('op')!r}")

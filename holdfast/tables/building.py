@@ -6,6 +6,7 @@ writes the entries of the rows that it passes, which writes may have written alr
 else; so both may come in any order.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +33,8 @@ def add_index(tx: Transaction, plan: Plan, name: str, elements: Any) -> None:
     check_name(name, "index")
     if name in plan.indexes:
         raise InvalidTableSchema(f"{plan.name} has a secondary index {name!r} already")
-    indexes = {**plan.schema.get("secondaryIndexes", {}), name: elements}
+    given = list(elements) if isinstance(elements, Sequence) else elements
+    indexes = {**plan.schema.get("secondaryIndexes", {}), name: given}
     version = plan.schema["version"] + 1
     schema, _ = normalise(
         plan.name, {**plan.schema, "version": version, "secondaryIndexes": indexes}
@@ -84,7 +86,7 @@ def build_step(tx: Transaction, plan: Plan, index_id: int) -> bool:
 
 def progress(reader: Reader, plan: Plan, name: str) -> IndexProgress:
     """How far the building of an index has come. Reads 2 keys."""
-    index = plan.indexes.get(name)
+    index = plan.indexes.get(name) if isinstance(name, str) else None
     if index is None or index.id is None:
         raise IndexNotFound(f"{plan.name} has no secondary index {name!r}")
     keys = keys_of(reader.space)

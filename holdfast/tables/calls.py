@@ -91,6 +91,7 @@ class StoreTables(_PerCall):
         What `export` wrote can be imported. Blank lines are passed over; refused lines are named
         by their number, the first 1,000 of them.
         """
+        self.schema(table)  # or there is no table to put them into, however few they are
         numbered = transfer.numbered(lines)
         rows, count = 0, 0
         refused: list[Refusal] = []

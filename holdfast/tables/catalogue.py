@@ -1,6 +1,8 @@
 """Which tables a space has: finding, creating, migrating and dropping them, and their defaults."""
 
+import sys
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -28,7 +30,7 @@ def find(reader: Reader, table: str) -> Plan:
             value = None
         if value is not None:
             return plan_of(value)
-    raise TableNotFound(f"there is no table {table!r}")
+    raise TableNotFound(f"Invalid query. No schema: there is no table {table!r}")
 
 
 def find_to_write(tx: Transaction, table: str) -> Plan:
@@ -67,6 +69,8 @@ def drop(tx: Transaction, table: str) -> bool:
     Whether there was a table. What it stored is removed in bounded steps from now on.
     """
     keys = keys_of(tx.space)
+    if not isinstance(table, str):
+        return False
     try:
         value = tx.get(keys.table(table))
     except UnsupportedPart:
@@ -85,19 +89,23 @@ def drop(tx: Transaction, table: str) -> bool:
 
 def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
     """Names of tables in the order of their bytes, those by default included."""
-    if limit < 1:
-        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
+    check_limit(limit)
     keys = keys_of(reader.space)
     found: set[str] = set()
     for prefix in (keys.tables, keys.defaults):
         begin, end = prefix_range(prefix)
         if after is not None:
             begin = prefix_range(prefix + pack(after))[1]
-        for key, _ in reader.scan(begin, end, limit=limit):
-            [name] = unpack(key, len(prefix))
-            if prefix is keys.tables or reader.get(keys.mark(name)) is None:
-                found.add(name)
+        listed = (str(unpack(key, len(prefix))[0]) for key, _ in reader.scan(begin, end))
+        if prefix is keys.defaults:
+            listed = (name for name in listed if reader.get(keys.mark(name)) is None)
+        found.update(islice(listed, min(limit, sys.maxsize)))
     return sorted(found, key=str.encode)[:limit]
+
+
+def check_limit(limit: Any) -> None:
+    if type(limit) is not int or limit < 1:
+        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
 
 
 def facts(reader: Reader, plan: Plan) -> Facts:
@@ -124,6 +132,12 @@ def adopt_default(tx: Transaction, table: str, schema: Schema) -> None:
     value = tx.get(keys.table(table))
     if value is not None:
         _migrate(tx, table, plan_of(value), schema)
+    remember_default(tx, table, schema)
+
+
+def remember_default(tx: Transaction, table: str, schema: Schema) -> None:
+    """Makes `schema` the default of this space, whether or not it has a table of its own."""
+    keys = keys_of(tx.space)
     tx.put(keys.default(table), _encode(DefaultRecord(schema=msgspec.json.encode(schema))))
     tx.delete(keys.mark(table))
 

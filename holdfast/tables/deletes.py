@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import InvalidTableQuery, InvalidTableRequest, PreconditionFailed
+from holdfast.errors import InvalidTableQuery, InvalidTableRequest
 from holdfast.tables import stored
 from holdfast.tables.conditions import Condition, parse_condition
-from holdfast.tables.etags import matches, row_etag
+from holdfast.tables.etags import check_tags, require, row_etag
 from holdfast.tables.layout import keys_of
 from holdfast.tables.plan import Plan
 from holdfast.tables.queries import Slice, slice_of
@@ -22,14 +22,25 @@ class Delete(msgspec.Struct, kw_only=True):
     static_key: bytes
     condition: Condition | None
     if_match: str | None
+    if_none_match: str | None
+
+    @property
+    def has_tags(self) -> bool:
+        return self.if_match is not None or self.if_none_match is not None
 
     @property
     def has_condition(self) -> bool:
-        return self.condition is not None or self.if_match is not None
+        return self.condition is not None or self.has_tags
 
 
 def prepare(
-    plan: Plan, space: bytes, attributes: Any, *, condition: Any = None, if_match: str | None = None
+    plan: Plan,
+    space: bytes,
+    attributes: Any,
+    *,
+    condition: Any = None,
+    if_match: str | None = None,
+    if_none_match: str | None = None,
 ) -> Delete:
     """Checks a delete against the schema. Reads nothing."""
     if not attributes:
@@ -40,7 +51,7 @@ def prepare(
     keys = keys_of(space)
     slice = slice_of(plan, keys, plan.primary, attributes)
     found = parse_condition(plan, condition)
-    needs_row = if_match is not None or (
+    needs_row = check_tags(if_match=if_match, if_none_match=if_none_match) or (
         found is not None and (found.exists is not None or bool(found.row))
     )
     if needs_row and not slice.is_whole_key:
@@ -48,7 +59,13 @@ def prepare(
     hashes = {e.name: attributes[e.name] for e in plan.primary.hashes}
     hash_slice = slice_of(plan, keys, plan.primary, hashes)
     static_key = keys.statics + plan.number_bytes + hash_slice.begin[len(slice.base) :]
-    return Delete(slice=slice, static_key=static_key, condition=found, if_match=if_match)
+    return Delete(
+        slice=slice,
+        static_key=static_key,
+        condition=found,
+        if_match=if_match,
+        if_none_match=if_none_match,
+    )
 
 
 def is_met(writer: Writer, delete: Delete) -> bool:
@@ -60,10 +77,9 @@ def is_met(writer: Writer, delete: Delete) -> bool:
     if row is not None and not writer.is_live(row):
         row = None
     static_value = writer.tx.get(delete.static_key) if plan.statics else None
-    if delete.if_match is not None:
+    if delete.has_tags:
         etag = None if row is None else row_etag(plan, row.body, static_value)
-        if not matches(etag, delete.if_match, None):
-            raise PreconditionFailed(f"The row has the etag {etag}")
+        require(etag, delete.if_match, delete.if_none_match)
     if delete.condition is None:
         return True
     statics = None if static_value is None else plan.values(stored.read(static_value).body)

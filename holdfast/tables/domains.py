@@ -7,9 +7,9 @@ opened that lacks them.
 
 Putting a default asks every space first, and changes none if one of them refuses. It then writes
 the template, marked as unfinished, each space in a transaction of its own, and the template as
-finished. Should the process die on the way, `resume` (or the same put once more) carries it to the
-end; should a space refuse after all, because someone changed its table in between, the error names
-it and the others have the new schema.
+finished. Should the process die on the way, `resume` (which a server calls when it starts, or the
+same put once more) carries it to the end; should a space refuse after all, because someone changed
+its table in between, the error names it and the others have the new schema.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ from holdfast.tables import catalogue
 from holdfast.tables.calls import StoreTables
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record
-from holdfast.tables.plan import encode_record, plan_of
+from holdfast.tables.plan import Plan, encode_record, plan_of
 from holdfast.tables.records import CreateResult, DefaultRecord
 from holdfast.tables.schema import Schema, normalise
 
@@ -73,6 +73,7 @@ class EveryDomainTables(StoreTables):
         self._carry_out(name, record)
         changed = before is None or not are_equal(_schema_of(before), normalised)
         version = int(normalised["version"])
+        warnings += _plan_of(normalised).warnings
         return CreateResult(table=name, version=version, changed=changed, warnings=warnings)
 
     def schema(self, table: str) -> Schema:
@@ -81,8 +82,7 @@ class EveryDomainTables(StoreTables):
 
     def schema_etag(self, table: str) -> str:
         schema = self.schema(table)
-        plan = plan_of(encode_record(first_record(schema, 0)))
-        return f"{schema['version']}-{plan.digest}"
+        return f"{schema['version']}-{_plan_of(schema).digest}"
 
     def drop(self, table: str) -> bool:
         """Drops the table in every domain, its default and all marks."""
@@ -94,7 +94,8 @@ class EveryDomainTables(StoreTables):
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
         """The names of the tables that have a default, in order."""
-        found = sorted(self._templates(), key=str.encode)
+        catalogue.check_limit(limit)
+        found = sorted(_standing(self._templates()), key=str.encode)
         return [name for name in found if after is None or name > after][:limit]
 
     def resume(self) -> None:
@@ -107,12 +108,12 @@ class EveryDomainTables(StoreTables):
         """Copies into a domain the defaults that it lacks; a domain that is new lacks all."""
         if domain == EVERY_DOMAIN or self._domains.find(EVERY_DOMAIN) is None:
             return
-        templates = self._templates()
+        templates = _standing(self._templates())
         runner = self._domains.runner(domain)
         with runner.view() as reader:
             missing = [name for name in templates if not _has_default(reader, name)]
         for name in missing:
-            runner.transact(partial(_adopt, name, _schema_of(templates[name])))
+            runner.transact(partial(_catch_up, name, _schema_of(templates[name])))
 
     # --- within ----------------------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ class _NoRows:
     """The runner of domain `*`, where no rows are."""
 
     def transact(self, work: Any) -> NoReturn:
-        raise InvalidTableRequest("The domain '*' has schemas only: name the domain of the rows")
+        raise no_rows()
 
     @contextmanager
     def view(self) -> Iterator[Reader]:
@@ -185,6 +186,10 @@ class _NoRows:
         self.transact(None)
 
 
+def no_rows() -> InvalidTableRequest:
+    return InvalidTableRequest("The domain '*' has schemas only: name the domain of the rows")
+
+
 def _write_template(tx: Transaction, name: str, record: DefaultRecord | None) -> None:
     key = keys_of(tx.space).default(name)
     if record is None:
@@ -195,6 +200,23 @@ def _write_template(tx: Transaction, name: str, record: DefaultRecord | None) ->
 
 def _adopt(name: str, schema: Schema, tx: Transaction) -> None:
     catalogue.adopt_default(tx, name, schema)
+
+
+def _catch_up(name: str, schema: Schema, tx: Transaction) -> None:
+    try:
+        catalogue.adopt_default(tx, name, schema)
+    except SchemaUpgradeRejected:
+        # Its table was changed while the default was put; the domain must open all the same.
+        catalogue.remember_default(tx, name, schema)
+
+
+def _standing(templates: dict[str, DefaultRecord]) -> dict[str, DefaultRecord]:
+    """Those that are not being dropped."""
+    return {name: record for name, record in templates.items() if record.unfinished != "drop"}
+
+
+def _plan_of(schema: Schema) -> Plan:
+    return plan_of(encode_record(first_record(schema, 0)))
 
 
 def _has_default(reader: Reader, name: str) -> bool:

@@ -1,7 +1,9 @@
 """Entity tags: equal exactly if a row, its static values and its schema are."""
 
 from hashlib import blake2b
+from typing import Any
 
+from holdfast.errors import InvalidTableRequest, PreconditionFailed
 from holdfast.tables import stored
 from holdfast.tables.plan import Plan
 
@@ -14,17 +16,33 @@ def row_etag(plan: Plan, body: bytes, static_value: bytes | None) -> str:
     return digest.hexdigest()
 
 
+def check_tags(**given: Any) -> bool:
+    """Whether there are tags to compare. Raises unless each is a text, or None."""
+    for name, tags in given.items():
+        if tags is not None and not isinstance(tags, str):
+            raise InvalidTableRequest(f"{name} is a text with entity tags or '*', not {tags!r}")
+    return any(tags is not None for tags in given.values())
+
+
+def require(etag: str | None, if_match: str | None, if_none_match: str | None) -> None:
+    """Raises unless a row with that etag, None if there is no row, is the one that is asked for."""
+    if not matches(etag, if_match, if_none_match):
+        found = "There is no such row" if etag is None else f"The row has the etag {etag}"
+        raise PreconditionFailed(found)
+
+
 def matches(etag: str | None, if_match: str | None, if_none_match: str | None) -> bool:
-    """Whether a row with that etag, None if there is no row, is the one that is asked for."""
     if if_match is not None:
         if etag is None:
             return False
         if if_match.strip() != "*" and etag not in _tags(if_match):
             return False
     if if_none_match is not None and etag is not None:
-        return if_none_match.strip() != "*" and etag not in _tags(if_none_match)
+        # What a proxy has compressed comes back with a weak tag, which here is as good as a strong.
+        return if_none_match.strip() != "*" and etag not in _tags(if_none_match, weak=True)
     return True
 
 
-def _tags(header: str) -> set[str]:
-    return {tag.strip().strip('"') for tag in header.split(",")}
+def _tags(header: str, *, weak: bool = False) -> set[str]:
+    tags = [tag.strip() for tag in header.split(",")]
+    return {(tag.removeprefix("W/") if weak else tag).strip('"') for tag in tags}

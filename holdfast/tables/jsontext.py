@@ -39,7 +39,7 @@ def _parse_slowly(body: bytes) -> Any:
     try:
         return json.loads(
             body.decode(),
-            parse_float=_number,
+            parse_float=exact_number,
             parse_int=_integer,
             parse_constant=_refuse_constant,
         )
@@ -51,7 +51,8 @@ def _parse_slowly(body: bytes) -> Any:
         raise InvalidTableJson(f"The body is not JSON: {error}") from None
 
 
-def _number(text: str) -> Decimal:
+def exact_number(text: str) -> Decimal:
+    """A number with fraction or exponent, exactly as it was written."""
     if abs(float(text)) == float("inf"):
         raise InvalidTableJson(f"The number {text[:40]} is beyond the range of a double")
     return Decimal(text)
@@ -76,4 +77,4 @@ def _check_depth(value: Any, left: int) -> None:
         _check_depth(each, left - 1)
 
 
-_DECODER: Final = msgspec.json.Decoder(float_hook=_number)
+_DECODER: Final = msgspec.json.Decoder(float_hook=exact_number)

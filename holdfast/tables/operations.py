@@ -85,7 +85,7 @@ class Tables:
         schema's version grows by one. Writes 3 keys.
         """
         plan = catalogue.find_to_write(self._tx, table)
-        building.add_index(self._tx, plan, index, list(elements))
+        building.add_index(self._tx, plan, index, elements)
 
     @read
     def index_progress(self, table: str, index: str) -> IndexProgress:
@@ -193,14 +193,22 @@ class Tables:
         *,
         if_: str | Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> DeleteResult:
         """Deletes all rows of a slice of the primary index, with their index entries.
 
-        With nothing but the hash key its static values go too. `if_` and `if_match` are as in
-        `put`; on a row they need its whole primary key.
+        With nothing but the hash key its static values go too. `if_`, `if_match` and
+        `if_none_match` are as in `put`; on a row they need its whole primary key.
         """
         plan = catalogue.find_to_write(self._tx, table)
-        delete = deletes.prepare(plan, self._tx.space, attributes, condition=if_, if_match=if_match)
+        delete = deletes.prepare(
+            plan,
+            self._tx.space,
+            attributes,
+            condition=if_,
+            if_match=if_match,
+            if_none_match=if_none_match,
+        )
         writer = Writer(self._tx, plan)
         if not deletes.is_met(writer, delete):
             return DeleteResult(applied=False)
@@ -231,7 +239,7 @@ class Tables:
     ) -> Page:
         """The page that a URL asks for: decoded `values` of its path, and its raw query string."""
         plan = catalogue.find(self._tx, table)
-        query = urls.query_of(plan, index, list(values), query_string)
+        query = urls.query_of(self._tx, plan, index, list(values), query_string)
         return get_page(self._tx, plan, query, form)
 
     def put_by_url(
@@ -265,11 +273,14 @@ class Tables:
         *,
         if_: str | Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> DeleteResult:
         """`delete` of the slice that a URL names."""
         plan = catalogue.find(self._tx, table)
-        attributes = urls.slice_attributes(plan, list(values), query_string)
-        return self.delete(table, attributes, if_=if_, if_match=if_match)
+        attributes = urls.slice_attributes(self._tx, plan, list(values), query_string)
+        return self.delete(
+            table, attributes, if_=if_, if_match=if_match, if_none_match=if_none_match
+        )
 
     def _make_version(self) -> Any:
         if self._versions is None:

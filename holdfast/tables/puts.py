@@ -9,7 +9,6 @@ from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTableRequest,
     MissingKeyAttribute,
-    PreconditionFailed,
     RowTooLarge,
     TtlNotAllowed,
     UnknownAttribute,
@@ -17,7 +16,7 @@ from holdfast.errors import (
 from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
 from holdfast.tables import stored, types
 from holdfast.tables.conditions import Condition, parse_condition
-from holdfast.tables.etags import matches, row_etag
+from holdfast.tables.etags import check_tags, require, row_etag
 from holdfast.tables.plan import Column, Plan, Values
 from holdfast.tables.predicates import accept_value
 from holdfast.tables.records import Item, PutResult
@@ -88,6 +87,9 @@ def prepare(
         attributes = {}
     if type(attributes) is not dict and not isinstance(attributes, Mapping):
         raise InvalidTableRequest("The attributes of a put are an object")
+    if if_match is not None or if_none_match is not None:
+        check_tags(if_match=if_match, if_none_match=if_none_match)
+    found = None if condition is None else parse_condition(plan, condition)
     values: list[Any] = [None] * plan.width
     changes: list[Change] = []
     slots = plan.slots
@@ -95,7 +97,7 @@ def prepare(
         for name, value in attributes.items():
             if name not in slots:
                 if name != "_ttl":
-                    raise UnknownAttribute(f"Unknown attribute {name}", attribute=str(name))
+                    raise _unknown(name)
                 continue
             if value is None:
                 continue
@@ -114,7 +116,6 @@ def prepare(
                 _raise_first(plan, attributes)
             values[id] = make_version()
             is_new = True
-    found = None if condition is None else parse_condition(plan, condition)
     return Put(
         values, attributes, changes, ttl_ms, is_new, found, if_match, if_none_match, return_old
     )
@@ -143,8 +144,7 @@ def is_met(writer: Writer, put: Put, found: Found) -> bool:
         etag = None
         if found.values is not None and found.row is not None:
             etag = row_etag(writer.plan, found.row.body, found.static_value)
-        if not matches(etag, put.if_match, put.if_none_match):
-            raise PreconditionFailed(f"The row has the etag {etag}")
+        require(etag, put.if_match, put.if_none_match)
     return put.condition is None or put.condition.is_met(found.values, found.statics)
 
 
@@ -204,8 +204,16 @@ def item_of(plan: Plan, values: Values, statics: Values | None) -> Item:
 # --- checking ------------------------------------------------------------------------------------
 
 
+def _unknown(name: Any) -> UnknownAttribute:
+    return UnknownAttribute(f"Unknown attribute {name}", attribute=str(name))
+
+
 def _raise_first(plan: Plan, attributes: Mapping[str, Any]) -> None:
-    """Raises what is wrong with the first bad attribute, in the order of the schema."""
+    """Raises for an attribute that the schema does not have, and else what is wrong with the first
+    bad one in the order of the schema."""
+    for name in attributes:
+        if name not in plan.columns and name != "_ttl":
+            raise _unknown(name)
     for column in plan.columns.values():
         value = attributes.get(column.name)
         if value is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.engine.contract import Reader
 from holdfast.errors import (
     IndexBuilding,
     IndexNotFound,
@@ -16,15 +17,16 @@ from holdfast.errors import (
 )
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_COUNTED_ROWS, MAX_PAGE_ROWS
+from holdfast.tables.building import progress
 from holdfast.tables.layout import Keys, hash_key
 from holdfast.tables.plan import Element, Index, Plan
 from holdfast.tables.predicates import (
     Predicate,
-    accept_value,
     check_operators,
     is_operators,
     parse,
 )
+from holdfast.tables.records import IndexProgress
 
 # What an operator asks of the keys where greater values come first.
 _TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
@@ -64,7 +66,9 @@ class Slice:
         return self.has_hash and self.fixed == len(self.index.ranges) and not self.bounded
 
 
-def index_of(plan: Plan, name: str | None) -> Index:
+def index_of(reader: Reader, plan: Plan, name: str | None) -> Index:
+    """The index of that name, the primary one if it is None. Reads nothing, unless it is being
+    built."""
     if name is None:
         return plan.primary
     if not isinstance(name, str):
@@ -75,8 +79,24 @@ def index_of(plan: Plan, name: str | None) -> Index:
             f"Invalid query. Index does not exist: {plan.name} has no secondary index {name!r}"
         )
     if not index.complete:
-        raise IndexBuilding(f"The index {name!r} of {plan.name} is being built")
+        raise _building(progress(reader, plan, name), plan)
     return index
+
+
+def check_shape(plan: Plan, index: Index, query: Query) -> tuple[int, list[str] | None]:
+    """The limit of a query and the names of its projection, if it has one.
+
+    Raises what is wrong with anything but its attributes, which come after it.
+    """
+    limit = _limit(query)
+    if not (query.with_ttl is query.distinct is query.count_only is False):
+        _check_flags(query)
+    if query.order is not None:
+        _check_order(index, query.order)
+    names = _projection(plan, query.proj)
+    if query.distinct:
+        _check_distinct(plan, query, names)
+    return limit, names
 
 
 def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
@@ -109,7 +129,7 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
             for element in index.ranges:
                 value = attributes.get(element.name)
                 if value is None:
-                    _refuse_gap(index, attributes, element)
+                    _check_names(index, attributes)
                 left -= 1
                 if isinstance(value, dict):
                     predicate = range_predicate(element, value)
@@ -123,12 +143,9 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
                 found.fixed += 1
                 if not left:
                     break
-    except InvalidAttributeValue:
+    except (InvalidAttributeValue, ValueError):
         _check_names(index, attributes)
-        raise
-    except ValueError:
-        _check_names(index, attributes)
-        accept_value(element.column, value)
+        _check_values(plan, attributes)
         raise
     if left:
         _check_names(index, attributes)
@@ -136,27 +153,12 @@ def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
     return found
 
 
-def set_order(slice: Slice, order: Any) -> None:
+def set_order(slice: Slice, order: Mapping[str, str]) -> None:
     """Turns the slice round if every named attribute disagrees with the index."""
-    if order is None:
-        return
-    if not isinstance(order, Mapping):
-        raise InvalidTableQuery("Invalid sort order: an object of attributes and asc or desc")
     free: set[bool] = set()
-    ranges = slice.index.ranges
-    places = {element.name: place for place, element in enumerate(ranges)}
-    for name, direction in order.items():
-        if name not in places:
-            raise InvalidTableQuery(
-                f"Invalid query. Cannot order on attribute {name!r}", attribute=str(name)
-            )
-        if direction not in ("asc", "desc"):
-            raise InvalidTableQuery(
-                f"Invalid query. Invalid sort order {direction!r} of {name!r}", attribute=str(name)
-            )
-        place = places[name]
-        if place >= slice.fixed:
-            free.add((direction == "desc") != ranges[place].desc)
+    for place, element in enumerate(slice.index.ranges):
+        if element.name in order and place >= slice.fixed:
+            free.add((order[element.name] == "desc") != element.desc)
     if len(free) > 1:
         raise InvalidTableQuery(
             "Inconsistent sort order: all attributes must agree with the index, or none"
@@ -164,7 +166,39 @@ def set_order(slice: Slice, order: Any) -> None:
     slice.reverse = free == {True}
 
 
-def limit_of(query: Query) -> int:
+# --- within --------------------------------------------------------------------------------------
+
+
+def _building(found: IndexProgress, plan: Plan) -> IndexBuilding:
+    what = f"The index {found.index!r} of {plan.name}"
+    if found.problem:
+        return IndexBuilding(f"{what} can't be built: {found.problem}", hint="")
+    return IndexBuilding(f"{what} is being built: {found.rows} of {found.total} rows are done")
+
+
+def _check_flags(query: Query) -> None:
+    for name in ("with_ttl", "distinct", "count_only"):
+        if type(getattr(query, name)) is not bool:
+            raise InvalidTableQuery(f"{name} is true or false, not {getattr(query, name)!r}")
+
+
+def _check_order(index: Index, order: Any) -> None:
+    """Raises unless `order` gives range attributes of the index a direction."""
+    if not isinstance(order, Mapping):
+        raise InvalidTableQuery("Invalid sort order: an object of attributes and asc or desc")
+    ranges = {element.name for element in index.ranges}
+    for name, direction in order.items():
+        if name not in ranges:
+            raise InvalidTableQuery(
+                f"Invalid query. Cannot order on attribute {name!r}", attribute=str(name)
+            )
+        if direction not in ("asc", "desc"):
+            raise InvalidTableQuery(
+                f"Invalid query. Invalid sort order {direction!r} of {name!r}", attribute=str(name)
+            )
+
+
+def _limit(query: Query) -> int:
     limit = query.limit
     if limit is None:
         return MAX_COUNTED_ROWS if query.count_only else DEFAULT_PAGE_ROWS
@@ -173,7 +207,7 @@ def limit_of(query: Query) -> int:
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
 
 
-def projection_of(plan: Plan, proj: Any) -> list[str] | None:
+def _projection(plan: Plan, proj: Any) -> list[str] | None:
     """The names in `proj`, each once; None if there is no projection."""
     if proj is None:
         return None
@@ -191,16 +225,15 @@ def projection_of(plan: Plan, proj: Any) -> list[str] | None:
     return list(dict.fromkeys(names))
 
 
-def check_distinct(plan: Plan, query: Query, slice: Slice, names: list[str] | None) -> None:
+def _check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
     hashes = {element.name for element in plan.primary.hashes}
     allowed = hashes | {column.name for column in plan.statics}
     if names is None or not set(names) <= allowed:
         raise InvalidTableQuery("distinct needs a Projection of hash and static attributes only")
-    if query.index is not None or query.order is not None or slice.fixed or slice.bounded:
+    given = query.attributes if isinstance(query.attributes, Mapping) else {}
+    has_range = any(element.name in given for element in plan.primary.ranges)
+    if query.index is not None or query.order is not None or has_range:
         raise InvalidTableQuery("distinct can't be combined with an index, range or order")
-
-
-# --- within --------------------------------------------------------------------------------------
 
 
 def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
@@ -217,13 +250,10 @@ def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
 
 def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
     """Raises what is wrong with the shape of a query, whatever its values are. The shape is looked
-    at before values, and a missing hash attribute is the last that it can lack."""
+    at before values, and a missing attribute is the last that is wrong with it."""
     for name, value in attributes.items():
         if name not in index.elements:
-            raise InvalidTableQuery(
-                f"Invalid query. Attribute {name!r} is not a part of primary key or index",
-                attribute=str(name),
-            )
+            raise not_in_index(name)
         element = index.elements[name]
         if value is None:
             raise _undefined(element)
@@ -242,16 +272,20 @@ def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
                 f"All hash attributes must be given, {element.name!r} is missing",
                 attribute=element.name,
             )
+    for gap, element in zip(index.ranges, given, strict=False):
+        if gap is not element:
+            raise InvalidTableQuery(
+                f"Invalid query. Attribute {gap.name!r} must be fixed by equality before "
+                f"{given[-1].name!r}",
+                attribute=given[-1].name,
+            )
 
 
-def _refuse_gap(index: Index, attributes: Mapping[str, Any], gap: Element) -> None:
-    """Raises for an element that is not given although a later one is."""
-    _check_names(index, attributes)
-    later = next(e.name for e in reversed(index.ranges) if e.name in attributes)
-    raise InvalidTableQuery(
-        f"Invalid query. Attribute {gap.name!r} must be fixed by equality before {later!r}",
-        attribute=later,
-    )
+def _check_values(plan: Plan, attributes: Mapping[str, Any]) -> None:
+    """Raises for the first value, in the order of the schema, that its type does not take."""
+    for column in plan.columns.values():
+        if column.name in attributes:
+            parse(column, attributes[column.name], InvalidTableQuery)
 
 
 def _refuse_more(index: Index, attributes: Mapping[str, Any], element: Element, left: int) -> None:
@@ -290,6 +324,13 @@ def bounds(element: Element, predicate: Predicate, prefix: bytes) -> tuple[bytes
 
 def _is_equality(operators: Mapping[str, Any]) -> bool:
     return [name.lower() for name in operators] == ["eq"]
+
+
+def not_in_index(name: Any) -> InvalidTableQuery:
+    return InvalidTableQuery(
+        f"Invalid query. Attribute {name!r} is not a part of primary key or index",
+        attribute=str(name),
+    )
 
 
 def _not_on_hash(element: Element) -> InvalidTableQuery:

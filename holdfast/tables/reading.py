@@ -7,7 +7,6 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader
-from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
 from holdfast.tables import stored
@@ -18,10 +17,8 @@ from holdfast.tables.plan import Column, Index, Plan, Projection
 from holdfast.tables.queries import (
     Query,
     Slice,
-    check_distinct,
+    check_shape,
     index_of,
-    limit_of,
-    projection_of,
     set_order,
     slice_of,
 )
@@ -35,16 +32,11 @@ _ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
 
 def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Page:
     """One page of the slice that `query` describes."""
-    index = plan.primary if query.index is None else index_of(plan, query.index)
+    index = plan.primary if query.index is None else index_of(reader, plan, query.index)
+    limit, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
-    limit = limit_of(query)
     if query.order is not None:
         set_order(slice, query.order)
-    names = projection_of(plan, query.proj)
-    if not (query.with_ttl is query.distinct is query.count_only is False):
-        _check_flags(query)
-    if query.distinct:
-        check_distinct(plan, query, slice, names)
     position = None
     if query.next is not None:
         position = read_token(slice, query.distinct, query.next)
@@ -56,12 +48,11 @@ def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") ->
 
 def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
     """All items of the slice, one after the other, without a limit; `reader` must stay open."""
-    index = index_of(plan, query.index)
+    index = index_of(reader, plan, query.index)
+    _, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
-    set_order(slice, query.order)
-    names = projection_of(plan, query.proj)
-    if query.distinct:
-        check_distinct(plan, query, slice, names)
+    if query.order is not None:
+        set_order(slice, query.order)
     shape = Shape(reader, plan, index, names, query.with_ttl, form)
     for key, value in Walk(reader, plan, slice, query.distinct, None).all():
         item = shape.item(key, value)
@@ -261,12 +252,6 @@ def _etag(reader: Reader, plan: Plan, value: bytes) -> str:
         part = plan.primary.hash_part(plan.values(body))
         statics = reader.get(keys_of(reader.space).statics + plan.number_bytes + part)
     return row_etag(plan, body, statics)
-
-
-def _check_flags(query: Query) -> None:
-    for name in ("with_ttl", "distinct", "count_only"):
-        if type(getattr(query, name)) is not bool:
-            raise InvalidTableQuery(f"{name} is true or false, not {getattr(query, name)!r}")
 
 
 # --- walking -------------------------------------------------------------------------------------

@@ -91,12 +91,17 @@ def page_body(page: Page) -> dict[str, Any]:
 
 
 def error_body(error: TableError) -> dict[str, Any]:
-    body = {"type": error.type, "title": error.message}
+    body = {"type": error.type, "title": _sayable(error.message)}
     if error.hint:
         body["detail"] = error.hint
     if error.attribute is not None:
-        body["attribute"] = error.attribute
+        body["attribute"] = _sayable(error.attribute)
     return body
+
+
+def _sayable(text: str) -> str:
+    """The text as JSON can carry it: a refused name may have lone surrogates, which are escaped."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _members(body: Any, table: str, known: tuple[str, ...]) -> Mapping[str, Any]:

@@ -81,7 +81,8 @@ def import_lines(
 def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, numbered from 1."""
     for number, line in enumerate(lines, 1):
-        raw = line.encode() if isinstance(line, str) else line
+        # A lone surrogate becomes bytes that are not UTF-8, and its line is refused as such.
+        raw = line.encode(errors="surrogatepass") if isinstance(line, str) else line
         if raw.strip():
             yield number, raw
 

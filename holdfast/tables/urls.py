@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from holdfast.engine.contract import Reader
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -20,7 +21,7 @@ from holdfast.errors import (
 from holdfast.limits import BARE_PAGE_ROWS, MAX_DOMAIN_BYTES
 from holdfast.tables.plan import Column, Element, Index, Plan
 from holdfast.tables.predicates import OPERATORS, accept_value
-from holdfast.tables.queries import Query, index_of
+from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
 from holdfast.tables.types import equal
 
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -85,7 +86,9 @@ def _rest(segments: list[str]) -> tuple[str | None, list[str]]:
     return index, [_decode(segment) for segment in segments]
 
 
-def query_of(plan: Plan, index: str | None, values: list[str], query_string: str) -> Query:
+def query_of(
+    reader: Reader, plan: Plan, index: str | None, values: list[str], query_string: str
+) -> Query:
     """The one query object that a path and its parameters describe."""
     if index is None and not values and not query_string:
         return Query(limit=BARE_PAGE_ROWS)
@@ -96,7 +99,7 @@ def query_of(plan: Plan, index: str | None, values: list[str], query_string: str
             if index is not None and index != named:
                 raise InvalidTableQuery("The path and the parameter index name different indexes")
             index = named
-    reading = _Parameters(plan, index_of(plan, index), values)
+    reading = _Parameters(plan, index_of(reader, plan, index), values)
     for name, raw in parameters:
         reading.take(name, raw)
     return reading.query(index)
@@ -104,24 +107,26 @@ def query_of(plan: Plan, index: str | None, values: list[str], query_string: str
 
 def attributes_of(plan: Plan, values: list[str], attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a put: key attributes from the path, the rest from the body."""
-    fixed = _fixed(plan, plan.primary, values)
     merged = dict(attributes)
-    for name, value in fixed.items():
-        stated = attributes.get(name)
+    for name, text in _fixed(plan, plan.primary, values).items():
         column = plan.columns[name]
+        value, stated = _from_text(column, text, "eq"), attributes.get(name)
         if stated is not None and not equal(column.type, accept_value(column, stated), value):
             raise InvalidTableRequest(f"The path and the body fix {name!r} differently")
         merged[name] = value
     return merged
 
 
-def slice_attributes(plan: Plan, values: list[str], query_string: str) -> dict[str, Any]:
+def slice_attributes(
+    reader: Reader, plan: Plan, values: list[str], query_string: str
+) -> dict[str, Any]:
     """The predicates of a delete by URL."""
     for name, _ in parse_parameters(query_string):
         if name in _NOT_IN_DELETE:
             raise InvalidTableRequest(f"A delete takes no {name}")
-    query = query_of(plan, None, values, query_string) if values or query_string else Query()
-    return dict(query.attributes or {})
+    if not values and not query_string:
+        return {}
+    return dict(query_of(reader, plan, None, values, query_string).attributes or {})
 
 
 def parse_parameters(query_string: str) -> list[tuple[str, str]]:
@@ -143,7 +148,7 @@ class _Parameters:
         self._fixed = _fixed(plan, index, values)
         self._elements: list[Element] = [*index.hashes, *index.ranges]
         self._count = len(values)
-        self._predicates: dict[str, dict[str, Any]] = {}
+        self._predicates: dict[str, dict[str, list[str]]] = {}  # texts, by attribute and operator
         self._proj: list[str] = []
         self._orders: list[str] = []
         self._members: dict[str, Any] = {}
@@ -158,13 +163,14 @@ class _Parameters:
         elif name in OPERATORS:
             if self._count == len(self._elements):
                 raise InvalidTablePath(f"The path fixes every element, {name} has none left")
-            self._predicate(self._elements[self._count].column, name, value)
+            self._predicate(self._elements[self._count].name, name, value)
         elif name == "order":
             self._orders.append(value)
         elif name == "limit":
-            if not value.isascii() or not value.isdigit() or len(value) > 18:
+            if not value.isascii() or not value.isdigit():
                 raise InvalidTableQuery(f"The limit is an integer of at least 1, not {value!r}")
-            self._once(name, int(value))
+            # A limit has no greatest value, and this many digits are beyond every other bound.
+            self._once(name, int(value.lstrip("0")[:18] or "0"))
         elif name == "next":
             self._once(name, value)
         elif name in ("withTTL", "distinct"):
@@ -179,16 +185,30 @@ class _Parameters:
             self._named(name, value)
 
     def query(self, index: str | None) -> Query:
-        attributes: dict[str, Any] = dict(self._fixed)
         for name, operators in self._predicates.items():
-            between = operators.get("between")
-            if between is not None and len(between) != 2:
+            if "between" in operators and len(operators["between"]) != 2:
                 raise InvalidTableQuery(f"between is given exactly twice for {name!r}")
-            attributes[name] = operators
         self._members.pop("index", None)
-        order = self._order(attributes)
+        order = self._order()
         proj = self._proj or None
-        return Query(attributes=attributes, order=order, proj=proj, index=index, **self._members)
+        query = Query(order=order, proj=proj, index=index, **self._members)
+        try:
+            return msgspec.structs.replace(query, attributes=self._attributes())
+        except InvalidAttributeValue:
+            check_shape(self._plan, self._index, query)
+            raise
+
+    def _attributes(self) -> dict[str, Any]:
+        """Texts become values in the order of the schema."""
+        attributes: dict[str, Any] = {}
+        for column in self._plan.columns.values():
+            if column.name in self._fixed:
+                attributes[column.name] = _from_text(column, self._fixed[column.name], "eq")
+            for operator, texts in self._predicates.get(column.name, {}).items():
+                values = [_from_text(column, text, operator) for text in texts]
+                operators = attributes.setdefault(column.name, {})
+                operators[operator] = values if operator == "between" else values[0]
+        return attributes
 
     def _once(self, name: str, value: Any) -> None:
         if name in self._members:
@@ -197,58 +217,50 @@ class _Parameters:
 
     def _named(self, parameter: str, value: str) -> None:
         name, dot, operator = parameter.rpartition(".")
-        column = self._plan.columns.get(name)
-        if not dot or operator not in OPERATORS or column is None:
+        if not dot or operator not in OPERATORS or name not in self._plan.columns:
             raise InvalidTableQuery(f"Unknown parameter {parameter!r}")
-        self._predicate(column, operator, value)
+        if name not in self._index.elements:
+            raise not_in_index(name)
+        self._predicate(name, operator, value)
 
-    def _predicate(self, column: Column, operator: str, text: str) -> None:
-        if column.name in self._fixed:
-            raise InvalidTableQuery(f"The path fixes {column.name!r} already")
-        found = self._predicates.setdefault(column.name, {})
-        value = _from_text(column, text, operator)
-        if operator == "between":
-            found.setdefault("between", []).append(value)
-        elif operator in found:
-            raise InvalidTableQuery(f"The operator {operator} is given twice for {column.name!r}")
-        else:
-            found[operator] = value
+    def _predicate(self, name: str, operator: str, text: str) -> None:
+        if name in self._fixed:
+            raise InvalidTableQuery(f"The path fixes {name!r} already")
+        texts = self._predicates.setdefault(name, {}).setdefault(operator, [])
+        if texts and operator != "between":
+            raise InvalidTableQuery(f"The operator {operator} is given twice for {name!r}")
+        texts.append(text)
 
-    def _order(self, attributes: dict[str, Any]) -> dict[str, str] | None:
+    def _order(self) -> dict[str, str] | None:
         if not self._orders:
             return None
         order: dict[str, str] = {}
         for text in self._orders:
             name, colon, direction = text.rpartition(":")
             if not colon:
-                name = self._first_free(attributes)
+                name = self._first_free()
             if name in order:
                 raise InvalidTableQuery(f"The order of {name!r} is given twice")
             order[name] = direction
         return order
 
-    def _first_free(self, attributes: dict[str, Any]) -> str:
+    def _first_free(self) -> str:
         """The first range element that is not fixed by equality."""
         for element in self._index.ranges:
-            predicate = attributes.get(element.name)
-            fixed = element.name in self._fixed or (
-                isinstance(predicate, dict) and predicate.keys() == {"eq"}
-            )
-            if not fixed:
+            operators = self._predicates.get(element.name, {})
+            if element.name not in self._fixed and operators.keys() != {"eq"}:
                 return element.name
         raise InvalidTableQuery("Cannot order on attribute: every range element is fixed")
 
 
-def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, Any]:
+def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, str]:
+    """The texts of the path by the attributes that they fix."""
     elements = [*index.hashes, *index.ranges]
     if len(values) > len(elements):
         raise InvalidTablePath(
             f"The path has {len(values)} values, {plan.name} has {len(elements)} elements"
         )
-    return {
-        element.name: _from_text(element.column, text, "eq")
-        for element, text in zip(elements, values, strict=False)
-    }
+    return {element.name: text for element, text in zip(elements, values, strict=False)}
 
 
 def _from_text(column: Column, text: str, operator: str) -> Any:

@@ -28,6 +28,7 @@ MAX_FLOAT: Final = 3.4028234663852886e38
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT: Final = Context(prec=min(MAX_PREC, 20_000))
 
+_MAX_JSON_BITS: Final = 13_288  # of 4,000 digits; Python refuses to write some more than these
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}", re.ASCII)
@@ -161,7 +162,9 @@ def accept_decimal(value: Any) -> Decimal:
     if not number.is_finite():
         raise ValueError("a decimal is finite")
     sign, digits, exponent = number.as_tuple()
-    if len(digits) > MAX_DECIMAL_DIGITS or abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
+    if _counted_digits(digits, int(exponent)) > MAX_DECIMAL_DIGITS or (
+        abs(int(exponent)) > MAX_DECIMAL_EXPONENT
+    ):
         raise ValueError(
             f"a decimal has at most {MAX_DECIMAL_DIGITS} digits and an exponent within "
             f"{MAX_DECIMAL_EXPONENT}"
@@ -171,6 +174,15 @@ def accept_decimal(value: Any) -> Decimal:
     if 0 < int(exponent) <= MAX_DECIMAL_ZEROS:
         return Decimal((sign, digits + (0,) * int(exponent), 0))
     return number
+
+
+def _counted_digits(digits: tuple[int, ...], exponent: int) -> int:
+    """How many digits a decimal has. The zeros that plain notation puts in the place of an exponent
+    are none: what was read must be taken again."""
+    if len(digits) <= MAX_DECIMAL_DIGITS or exponent < 0:
+        return len(digits)
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    return len(digits) - min(zeros, MAX_DECIMAL_ZEROS)
 
 
 def _as_decimal(value: Any) -> Decimal:
@@ -278,7 +290,11 @@ def _from_iso(text: str) -> datetime:
 
 def accept_json(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
     """Any JSON value, as plain Python; a `Decimal` from a JSON text becomes the nearest double."""
-    if value is None or value is True or value is False or type(value) is int:
+    if value is None or value is True or value is False:
+        return value
+    if type(value) is int:
+        if value.bit_length() > _MAX_JSON_BITS:
+            raise ValueError("an integer in JSON has at most 4000 digits")
         return value
     if isinstance(value, str):
         return accept_string(str(value))
@@ -291,7 +307,7 @@ def accept_json(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         return {accept_string(name): accept_json(each, depth - 1) for name, each in value.items()}
     if isinstance(value, int):
-        return int(value)
+        return accept_json(int(value))
     raise ValueError(f"a {type(value).__name__} is no JSON value")
 
 

@@ -51,7 +51,7 @@ def from_scratch(*words: str | Path, **variables: str) -> Ran:
     """The same with a Python of its own, as a shell starts it: half a second more."""
     return _ran(
         subprocess.run(
-            [sys.executable, "-m", "holdfast.cli", *map(str, words)],
+            [sys.executable, "-m", "holdfast", *map(str, words)],
             capture_output=True,
             env=environment(**variables),
             timeout=120,

@@ -114,7 +114,7 @@ def test_the_command_is_installed_and_runs_as_a_module(users: Path) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 
     run = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli", "gen", "-f", str(users), "-l", "py"],
+        [sys.executable, "-m", "holdfast", "gen", "-f", str(users), "-l", "py"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -120,7 +120,7 @@ def on_a_terminal(*words: str) -> str:
     """What the command writes to a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast.cli", *words],
+        [sys.executable, "-m", "holdfast", *words],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

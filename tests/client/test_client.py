@@ -48,10 +48,25 @@ def test_most_of_a_url_may_be_left_out_and_arguments_go_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("127.0.0.1:9977", "127.0.0.1", 9977),
+        ("db-1.example:9000", "db-1.example", 9000),
+        ("[::1]:9000", "::1", 9000),
+    ],
+)
+def test_a_host_and_its_port_are_enough(url: str, host: str, port: int) -> None:
+    target = Target.parse(url)
+
+    assert (target.host, target.port, target.is_encrypted) == (host, port, False)
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "http://localhost:9966",
-        "localhost:9977",
+        "localhost",
+        "user@localhost:9977",
         "holdfast://",
         "holdfast://host:port",
         "holdfast://host/a/b",

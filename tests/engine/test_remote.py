@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -424,6 +425,42 @@ def test_a_scan_is_fetched_in_pages(engine: RemoteEngine, backend: MemoryBackend
         messages = backend.messages
         assert sum(1 for _ in view.scan(b"", END, reverse=True)) == 5_000
         assert backend.messages == messages
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(short_keys, st.binary(max_size=8), max_size=300),
+    st.lists(st.tuples(short_keys, short_keys, st.booleans()), min_size=1, max_size=4),
+    st.lists(short_keys, max_size=20),
+    st.integers(0, 200),
+)
+def test_a_view_that_forgets_what_it_has_read_reads_the_same_again(
+    stored: dict[bytes, bytes],
+    scans: list[tuple[bytes, bytes, bool]],
+    wanted: list[bytes],
+    kept_bytes: int,
+) -> None:
+    engine = open_memory(MemoryBackend())
+
+    def fill(tx: Transaction) -> None:
+        for pair in stored.items():
+            tx.put(*pair)
+
+    engine.transact(fill)
+    with pytest.MonkeyPatch.context() as patch, engine.view() as view:
+        patch.setattr("holdfast.engine.remote.seen.MAX_SEEN_IN_VIEW_BYTES", kept_bytes)
+        # In turn, so that one forgets what the others are in the middle of.
+        open_scans = [view.scan(low, high, reverse=back) for low, high, back in scans]
+        found: list[list[tuple[bytes, bytes]]] = [[] for _ in scans]
+        for step in zip_longest(*open_scans):
+            for pairs, pair in zip(found, step, strict=True):
+                pairs += [] if pair is None else [pair]
+            assert view.get_many(wanted) == [stored.get(key) for key in wanted]
+
+        for (low, high, back), pairs in zip(scans, found, strict=True):
+            inside = sorted(pair for pair in stored.items() if low <= pair[0] < high)
+            assert pairs == (inside[::-1] if back else inside)
+    engine.close()
 
 
 # --- what is lost ---------------------------------------------------------------------------------

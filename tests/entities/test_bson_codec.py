@@ -175,5 +175,12 @@ def test_no_bytes_do_harm(noise: bytes) -> None:
             assert isinstance(read(body), dict)
 
 
+@pytest.mark.parametrize("large", [{}, {"large": 2**63}])  # which takes the plain codec
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, object(), "\ud800"])
+def test_what_bson_can_not_hold_is_a_bad_value(value: Any, large: dict[str, Any]) -> None:
+    with pytest.raises(BadValue):
+        encode({**large, "value": value})
+
+
 def test_the_codec_in_c_is_there() -> None:
     assert bson.has_c()

@@ -15,6 +15,7 @@ from holdfast.errors import (
     HoldfastError,
     InvalidTable,
     NoIndex,
+    SchemaInvalid,
 )
 
 BY_AGE = [Filter("age", "=", [1])]
@@ -142,3 +143,36 @@ def test_a_change_that_no_entity_could_take_is_refused(
 ) -> None:
     with pytest.raises(BadChange, match=words):
         entities.update_raw("test.Users", BY_AGE, [change])
+
+
+@pytest.mark.parametrize("given", [5, "x", Filter("id", "ALL"), [5], ["x"], [Filter("id", "=", 5)]])  # type: ignore[arg-type]  # on purpose
+def test_what_is_no_list_of_filters_is_refused_by_every_call(
+    entities: StoreEntities, given: Any
+) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: entities.select_raw("test.Users", given),
+        lambda: entities.count_raw("test.Users", given),
+        lambda: entities.update_raw("test.Users", given, [Change("SET", "age", 1)]),
+        lambda: entities.delete_raw("test.Users", given),
+    ]
+    for call in calls:
+        with pytest.raises(BadFilter, match="filter"):
+            call()
+
+
+def test_other_arguments_of_another_kind_are_refused_too(entities: StoreEntities) -> None:
+    ann: Any = [Filter("id", "=", ["ann"])]
+    odd: Any = 5
+
+    with pytest.raises(InvalidTable):
+        entities.put_raw(odd, [{"age": 1}])
+    with pytest.raises(InvalidTable):
+        entities.select_raw(odd, ann)
+    with pytest.raises(BadQuery, match="entities come as a list"):
+        entities.put_raw("test.Users", odd)
+    with pytest.raises(BadQuery, match="5 is not an ordering"):
+        entities.select_raw("test.Users", ann, order=odd)
+    with pytest.raises(BadChange, match="5 is not a change"):
+        entities.update_raw("test.Users", ann, [odd])
+    with pytest.raises(SchemaInvalid, match="YAML or a Schema"):
+        entities.deploy(odd)

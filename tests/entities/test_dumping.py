@@ -94,6 +94,7 @@ def test_a_dump_may_come_in_pieces_of_any_size(
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
 
     assert entities.load("test.Plain", pieces) == 50
+    assert entities.load("test.Plain", b"".join(pieces)) == 50
 
 
 def test_load_keeps_ids_and_replaces_what_is_there(entities: StoreEntities) -> None:

@@ -63,6 +63,14 @@ def test_numbers_take_the_type_of_their_column() -> None:
     assert compound_id([("c", "Float", 1)], hashed=False) == "bff0000000000000|"
 
 
+def test_floats_beyond_64_bits_in_an_int_column_have_ids_of_their_own() -> None:
+    numbers = [sign * 2.0**power for sign in (1, -1) for power in (62, 64, 65, 70, 300)]
+
+    ids = [compound_id([("c", "Int", number)], hashed=False) for number in numbers]
+    assert len(set(ids)) == len(ids)
+    assert {len(id) for id in ids} <= {17, 18}  # 16 digits, a sign, and the bar
+
+
 def test_a_number_that_no_double_can_hold_is_refused_as_a_value(entities: StoreEntities) -> None:
     entities.deploy(
         "schema: f\ntables: {T: {columns: {n: {type: Float}}, primary: {columns: [n]}}}"

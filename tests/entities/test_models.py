@@ -272,6 +272,10 @@ def test_columns_make_filters_orders_and_changes() -> None:
         Change("MSET", "extra", {"a": 1}),
         Change("MDEL", "extra", ["a", "b"]),
     )
+    assert User.groups.add(["a", "b"]) == User.groups.add("a", "b")
+    assert User.groups.remove({"a"}) == User.groups.remove("a")
+    assert col(Plain.extra).put_keys({"a b": 1}, c=2) == Change("MSET", "extra", {"a b": 1, "c": 2})
+    assert col(Plain.extra).remove_keys(["a", "b"]) == col(Plain.extra).remove_keys("a", "b")
     assert (col(Plain.notes).append("n"), User.name.set("x")) == (
         Change("LADD", "remarks", ["n"]),
         Change("SET", "name", "x"),
@@ -296,6 +300,8 @@ def test_python_s_own_and_or_and_not_equal_are_refused() -> None:
         _ = User.name != "a"
     with pytest.raises(BadChange, match="is not a number"):
         _ = User.score + "3"  # type: ignore[operator]  # on purpose
+    with pytest.raises(BadChange, match="is not a number"):
+        _ = User.score - "3"  # type: ignore[operator]  # on purpose
     with pytest.raises(TypeError, match="is not a column"):
         col(5)
 

@@ -395,7 +395,7 @@ def test_a_field_of_the_wrong_type_is_malformed(send: Wire, kind: str, body: Any
         (
             "GET",
             {"table": "test.Users", "filters": ALL, "paging": {"limit": 1.5}},
-            "Invalid paging parameters: offset: ",
+            "Invalid paging parameters: offset: 0, limit: 1.5",
             "bad_paging",
         ),
         (

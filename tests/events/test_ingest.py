@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
+from holdfast.errors import BadInput, ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
 from holdfast.events import Event, Events, Settings, Skipped
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -127,10 +127,18 @@ def test_a_name_of_any_other_kind_is_taken(send: Send, name: str) -> None:
         {"name": "e", "at": True},
         {"name": "e", "id": ""},
         {"name": "e", "id": "i" * 257},
+        {"name": "e", "id": "\ud800"},
+        {"name": "e", "attributes": {"v": 10**5_000}},
+        Event(name=7),  # type: ignore[arg-type]  # this and the others: what a struct lets in
+        Event(name="e", attributes=None),  # type: ignore[arg-type]
+        Event(name="e", ip=7),  # type: ignore[arg-type]
+        Event(name="e", id=7),  # type: ignore[arg-type]
         "e",
     ],
 )
 def test_a_bad_event_is_refused(store: Store, event: Any) -> None:
+    store.events.deploy({"e": [{"targets": ["['s']"], "add": "v"}]})
+
     with pytest.raises(InvalidEvent):
         store.events.send(event)
 
@@ -419,6 +427,25 @@ def test_a_key_that_holds_a_set_is_no_leaderboard(store: Store, send: Send) -> N
     assert store.events.gross("x") == 1
 
 
+def test_skipped_handlers_are_named_in_their_order_whatever_the_reason(
+    store: Store, send: Send
+) -> None:
+    store.events.deploy(
+        {
+            "e": [
+                {"targets": ["['k']"], "add": "'v'"},
+                {"targets": ["['k']"], "count_frequency": "'v'"},
+                {"targets": ["['l']"], "add": "missing"},
+                {"targets": ["['k']"], "count_frequency": "'v'"},
+            ]
+        }
+    )
+
+    reply = send("e")
+
+    assert [skipped.handler for skipped in reply.skipped] == ["e[1]", "e[2]", "e[3]"]
+
+
 def test_a_key_that_holds_a_leaderboard_is_no_set(store: Store, send: Send) -> None:
     store.events.deploy(
         {
@@ -520,6 +547,12 @@ def test_a_batch_has_a_bound_and_a_stream_has_none(store: Store) -> None:
     assert reply.accepted == 2_497
     assert [error.position for error in reply.errors] == [0, 1_000, 2_000]
     assert values(store, "s") == ["2499", "2498"]
+
+
+@pytest.mark.parametrize("events", [None, 17, "abc", {"name": "e"}, iter([{"name": "e"}])])
+def test_what_is_no_list_of_events_is_refused(store: Store, events: Any) -> None:
+    with pytest.raises(BadInput, match="a batch is a list of events"):
+        store.events.send_many(events)
 
 
 # --- ids and times ----------------------------------------------------------------------------
@@ -676,6 +709,20 @@ def test_an_event_whose_job_is_refused_writes_nothing(store: Store) -> None:
 
     assert [error.message for error in reply.errors] == ["no such queue"]
     assert keys(store) == []
+
+
+def test_of_several_jobs_of_an_event_all_are_put_or_none(store: Store) -> None:
+    good = {"enqueue": {"queue": "good", "klass": "K", "data": {"v": "v"}}}
+    refused = {"enqueue": {"queue": "q" * 5_000, "klass": "K"}}
+    store.events.deploy({"e": [good, refused], "f": [good, good]})
+
+    reply = store.events.send_many(
+        [{"name": "e", "attributes": {"v": 1}}, {"name": "f", "attributes": {"v": 2}}]
+    )
+
+    assert (reply.accepted, [error.position for error in reply.errors]) == (1, [0])
+    jobs = store.jobs.pop("good", worker="w", count=10)
+    assert [job.data for job in jobs] == [{"v": "2"}, {"v": "2"}]
 
 
 def test_without_a_queue_a_handler_that_enqueues_is_an_error(store: Store) -> None:

@@ -244,6 +244,26 @@ def test_what_is_no_key_or_no_query_is_refused(store: Store) -> None:
             store.events.read(queries)
 
 
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("members", {"key": "s", "limit": "7"}),
+        ("members", {"key": "s", "limit": 1.5}),
+        ("members", {"key": "s", "after": 7}),
+        ("keys", {"limit": None}),
+        ("top", {"key": "b", "k": "7"}),
+        ("top", {"key": 7}),
+        ("distinct", {"key": {"s": 1}}),
+        ("series", {"template": 7, "by": "gross", "from_": "2012", "to": "2013"}),
+    ],
+)
+def test_arguments_of_another_type_are_refused(
+    store: Store, operation: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(BadInput):
+        getattr(store.events, operation)(**arguments)
+
+
 def test_a_board_that_is_named_twice_is_merged_once(store: Store) -> None:
     store.events.deploy({"e": [{"targets": ["['b']"], "count_frequency": "'v'"}]})
     store.events.send({"name": "e"})

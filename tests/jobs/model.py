@@ -167,8 +167,9 @@ class Model:
                 self._exhaust(job, now)
             else:
                 given.append(job)
-        self._spawn(queue, now, count - len(given))
-        self._move_due(queue, now)
+        if len(given) < count:
+            self._spawn(queue, now, count - len(given))
+            self._move_due(queue, now)
         given += self.work(queue)[: count - len(given)]
         for job in given:
             self._leave(job)
@@ -209,8 +210,9 @@ class Model:
 
     def peek(self, queue: str, count: int, now: float) -> list[str]:
         ended = [j.jid for j in self.listed(queue, "running") if j.entered[0] <= now][:count]
-        self._spawn(queue, now, count - len(ended))
-        self._move_due(queue, now)
+        if len(ended) < count:
+            self._spawn(queue, now, count - len(ended))
+            self._move_due(queue, now)
         return ended + [job.jid for job in self.work(queue)[: count - len(ended)]]
 
     def _held(self, jid: str, worker: str) -> ModelJob:

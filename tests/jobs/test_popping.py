@@ -145,6 +145,20 @@ def test_without_a_grace_period_the_same_pop_hands_the_job_over(qless: Qless, gr
     assert [job["remaining"] for job in found] == [4, 4]
 
 
+def test_a_grace_period_that_is_taken_back_gives_its_notice_with_the_job(qless: Qless) -> None:
+    put(qless, "jid")
+    qless("pop", 0, "queue", "one", 1)
+    qless("pop", 60, "queue", "two", 1)
+    qless("config.set", 61, "grace-period", 0)
+
+    [job] = qless("pop", 80, "queue", "two", 1)
+
+    assert [entry["what"] for entry in job["history"]] == [
+        *("put", "popped", "timed-out", "timed-out", "popped")
+    ]
+    assert qless("stats", 80, "queue", 0)["retries"] == 2
+
+
 def test_jobs_whose_lock_has_ended_come_before_the_work_list(qless: Qless) -> None:
     qless("config.set", 0, "grace-period", 0)
     put(qless, "lost")
@@ -356,6 +370,23 @@ def test_a_great_many_due_jobs_start_in_steps_and_count_at_once(store: Store) ->
     assert (counts.waiting, counts.scheduled) == (total, 0)
     assert store.jobs.jobs("scheduled", "queue", now=5) == []
     assert len(store.jobs.pop("queue", "worker", total, now=5)) == total
+
+
+@pytest.mark.parametrize("command", [("pop", 200, "queue", "worker", 1), ("peek", 200, "queue", 1)])
+def test_nothing_starts_while_ended_locks_are_enough(
+    qless: Qless, command: tuple[str | int, ...]
+) -> None:
+    qless("config.set", 0, "grace-period", 0)
+    put(qless, "lost")
+    qless("pop", 1, "queue", "worker", 1)
+    qless("put", 2, "worker", "queue", "later", "klass", "{}", 10)
+    qless("recur", 3, "queue", "often", "klass", "{}", "interval", 60, 0)
+
+    assert jids(qless(*command)) == ["lost"]
+    assert qless("get", 200, "later")["state"] == "scheduled"
+    assert qless("get", 200, "often-1") is None
+
+    assert jids(qless("pop", 200, "queue", "another", 10))[-2:] == ["often-4", "later"]
 
 
 def test_an_urgent_due_job_is_not_overtaken(qless: Qless) -> None:

@@ -1,5 +1,8 @@
 """Queues: counts, lists, what makes them known, pausing and forgetting."""
 
+import os
+import socket
+
 import pytest
 
 from holdfast.errors import BadArgument, HoldfastError
@@ -167,6 +170,22 @@ def test_handles_spare_the_name(store: Store) -> None:
     handle.cancel()
     store.jobs.queue_forget("emails")
     assert [queue.name for queue in store.jobs.queues()] == ["letters"]
+
+
+def test_handles_need_no_worker_s_name(store: Store) -> None:
+    queue = store.jobs.queue("emails")
+    for _ in range(3):
+        queue.put()
+
+    jobs = [*queue.pop(2), *queue.pop_wait(timeout=0)]
+
+    assert {job.worker for job in jobs} == {f"{socket.gethostname()}-{os.getpid()}"}
+    first, second, third = (store.jobs[job.id] for job in jobs)
+    first.heartbeat()
+    assert first.complete() == "complete"
+    assert second.retry() == 4
+    third.fail("", "group", "message")
+    assert store.jobs.failed() == {"group": 1}
 
 
 def test_a_pause_can_stop_what_runs_in_steps(store: Store, clock: Clock) -> None:

@@ -130,6 +130,16 @@ def test_a_new_queue_keeps_the_next_run_and_becomes_known(qless: Qless) -> None:
     assert (job["klass"], job["data"]) == ("k2", "[1]")
 
 
+def test_other_updates_make_no_queue_known(qless: Qless) -> None:
+    recur(qless)
+    qless("queue.forget", 1, "queue")
+
+    qless("recur.update", 2, "jid", "priority", 3, "interval", 30)
+
+    assert qless("queues", 3) == {}
+    assert jids(qless("pop", 60, "queue", "worker", 1)) == ["jid-1"]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -159,9 +169,9 @@ def test_malformed_updates_are_refused(qless: Qless, words: list[str], text: str
         ([], "Queue(): no queue name provided"),
         (["q"], 'RecurringJob On(): Arg "jid" missing'),
         (["q", "j"], 'RecurringJob On(): Arg "klass" missing'),
-        (["q", "j", "k"], 'RecurringJob On(): Arg "data" not JSON: nil'),
-        (["q", "j", "k", "[}"], 'RecurringJob On(): Arg "data" not JSON: [}'),
-        (["q", "j", "k", "{}"], 'RecurringJob On(): Arg "spec" missing'),
+        (["q", "j", "k"], 'RecurringJob On(): Arg "spec" missing'),
+        (["q", "j", "k", "[}"], 'RecurringJob On(): Arg "spec" missing'),
+        (["q", "j", "k", "[}", "foo"], 'RecurringJob On(): Arg "data" not JSON: [}'),
         (["q", "j", "k", "{}", "foo"], 'Recur(): schedule type "foo" unknown'),
         (["q", "j", "k", "{}", "interval", "x"], 'Recur(): Arg "interval" not a number: x'),
         (["q", "j", "k", "{}", "interval", "1", "x"], 'Recur(): Arg "offset" not a number: x'),

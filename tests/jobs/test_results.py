@@ -6,6 +6,8 @@ import time
 import pytest
 
 from holdfast.errors import UnknownJob
+from holdfast.jobs.ledger import mention_of
+from holdfast.jobs.qless import channel
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
@@ -92,3 +94,16 @@ def test_somebody_may_wait_for_a_result(store: Store, jid: str) -> None:
     assert (job.state, store.jobs.result(jid)) == ("complete", 7)
     with pytest.raises(UnknownJob):
         store.jobs.result_wait("nobody", timeout=1)
+
+
+def test_who_waits_for_a_result_hears_that_the_retries_are_used_up(store: Store) -> None:
+    id = 'a "quoted"\\name\n'
+    store.jobs.put("queue", id=id, retries=0)
+    store.jobs.pop("queue", "worker")
+
+    with store.subscribe("jobs.log") as log:
+        assert store.jobs.retry(id, "worker") == -1
+
+        [notice] = log.poll()
+    assert mention_of(id) in notice.payload
+    assert channel(notice.topic) is None  # Qless says nothing of it on `ql:log`

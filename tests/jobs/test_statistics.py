@@ -48,6 +48,24 @@ def test_wait_and_run_times_have_mean_and_deviation(qless: Qless) -> None:
         assert sum(stats[kind]["histogram"]) == 20
 
 
+@pytest.mark.parametrize("way", ["timeout", "retry", "fail and unfail"])
+def test_a_job_that_comes_back_has_waited_since_it_was_popped_before(
+    qless: Qless, way: str
+) -> None:
+    put(qless, "jid")
+    qless("pop", 0, "queue", "worker", 1)
+    if way == "timeout":
+        qless("timeout", 20, "jid")
+    elif way == "retry":
+        qless("retry", 20, "jid", "queue", "worker")
+    else:
+        qless("fail", 10, "jid", "worker", "group", "message")
+        qless("unfail", 20, "queue", "group")
+    qless("pop", 30, "queue", "worker", 1)
+
+    assert qless("stats", 0, "queue", 0)["wait"]["mean"] == 15
+
+
 def test_times_count_on_the_day_on_which_they_end(qless: Qless) -> None:
     put(qless, "jid", DAY - 10)
     qless("pop", DAY + 5, "queue", "worker", 1)

@@ -30,7 +30,16 @@ def test_the_jobs_of_a_tag_come_in_the_order_in_which_they_got_it(qless: Qless) 
     assert qless("tag", 3, "get", "tag", 1, 1) == {"total": 3, "jobs": ["b"]}
     assert qless("tag", 3, "get", "tag", 0, -1)["jobs"] == ["a", "b", "z"]
     assert qless("tag", 3, "get", "tag", 0, 0)["jobs"] == ["a", "b", "z"]
+    assert qless("tag", 3, "get", "tag", 1, 0)["jobs"] == {}
     assert qless("tag", 3, "get", "nothing") == {"total": 0, "jobs": {}}
+
+
+def test_a_spawned_job_gets_its_tags_when_it_is_spawned(qless: Qless) -> None:
+    qless("recur", 0, "queue", "often", "klass", "{}", "interval", 60, 0, "tags", ["tag"])
+    put(qless, "jid", ["tag"], 100)
+    qless("pop", 130, "queue", "worker", 10)
+
+    assert qless("tag", 130, "get", "tag")["jobs"] == ["jid", "often-1", "often-2", "often-3"]
 
 
 def test_numbers_stay_numbers_in_the_job_and_are_found_by_their_text(qless: Qless) -> None:

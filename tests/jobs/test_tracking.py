@@ -62,10 +62,13 @@ def test_track_and_untrack_are_published_even_if_nothing_changes(
     [
         (["track"], 'Track(): Arg "jid" missing'),
         (["track", "nobody"], "Track(): Job does not exist"),
+        (["foo", "nobody"], "Track(): Job does not exist"),
         (["foo", "jid"], 'Track(): Unknown action "foo"'),
     ],
 )
 def test_malformed_track_commands_are_refused(qless: Qless, words: list[str], text: str) -> None:
+    qless("put", 0, "worker", "queue", "jid", "klass", "{}", 0)
+
     with pytest.raises(HoldfastError) as refused:
         qless("track", 0, *words)
 

@@ -104,6 +104,7 @@ def test_a_required_column_must_be_set() -> None:
         (List("x", type=Text()), [1, 2], ["__MDZL__", "1", "2"], ["1", "2"]),
         (List("x"), (1, "a"), ["__MDZL__", 1, "a"], [1, "a"]),
         (Map("x", type=Float()), {"a": 1}, {"a": 1.0}, {"a": 1.0}),
+        (List("x", Text(), []), [1], ["__MDZL__", "1"], ["1"]),
     ],
 )
 def test_values_go_to_the_wire_and_come_back(
@@ -112,6 +113,26 @@ def test_values_go_to_the_wire_and_come_back(
     assert column.encode(value) == wire
     assert column.decode(wire) == back
     assert (column.encode(None), column.decode(None)) == (None, None)
+
+
+def test_what_no_column_describes_comes_back_without_marks() -> None:
+    wire = {"a": ["__MDZL__", 1, ["__MDZS__", "x"]], "b": {"c": ["__MDZL__"]}}
+    plain = {"a": [1, {"x"}], "b": {"c": []}}
+
+    assert Map("x").decode(wire) == plain
+    assert List("x").decode(["__MDZL__", wire]) == [plain]
+    assert Column("x").decode(wire["a"]) == plain["a"]
+
+
+def test_a_key_beside_the_id_is_a_column_like_others() -> None:
+    class Child(Model):
+        parent = Key("parent")
+
+    child = Child(parent="p")
+
+    assert Child.primary() == "id"
+    assert child.encode().properties == {"parent": "p"}
+    assert Child.decode(child.encode()).parent == "p"
 
 
 def test_an_unset_timestamp_becomes_its_default() -> None:
@@ -126,6 +147,9 @@ def test_an_unset_timestamp_becomes_its_default() -> None:
         (Set("x", maxLen=1), {1, 2}, ColumnValueError),
         (List("x", choices=[1]), [1, 2], ColumnValueError),
         (Timestamp("x"), "tomorrow", ColumnValueError),
+        (Timestamp("x"), 1e20, ColumnValueError),
+        (Binary("x"), 5, ColumnValueError),
+        (Binary("x"), "text", ColumnValueError),
         (Set("x"), [1], ValueError),
         (List("x"), {1}, ValueError),
         (Map("x"), [1], ValueError),
@@ -150,8 +174,8 @@ def test_increments_take_numbers_only() -> None:
     for bad in ("3", True, None):
         with pytest.raises(ValueError, match="Invalid type for increment"):
             _ = User.score + bad
-    with pytest.raises(ValueError, match="Invalid type for increment"):
-        _ = User.score - "3"
+        with pytest.raises(ValueError, match="Invalid type for increment"):
+            _ = User.score - bad
     assert (User.score.increment(2).value, (User.score - 2).value) == (2, -2)
 
 

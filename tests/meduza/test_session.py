@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import meduza
-from holdfast.meduza.columns import Int, Map, Set, Text, Timestamp
+from holdfast.meduza.columns import Column, Int, Map, Set, Text, Timestamp
 from holdfast.meduza.queries import Change, Filter, Ordering, Paging, PingQuery
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -193,6 +193,17 @@ def test_updates_change_sets_and_maps(users: list[User]) -> None:
     [found] = meduza.get(User, users[0].id)
     assert (found.groups, found.mapr, found.score) == ({"g1", "g2", "new"}, {"a": "b"}, -2)
 
+    meduza.update(
+        User,
+        own,
+        Change.addToSet("groups", {"x", "y"}),
+        Change.removeFromSet("groups", ["g1", "g2"]),
+        Change.putInMap("mapr", {"a key": "c"}, d="e"),
+        Change.removeFromMap("mapr", ["a"]),
+    )
+    [found] = meduza.get(User, users[0].id)
+    assert (found.groups, found.mapr) == ({"new", "x", "y"}, {"a key": "c", "d": "e"})
+
     meduza.update(User, own, groups={"only"})
     assert meduza.get(User, users[0].id)[0].groups == {"only"}
     assert meduza.update(User, own, _=Change.delete()) == 1
@@ -237,6 +248,24 @@ def test_only_objects_of_one_model_are_put_together(client: Any) -> None:
         meduza.get(User, 5)  # type: ignore[arg-type]  # on purpose
     with pytest.raises(meduza.MeduzaError, match="is not a filter"):
         meduza.select(User, "name")
+    with pytest.raises(meduza.MeduzaError, match="'name' is no Ordering"):
+        meduza.select(User, User.all(), order="name")
+    with pytest.raises(meduza.MeduzaError, match="a number of seconds"):
+        meduza.putExpiring("1", User(name="x"))  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, object(), {1: "x"}, {"a\0": 1}, "\ud800"])
+def test_what_no_message_can_hold_is_refused_and_nothing_is_put(client: Any, value: Any) -> None:
+    class Anything(meduza.Model):
+        _table, _schema = "Users", "pytest"
+        email = Text("email")
+        any = Column("any")
+
+    with pytest.raises(meduza.ColumnValueError, match="no message can hold"):
+        meduza.put(Anything(email="a", any=value))
+    with pytest.raises(meduza.ColumnValueError, match="no message can hold"):
+        meduza.update(Anything, Anything.all(), any=value)
+    assert meduza.count(User) == 0
 
 
 def test_a_client_pings_and_pipelines(client: Any, users: list[User]) -> None:

@@ -12,7 +12,7 @@ from tests.meduza.test_session import SCHEMA, User
 
 def test_a_server_starts_takes_a_schema_serves_and_vanishes() -> None:
     server = DisposableMeduza("/opt/meduza/run_mdz_docker.sh")
-    server.start(connectTimeout=30)
+    server.start()
     try:
         assert server.port is not None
         folder = Path(str(server._folder))
@@ -38,8 +38,8 @@ def test_a_server_that_does_not_come_up_is_an_error() -> None:
     broken = Broken()
     with pytest.raises(meduza.MeduzaError, match="was not started"):
         broken.installSchema(SCHEMA)
-    with pytest.raises(meduza.MeduzaError, match="nobody listens on port"):
-        broken.start(connectTimeout=0.1)
+    with pytest.raises(meduza.MeduzaError, match="and the server has ended"):
+        broken.start()
     with pytest.raises(meduza.MeduzaError, match="nobody listens"):
         waitPort("127.0.0.1", findUnusedPort(), timeout=0.05)
     with pytest.raises(ConnectionRefusedError):

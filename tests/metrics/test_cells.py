@@ -151,8 +151,27 @@ def test_throttle_keys_are_apart_from_conditions_and_from_each_other(store: Stor
 
 
 @pytest.mark.parametrize(
-    "arguments", [(-1, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1, -1), (1.5, 1, 1), ("1", 1, 1)]
+    "arguments",
+    [
+        (-1, 1, 1),
+        (1, 0, 1),
+        (1, 1, 0),
+        (1, 1, 1, -1),
+        (1.5, 1, 1),
+        ("1", 1, 1),
+        (2**63 - 1, 1, 1),  # the limit is one more
+        (1, 2**63, 1),
+        (1, 1, 2**63 - 1),
+    ],
 )
 def test_throttle_takes_only_sensible_integers(store: Store, arguments: Any) -> None:
     with pytest.raises(BadLimit):
         store.metrics.throttle("x", *arguments)
+
+
+def test_the_reply_of_throttle_fits_into_64_bits(store: Store) -> None:
+    everything = 2**63 - 2
+
+    reply = store.metrics.throttle("x", everything, 1, 253_402_300_799, everything)
+
+    assert reply == [0, 2**63 - 1, 1, -1, 2**63 - 1]

@@ -105,6 +105,7 @@ def test_the_address_is_the_peers_unless_the_peer_is_a_trusted_proxy() -> None:
     assert client_address("10.0.0.1", "", trusted) == "10.0.0.1"
     assert client_address("10.0.0.1", "rubbish", trusted) == "10.0.0.1"
     assert client_address("10.0.0.1", "1.2.3.4", []) == "10.0.0.1"
+    assert client_address("::ffff:10.0.0.1", "1.2.3.4", trusted) == "1.2.3.4"
 
 
 def test_neighbours_share_a_subnet() -> None:

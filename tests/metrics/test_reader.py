@@ -68,6 +68,18 @@ def test_a_reader_keeps_its_time_until_it_is_told_otherwise(store: Store, clock:
     assert reader.latest(10) == (995, 1005)
 
 
+def test_a_promise_speaks_of_the_time_at_which_it_was_made(store: Store) -> None:
+    store.metrics.define(SPECS)
+    store.metrics.incr("a", None, 5, at=1_000)
+    reader = store.metrics.reader(SPECS)
+    reader.set_current_time(1_010)
+    promise = reader.get_rate("a", None, reader.latest(60))
+
+    reader.set_current_time(1_000_000)  # by then the bucket has expired
+
+    assert promise.total() == 5
+
+
 def test_rates_are_given_for_four_lengths_of_time(store: Store, clock: Clock) -> None:
     store.metrics.define(SPECS)
     store.metrics.incr("b", value=3)

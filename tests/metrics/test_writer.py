@@ -264,3 +264,18 @@ def test_what_no_flush_could_store_is_refused_at_once(writer: Writer) -> None:
     for count in (0, -1, 1.5, True):
         with pytest.raises(BadMetricValue):
             writer.record("wait", None, 1.0, count)  # type: ignore[arg-type]  # on purpose
+
+
+def test_very_many_units_of_a_fraction_are_stored_to_the_last_one(store: Store) -> None:
+    specs = {"m": {"resolution": 0.01}}
+    values = [61_234_567_890_123.47, 9_999_999_999_999.99, 0.01, 31_000_000_000_000.07]
+
+    with store.metrics.writer(specs) as writer:
+        writer.set_current_time(1_000)
+        for value in values:
+            writer.incr("m", None, value)
+
+    for value in values:
+        store.metrics.incr("m", ["one by one"], value, at=1_000)
+    buffered, direct = store.metrics.buckets(at=1_000).buckets.values()
+    assert buffered == direct

@@ -23,7 +23,7 @@ class Server:
 
     def __init__(self, data: Path, *options: str) -> None:
         self._log = data.parent / f"{data.name}.log"
-        command = [sys.executable, "-m", "holdfast.cli", "serve", "--data", str(data)]
+        command = [sys.executable, "-m", "holdfast", "serve", "--data", str(data)]
         command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)

@@ -125,7 +125,7 @@ def serve_words(data: Path, *options: str) -> list[str]:
 def serving(data: Path, *options: str, log: Path | None = None) -> Iterator[Server]:
     """Runs `holdfast serve` until the block ends."""
     with open(log or os.devnull, "w") as stderr:
-        words = [sys.executable, "-m", "holdfast.cli", *serve_words(data, *options)]
+        words = [sys.executable, "-m", "holdfast", *serve_words(data, *options)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=stderr, text=True)
         assert process.stdout is not None
         # A server that says nothing is ended, so that no test waits for it.

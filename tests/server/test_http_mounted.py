@@ -5,11 +5,14 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from holdfast import Store
 from holdfast.server.application import Application
+from holdfast.tables import catalogue
+from tests.tables.schemas import simple
 
 
 async def ask(
@@ -108,3 +111,28 @@ def test_a_server_that_runs_it_alone_tells_it_of_the_end(store: Store) -> None:
 
     assert asyncio.run(work()) == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     store.jobs.put("still", data={})
+
+
+def test_what_a_crash_has_interrupted_in_all_domains_is_resumed_by_the_next_server(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = store.space("one")
+
+    def crash(*args: Any) -> None:
+        raise KeyError("crash")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue, "adopt_default", crash)
+        with pytest.raises(KeyError):
+            store.space("*").tables.create(simple())
+    assert one.tables.names() == []
+
+    async def work() -> None:
+        served = Application(store)
+        await ask(served, "GET", "/livez")
+        async with asyncio.timeout(20):
+            while not one.tables.names():
+                await asyncio.sleep(0)
+        await served.close()
+
+    asyncio.run(work())

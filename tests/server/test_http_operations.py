@@ -222,6 +222,27 @@ def test_entities_keep_their_values_in_a_batch(server: Server) -> None:
 # --- waiting -------------------------------------------------------------------------------------
 
 
+EXACT = "0.10000000000000000000000000000000001"
+
+
+def test_exact_numbers_of_tables_never_pass_through_a_double(server: Server) -> None:
+    index = [{"type": "hash", "attribute": "k"}]
+    attributes = {"k": "string", "d": "decimal", "j": "json"}
+    schema = {"table": "exact", "attributes": attributes, "index": index}
+    put = '{"table": "exact", "attributes": {"k": "%s", "d": %s, "j": 1.5}}'
+    server.call("tables.create", schema=schema)
+
+    server.request("POST", "/default/tables/put", put % ("one", EXACT))
+    step = f'[{{"operation": "tables.put", "arguments": {put % ("batch", "1.40")}}}]'
+    server.request("POST", "/default/batch", step)
+
+    items = server.call("tables.get", table="exact").result["items"]
+    assert {item["k"]: (item["d"], item["j"]) for item in items} == {
+        "one": (EXACT, 1.5),
+        "batch": ("1.40", 1.5),
+    }
+
+
 def test_a_wait_ends_as_soon_as_there_is_a_job(server: Server) -> None:
     connection = server.connect()
     body = json.dumps({"queues": ["awaited"], "worker": "w", "timeout": 20})

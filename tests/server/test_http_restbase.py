@@ -238,6 +238,14 @@ def test_a_row_is_written_by_url(domain: Domain) -> None:
     assert (differs.status, differs.json["type"]) == (400, "invalid_request")
 
 
+def test_a_path_that_has_the_whole_key_needs_no_body(domain: Domain) -> None:
+    assert domain.ask("PUT", "/plain/a/1").status == 201
+    assert domain.ask("POST", "/pages/Foo").json["applied"]
+
+    assert domain.ask("GET", "/plain/a/1").json["items"] == [{"k": "a", "r": "1", "v": None}]
+    assert domain.ask("PUT", "/plain/a").json["type"] == "missing_key"
+
+
 # --- entity tags ---------------------------------------------------------------------------------
 
 
@@ -247,12 +255,15 @@ def test_a_row_has_an_etag_and_preconditions_compare_it(domain: Domain) -> None:
     row = {"attributes": {"v": 2}}
 
     assert domain.ask("GET", "/plain/a/1", headers={"If-None-Match": etag}).status == 304
+    assert domain.ask("GET", "/plain/a/1", headers={"If-None-Match": f"W/{etag}"}).status == 304
     assert domain.ask("PUT", "/plain/a/1", row, {"If-None-Match": "*"}).status == 412
     assert domain.ask("PUT", "/plain/a/1", row, {"If-Match": etag}).status == 201
     late = domain.ask("PUT", "/plain/a/1", row, {"If-Match": etag})
     assert (late.status, late.json["type"]) == (412, "precondition_failed")
     assert domain.ask("DELETE", "/plain/a/1", headers={"If-Match": etag}).status == 412
+    assert domain.ask("DELETE", "/plain/a/1", headers={"If-None-Match": "*"}).status == 412
     assert domain.ask("DELETE", "/plain/a/1", headers={"If-Match": "*"}).status == 204
+    assert domain.ask("DELETE", "/plain/a/1", headers={"If-None-Match": "*"}).status == 204
 
 
 # --- every domain --------------------------------------------------------------------------------
@@ -266,8 +277,9 @@ def test_the_domain_star_is_all_domains(server: Server) -> None:
     assert Domain(server, "%2A").ask("GET", "/everywhere").json["table"] == "everywhere"
     new = Domain(server, "a.domain.not.seen.before")
     assert new.put("everywhere", k="a", r="1").status == 201
-    rows = every.ask("GET", "/everywhere/")
-    assert (rows.status, rows.json["type"]) == (400, "invalid_request")
+    for path in ("/everywhere/", "/everywhere/a", "/everywhere/?format=ndjson"):
+        rows = every.ask("GET", path)
+        assert (rows.status, rows.json["type"]) == (400, "invalid_request")
     assert every.ask("DELETE", "/everywhere").status == 204
     assert new.ask("GET", "/everywhere").status == 404
 
@@ -297,6 +309,7 @@ def test_an_export_of_nothing_known_is_still_an_error(domain: Domain) -> None:
     assert domain.ask("GET", "/nothing/?format=ndjson").json["type"] == "table_not_found"
     assert domain.ask("GET", "/plain/?format=xml").json["type"] == "invalid_query"
     assert domain.ask("GET", "/plain/?format=ndjson&limit=1").json["type"] == "invalid_query"
+    assert domain.ask("GET", "/plain/?format=ndjson&format=csv").json["type"] == "invalid_query"
 
 
 def test_a_batch_is_all_or_nothing(domain: Domain) -> None:
@@ -360,6 +373,58 @@ def test_a_mistake_has_restbases_status_and_type(
     assert reply.json["title"]
     if status == 405:
         assert "GET" in reply.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/", '{"table": "plain"}'),
+        ("GET", "/", '{"Limit": 1}'),
+        ("GET", "/a", '{"limit": 1}'),
+        ("GET", "/a?limt=1", None),
+        ("GET", "?x=1", None),
+        ("PUT", "/", None),
+        ("PUT", "/", '{"attributes": 5}'),
+        ("PUT", "/?x=1", "{}"),
+        ("DELETE", "/", '{"limit": 1}'),
+        ("DELETE", "/a?limit=1", None),
+    ],
+)
+def test_a_missing_table_is_named_before_what_is_wrong_with_the_request(
+    domain: Domain, method: str, path: str, body: str | None
+) -> None:
+    reply = domain.server.request(method, f"{domain.root}/none{path}", body, JSON)
+
+    assert (reply.status, reply.json["type"]) == (404, "table_not_found")
+
+
+def test_a_missing_index_comes_before_the_form_and_bad_json_before_both(domain: Domain) -> None:
+    none = domain.ask("GET", "/pages/", {"index": "none", "Limit": 1})
+    flag = domain.ask("GET", "/pages/", {"index": "none", "withTTL": 1})
+    bad = domain.server.request("GET", f"{domain.root}/none/", "{", JSON)
+
+    assert none.json["type"] == flag.json["type"] == "index_not_found"
+    assert bad.json["type"] == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "type"),
+    [
+        ("PUT", r'{"attributes": {"\ud800": 1}}', "unknown_attribute"),
+        ("PUT", r'{"attributes": {"k": "a", "r": "\ud800"}}', "invalid_value"),
+        ("PUT", r'{"attributes": {"k": "a", "r": "b"}, "if": {"\ud800": 1}}', "unknown_attribute"),
+        ("GET", r'{"attributes": {"\ud800": "a"}}', "invalid_query"),
+        ("GET", r'{"proj": ["\ud800"]}', "invalid_query"),
+        ("GET", r'{"order": {"\ud800": "asc"}}', "invalid_query"),
+        ("DELETE", r'{"attributes": {"k": "a", "\ud800": 1}}', "invalid_query"),
+    ],
+)
+def test_a_lone_surrogate_is_a_mistake_wherever_it_stands(
+    domain: Domain, method: str, body: str, type: str
+) -> None:
+    reply = domain.server.request(method, f"{domain.root}/plain/", body, JSON)
+
+    assert (reply.status, reply.json["type"]) == (400, type)
 
 
 def test_other_content_types_and_bodies_too_large_are_refused(domain: Domain) -> None:

@@ -52,6 +52,16 @@ def test_a_bad_event_of_an_array_fails_alone(server: Server, events: str) -> Non
     assert size(server, events) == 2
 
 
+def test_a_bad_event_among_the_arguments_fails_alone(server: Server, events: str) -> None:
+    many = [event("ann"), 17, {"name": "a::b"}, event("ben")]
+
+    result = server.call("events.send_many", space=events, events=many).result
+
+    assert result["accepted"] == 2
+    assert [each["position"] for each in result["errors"]] == [1, 2]
+    assert size(server, events) == 2
+
+
 def test_a_stream_of_lines_is_ingested_and_its_bad_lines_are_named(
     server: Server, events: str
 ) -> None:
@@ -102,6 +112,15 @@ def test_the_pixel_counts_who_sees_it(server: Server, events: str) -> None:
     assert reply.headers["cache-control"] == "no-store"
     assert reply.body.startswith(b"GIF89a")
     assert size(server, events) == 1
+
+
+def test_a_parameter_of_the_pixel_that_is_given_twice_is_a_list(
+    server: Server, events: str
+) -> None:
+    server.get(f"/{events}/events/pixel.gif?user=ann&name=signup&user=ben%20z&other=")
+
+    page = server.call("events.members", space=events, key="users").result
+    assert [member["value"] for member in page["members"]] == ["ben z", "ann"]
 
 
 # --- notices -------------------------------------------------------------------------------------

@@ -129,6 +129,60 @@ def _wait_for_subscribers(client: Any) -> None:
         pass
 
 
+# --- waiting for a job ----------------------------------------------------------------------------
+
+
+def test_bpop_gives_the_first_job_of_the_first_queue_that_has_one(client: RawClient) -> None:
+    client.ask("QLESS", "put", "100", "w", "second", "a", "k", "{}", "0")
+    client.ask("QLESS", "put", "100", "w", "third", "b", "k", "{}", "0")
+
+    [job] = json.loads(
+        client.ask("QLESS", "bpop", "101", "first", "second", "third", "w1", "5", "0")
+    )
+
+    assert (job["jid"], job["worker"], job["expires"]) == ("a", "w1", 161)
+    assert client.ask("QLESS", "bpop", "*", "first", "w1", "1", "0") == b"{}"
+
+
+def test_bpop_waits_for_a_put_and_works_by_a_script_too(
+    server: Server, client: RawClient, space: str
+) -> None:
+    client.ask("SCRIPT", "LOAD", G3)
+    client.send("EVALSHA", SHA_3, "0", "bpop", "*", "first", "second", "w1", "1", "30")
+
+    with server.connect() as other:
+        other.ask("SPACE", space)
+        other.ask("QLESS", "put", "*", "w", "second", "a", "k", "{}", "0")
+
+    assert [job["jid"] for job in json.loads(client.receive())] == ["a"]
+
+
+def test_bpop_wakes_when_the_caller_s_time_has_come_to_a_scheduled_job(client: RawClient) -> None:
+    client.ask("QLESS", "put", "100", "w", "q", "a", "k", "{}", "0.2")
+
+    [job] = json.loads(client.ask("QLESS", "bpop", "100", "q", "w1", "1", "30"))
+
+    assert job["jid"] == "a"
+    assert 160 <= job["expires"] < 160 + DEADLINE
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("", 'Arg "now" missing or not a number: nil'),
+        ("x q w 1 0", 'Arg "now" missing or not a number: x'),
+        ("1", "Queue(): no queue name provided"),
+        ("1 q", 'Bpop(): Arg "worker" missing'),
+        ("1 q w", 'Bpop(): Arg "count" missing or not a number: nil'),
+        ("1 q w 1", 'Bpop(): Arg "timeout" missing or not a number: nil'),
+        ("1 q w 1 x", 'Bpop(): Arg "timeout" missing or not a number: x'),
+        ("1 q r w x 1", 'Bpop(): Arg "count" missing or not a number: x'),
+    ],
+)
+def test_malformed_bpops_are_refused(client: RawClient, words: str, text: str) -> None:
+    client.says(command("QLESS", "bpop", *words.split()), f"-ERR {text}\r\n".encode())
+
+
 # --- scripts -------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,12 @@ import hiredis
 import msgspec
 import pytest
 
-from holdfast.limits import MAX_COMMAND_ARGUMENTS, MAX_INLINE_BYTES, MAX_REQUEST_BYTES
+from holdfast.limits import (
+    MAX_COMMAND_ARGUMENTS,
+    MAX_INLINE_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_REQUEST_BYTES,
+)
 from tests.server.running import RawClient, Server, command
 
 # --- greetings -----------------------------------------------------------------------------------
@@ -231,6 +236,18 @@ def test_people_may_type_words_instead_of_an_object(client: RawClient) -> None:
     assert (job["queue"], job["klass"], job["data"]) == ("emails", "app.Send", {"to": "ann"})
 
 
+def test_exact_numbers_of_tables_are_kept_in_objects_and_words(client: RawClient) -> None:
+    index = [{"type": "hash", "attribute": "k"}]
+    schema = {"table": "t", "attributes": {"k": "string", "d": "decimal"}, "index": index}
+    client.ask("TABLES.CREATE", json.dumps({"schema": schema}))
+
+    client.ask("TABLES.PUT", '{"table": "t", "attributes": {"k": "a", "d": 1.40}}')
+    client.ask("TABLES.PUT", "t", '{"k": "b", "d": 0.12345678901234567890}')
+
+    items = json.loads(client.ask("TABLES.GET", "t"))["items"]
+    assert [item["d"] for item in items] == ["1.40", "0.12345678901234567890"]
+
+
 def test_a_word_that_is_no_json_is_text(client: RawClient) -> None:
     jid = json.loads(client.ask("JOBS.PUT", "emails", "app.Send", "hello there"))
 
@@ -301,7 +318,7 @@ def test_commands_may_come_byte_by_byte(client: RawClient) -> None:
 
 
 def test_empty_arrays_are_no_commands(client: RawClient) -> None:
-    client.says(b"*0\r\n*-1\r\n" + command("PING"), b"+PONG\r\n")
+    client.says(b"*0\r\n*0\r\n" + command("PING"), b"+PONG\r\n")
 
 
 # --- order ---------------------------------------------------------------------------------------
@@ -395,16 +412,18 @@ def test_what_takes_several_transactions_is_no_part_of_a_batch(client: RawClient
     [
         (b"*1\r\n:1\r\n", b"expected '$', got ':'"),
         (b"*2\r\n$4\r\nPING\r\n*1\r\n", b"expected '$', got '*'"),
+        (b"*1\r\n+PING\r\n", b"expected '$', got '+'"),
+        (b"*2\r\n$4\r\nPING\r\n=5\r\ntxt:x\r\n", b"expected '$', got '='"),
+        (b"*2\r\n$4\r\nPING\r\n(5\r\n", b"expected '$', got '('"),
         (b"*1\r\nfoo\r\n", b"expected '$', got 'f'"),
         (b"*1\r\n$-1\r\n", b"invalid bulk length"),
         (b"*1\r\n$blabla\r\n", b"invalid bulk length"),
-        (b"*1\r\n$99999999999\r\n", b"invalid bulk length"),
+        (b"*-1\r\n", b"invalid multibulk length"),
         (b"*x\r\n", b"invalid multibulk length"),
         (b"*99999999999\r\n", b"invalid multibulk length"),
         (b"*1\r\n$1\r\nxyz", b"longer than it says"),
         (b"*%d\r\n" % (MAX_COMMAND_ARGUMENTS + 1), b"arguments"),
         (b"*4294967295\r\n", b"invalid multibulk length"),
-        (b"*1\r\n$%d\r\n" % (MAX_REQUEST_BYTES + 1), b"invalid bulk length"),
         (b"x" * (MAX_INLINE_BYTES + 2), b"a line may have"),
         (b'ECHO "open\r\n', b"unbalanced quotes"),
         (b'ECHO """three"""\r\n', b"unbalanced quotes"),
@@ -423,6 +442,27 @@ def test_bytes_of_another_kind_get_one_error_line_and_the_connection_ends(
         assert rest.startswith(b"-ERR Protocol error: ")
         assert said in rest
         assert rest.index(b"\r\n") == len(rest) - 2
+    assert client.ask("PING") == b"PONG"
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "most"),
+    [
+        (b"*1\r\n", MAX_REQUEST_BYTES + 1, MAX_REQUEST_BYTES),
+        (b"*1\r\n", 10**19, MAX_REQUEST_BYTES),
+        (b"*2\r\n$3\r\nput\r\n", MAX_MESSAGE_BYTES + 1, MAX_MESSAGE_BYTES),
+        (b"*2\r\n$10\r\nENTITY.GET\r\n", MAX_MESSAGE_BYTES + 1, MAX_MESSAGE_BYTES),
+    ],
+)
+def test_a_message_too_large_is_refused_when_it_is_announced_and_the_connection_ends(
+    server: Server, client: RawClient, words: bytes, size: int, most: int
+) -> None:
+    with server.connect() as greedy:
+        greedy.socket.sendall(words + b"$%d\r\n" % size)
+        rest = greedy.rest()
+
+        assert rest.startswith(b"-ERR message too large: ")
+        assert rest.endswith(b" may have %d bytes\r\n" % most)
     assert client.ask("PING") == b"PONG"
 
 

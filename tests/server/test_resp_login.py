@@ -129,7 +129,7 @@ def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:
     with door.connect() as client:
         client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_STRANGER_BYTES)
 
-        assert client.rest().startswith(b"-ERR Protocol error: invalid bulk length: a command may")
+        assert client.rest().startswith(b"-ERR message too large: a command may have")
 
 
 def test_a_password_of_any_bytes_is_only_wrong(door: Door) -> None:

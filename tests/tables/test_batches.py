@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidTableRequest, TableError, UnknownAttribute
+from holdfast.errors import (
+    InvalidTableRequest,
+    PreconditionFailed,
+    TableError,
+    UnknownAttribute,
+)
 from holdfast.store import Store
 from tests.tables.schemas import example, simple
 
@@ -71,6 +76,17 @@ def test_a_bad_operation_is_named_and_nothing_is_applied(tables: Store) -> None:
     assert tables.tables.get("simple").count == 0
 
 
+def test_an_etag_that_does_not_match_is_named_and_nothing_is_applied(tables: Store) -> None:
+    there = put("simple", key="a", place=1)
+    tables.tables.batch([there])
+
+    for bad in ({**there, "if_none_match": "*"}, {**there, "op": "delete", "if_none_match": "*"}):
+        with pytest.raises(PreconditionFailed, match="operation 1: The row has the etag"):
+            tables.tables.batch([put("simple", key="b", place=1), bad])
+
+    assert tables.tables.get("simple").items == [{"key": "a", "place": 1, "value": None}]
+
+
 @pytest.mark.parametrize(
     "operations",
     [
@@ -82,6 +98,9 @@ def test_a_bad_operation_is_named_and_nothing_is_applied(tables: Store) -> None:
         [put("simple", key="a", place=1)] * 1_001,
         [put("missing", key="a")],
         [{"op": "delete", "table": "simple", "attributes": {}}],
+        [{**put("simple", key="a", place=1), "if_match": 5}],
+        [{**put("simple", key="a", place=1), "if_none_match": ["*"]}],
+        [{**put("simple", key="a", place=1), "op": "delete", "if_match": 5}],
     ],
 )
 def test_a_batch_of_a_wrong_shape_is_refused(tables: Store, operations: Any) -> None:

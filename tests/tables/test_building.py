@@ -31,6 +31,9 @@ def test_an_index_is_built_and_then_answers(store: Store, clock: Clock) -> None:
     progress = store.tables.index_progress("simple", "by_value")
     assert (progress.complete, progress.rows, progress.total) == (False, 500, 900)
     assert (caught.value.type, caught.value.status) == ("index_building", 503)
+    assert caught.value.message.endswith("is being built: 500 of 900 rows are done")
+    with pytest.raises(IndexBuilding, match="500 of 900"):
+        store.tables.get_by_url("simple", ["v1"], index="by_value")
 
     assert store.tables.build_index("simple", "by_value").complete
 
@@ -63,7 +66,7 @@ def test_a_value_too_long_for_the_index_is_reported(store: Store) -> None:
 
     assert not progress.complete
     assert "5000 bytes" in progress.problem
-    with pytest.raises(IndexBuilding):
+    with pytest.raises(IndexBuilding, match=r"can't be built: .*5000 bytes"):
         store.tables.get("simple", {"place": 1}, index="by_place")
     store.tables.create(simple(version=3))
     assert "secondaryIndexes" not in store.tables.schema("simple")
@@ -78,6 +81,11 @@ def test_a_bad_index_is_refused(store: Store) -> None:
         store.tables.add_index("simple", "j", [hash_on("missing")])
     with pytest.raises(InvalidTableSchema, match="Invalid name"):
         store.tables.add_index("simple", "a/b", [hash_on("value")])
+    elements: Any = 5
+    with pytest.raises(InvalidTableSchema, match="Must have at least one entry"):
+        store.tables.add_index("simple", "k", elements)
+    with pytest.raises(IndexNotFound):
+        store.tables.index_progress("simple", elements)
     with pytest.raises(IndexNotFound):
         store.tables.index_progress("simple", "missing")
     with pytest.raises(IndexNotFound):

@@ -1,9 +1,11 @@
 """Which tables there are, and what is known about them."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.engine.contract import Reader
-from holdfast.errors import TableNotFound
+from holdfast.errors import InvalidTableQuery, TableNotFound
 from holdfast.keys import prefix_range
 from holdfast.store import Store
 from holdfast.tables.layout import keys_of
@@ -24,6 +26,14 @@ def test_tables_are_listed_in_order_page_by_page(store: Store) -> None:
     assert store.tables.names() == ["Z", "a", "b", "c", "é"]
     assert store.tables.names(limit=2) == ["Z", "a"]
     assert store.tables.names(after="a", limit=2) == ["b", "c"]
+    assert len(store.tables.names(limit=10**30)) == 5
+
+
+@pytest.mark.parametrize("limit", [0, -1, "5", 1.5, None])
+def test_a_listing_has_a_limit_of_at_least_one(store: Store, limit: Any) -> None:
+    for tables in (store.tables, store.space("*").tables):
+        with pytest.raises(InvalidTableQuery, match="limit"):
+            tables.names(limit=limit)
 
 
 def test_facts_follow_every_write(store: Store) -> None:
@@ -96,4 +106,7 @@ def test_rows_of_a_dropped_table_expire_without_a_trace(store: Store, clock: Clo
 
 
 def test_dropping_what_can_be_no_table_finds_nothing(store: Store) -> None:
+    number: Any = 5
+
     assert not store.tables.drop("\ud800")
+    assert not store.tables.drop(number)

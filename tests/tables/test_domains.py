@@ -85,6 +85,16 @@ def test_a_domain_that_drops_the_table_is_marked_until_it_is_put_again(store: St
     assert one.tables.get("simple").items == []
 
 
+def test_marks_do_not_end_a_listing_early(store: Store) -> None:
+    for name in "abcde":
+        store.space("*").tables.create(simple(), table=name)
+    for name in "abc":
+        store.tables.drop(name)
+
+    assert store.tables.names(limit=1) == ["d"]
+    assert store.tables.names(after="a", limit=2) == ["d", "e"]
+
+
 def test_dropping_everywhere_drops_rows_default_and_marks(store: Store) -> None:
     one, two = store.space("one"), store.space("two")
     everywhere = store.space("*").tables
@@ -153,6 +163,52 @@ def test_what_a_crash_has_interrupted_is_resumed(
     everywhere.resume()  # type: ignore[attr-defined]  # of EveryDomainTables
 
     assert [space.tables.names() for space in (one, two, store)] == [["simple"]] * 3
+
+
+def test_a_drop_that_a_crash_has_interrupted_counts_and_is_resumed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.space("one")
+    everywhere = store.space("*").tables
+    everywhere.create(simple())
+
+    def crash(*args: Any) -> None:
+        raise KeyError("crash")
+
+    for _ in range(2):  # the second drop finds no default any more
+        with monkeypatch.context() as patch:
+            patch.setattr(catalogue, "forget_default", crash)
+            with pytest.raises(KeyError):
+                everywhere.drop("simple")
+        assert everywhere.names() == []
+        assert store.space("new").tables.names() == []
+        everywhere.resume()  # type: ignore[attr-defined]  # of EveryDomainTables
+
+    assert store.space("one").tables.names() == []
+
+
+def test_a_domain_that_refused_a_default_late_can_still_be_opened(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = store.space("one")
+    one.tables.create(simple(version=5))
+    everywhere = store.space("*").tables
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue, "check_default", lambda *args: None)
+        with pytest.raises(SchemaUpgradeRejected, match="in domain 'one'"):
+            everywhere.create(simple(version=2, attributes=MORE))
+
+    assert store.space("one").tables.schema("simple")["version"] == 5
+    assert store.space("two").tables.schema("simple")["version"] == 2
+
+
+def test_a_default_is_warned_of_like_any_schema(store: Store) -> None:
+    options = {"compression": [{"algorithm": "zip"}]}
+
+    result = store.space("*").tables.create(simple(options=options))
+
+    assert result.warnings == ["compression 'zip' is skipped: it is not known"]
 
 
 def test_a_dropped_space_comes_back_with_the_defaults(store: Store) -> None:

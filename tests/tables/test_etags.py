@@ -1,8 +1,10 @@
 """Entity tags and preconditions."""
 
+from typing import Any
+
 import pytest
 
-from holdfast.errors import PreconditionFailed
+from holdfast.errors import InvalidTableRequest, PreconditionFailed
 from holdfast.store import Store
 from tests.tables.schemas import hash_on, range_on, simple, static_on
 
@@ -88,3 +90,38 @@ def test_a_delete_may_ask_for_the_row_it_knows(rows: Store) -> None:
     rows.tables.delete("simple", KEY, if_match=etag(rows))
     with pytest.raises(PreconditionFailed):
         rows.tables.delete("simple", KEY, if_match="*")
+
+
+def test_a_delete_may_ask_for_no_row(rows: Store) -> None:
+    rows.tables.delete("simple", KEY, if_none_match="*")
+    rows.tables.put("simple", KEY)
+
+    with pytest.raises(PreconditionFailed, match="The row has the etag"):
+        rows.tables.delete("simple", KEY, if_none_match="*")
+
+    assert rows.tables.get("simple", KEY).count == 1
+
+
+def test_who_asks_for_a_row_that_is_not_there_is_told_so(rows: Store) -> None:
+    for write in (rows.tables.put, rows.tables.delete):
+        with pytest.raises(PreconditionFailed, match="There is no such row"):
+            write("simple", KEY, if_match="*")
+
+
+def test_a_weak_tag_is_good_enough_for_no_match_and_never_for_a_match(rows: Store) -> None:
+    rows.tables.put("simple", KEY)
+    weak = f'W/"{etag(rows)}"'
+
+    with pytest.raises(PreconditionFailed):
+        rows.tables.put("simple", KEY, if_none_match=f'"other", {weak}')
+    with pytest.raises(PreconditionFailed):
+        rows.tables.put("simple", KEY, if_match=weak)
+
+
+def test_a_tag_that_is_no_text_is_refused(rows: Store) -> None:
+    tag: Any = 5
+
+    with pytest.raises(InvalidTableRequest, match="if_match is a text"):
+        rows.tables.put("simple", KEY, if_match=tag)
+    with pytest.raises(InvalidTableRequest, match="if_none_match is a text"):
+        rows.tables.delete("simple", KEY, if_none_match=tag)

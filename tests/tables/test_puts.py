@@ -130,8 +130,34 @@ def test_the_first_bad_attribute_in_the_order_of_the_schema_is_named(store: Stor
     assert (caught.value.type, caught.value.attribute) == ("invalid_value", "place")
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"key": "a", "place": "no place", "extra": 1},
+        {"extra": 1, "key": "a", "place": "no place"},
+        {"extra": 1, "value": "the key is missing"},
+    ],
+)
+def test_an_unknown_attribute_is_named_before_what_is_wrong_with_the_others(
+    store: Store, attributes: dict[str, Any]
+) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(UnknownAttribute, match="Unknown attribute extra") as caught:
+        store.tables.put("simple", attributes)
+
+    assert caught.value.attribute == "extra"
+
+
+def test_a_condition_of_a_wrong_shape_is_refused_before_any_attribute(store: Store) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(InvalidTableRequest, match="Only 'not exists'"):
+        store.tables.put("simple", {"key": 5, "extra": 1}, if_="exists not")
+
+
 def test_a_put_to_no_table_is_refused(store: Store) -> None:
-    with pytest.raises(TableNotFound) as caught:
+    with pytest.raises(TableNotFound, match=r"Invalid query\. No schema") as caught:
         store.tables.put("nowhere", {})
     with pytest.raises(TableNotFound):
         store.tables.put("\ud800", {})

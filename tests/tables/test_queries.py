@@ -340,6 +340,7 @@ def test_a_scan_reads_all_rows_on_one_snapshot(grid: Store) -> None:
         ({"name": 5, "property": {}}, "Illegal predicate operator"),
         ({"name": 5, "value": "x"}, "is not a part of primary key"),
         ({"property": {"gt": 10}}, "hash"),
+        ({"name": 5, "tid": "x"}, "must be fixed"),
     ],
 )
 def test_the_shape_of_a_query_is_looked_at_before_its_values(
@@ -349,3 +350,42 @@ def test_the_shape_of_a_query_is_looked_at_before_its_values(
 
     with pytest.raises(InvalidTableQuery, match=fragment):
         store.tables.get("example", attributes)
+
+
+@pytest.mark.parametrize(
+    ("members", "fragment"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"proj": "nothing"}, "Projection"),
+        ({"order": {"name": "asc"}}, "Cannot order on attribute"),
+        ({"order": {"tid": "up"}}, "Invalid sort order"),
+        ({"order": "asc"}, "Invalid sort order"),
+        ({"with_ttl": 1}, "with_ttl"),
+        ({"distinct": True}, "distinct"),
+    ],
+)
+def test_whatever_else_is_wrong_with_a_query_is_said_before_a_bad_value(
+    store: Store, members: dict[str, Any], fragment: str
+) -> None:
+    store.tables.create(example())
+
+    with pytest.raises(InvalidTableQuery, match=fragment):
+        store.tables.get("example", {"name": 5}, **members)
+
+
+def test_of_several_bad_values_the_first_in_the_schema_is_named(store: Store) -> None:
+    index = [hash_on("name"), range_on("tid", "desc"), range_on("property")]
+    store.tables.create(example(index=index))
+
+    with pytest.raises(InvalidAttributeValue) as caught:
+        store.tables.get("example", {"tid": "x", "property": 5, "name": "a"})
+
+    assert caught.value.attribute == "property"
+
+
+def test_distinct_of_attributes_that_are_no_object_is_refused(store: Store) -> None:
+    store.tables.create(example())
+    attributes: Any = 5
+
+    with pytest.raises(InvalidTableRequest):
+        store.tables.get("example", attributes, proj="name", distinct=True)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.errors import (
@@ -10,6 +11,7 @@ from holdfast.errors import (
     InvalidTableRequest,
     TableError,
     TableMismatch,
+    UnknownAttribute,
 )  # fmt: skip
 from holdfast.tables import CreateResult, Page, PutResult
 from holdfast.tables.queries import Query
@@ -124,6 +126,18 @@ def test_an_error_names_its_type_and_attribute() -> None:
     assert error_body(TableMismatch("two tables")) == {
         "type": "table_mismatch",
         "title": "two tables",
+    }
+
+
+def test_an_error_about_a_name_that_is_no_text_can_be_sent() -> None:
+    error = UnknownAttribute("Unknown attribute \ud800", attribute="\ud800")
+
+    body = error_body(error)
+
+    assert msgspec.json.decode(msgspec.json.encode(body)) == {
+        "type": "unknown_attribute",
+        "title": "Unknown attribute \\ud800",
+        "attribute": "\\ud800",
     }
 
 

@@ -120,6 +120,20 @@ def test_versions_are_made_for_imported_rows(store: Store) -> None:
     assert store.tables.get("t", {"key": "a"}).count == 3
 
 
+def test_a_line_with_a_lone_surrogate_is_refused_alone(store: Store) -> None:
+    store.tables.create(simple())
+
+    report = store.tables.import_rows("simple", ['{"key": "\ud800"}', '{"key": "a", "place": 1}'])
+
+    assert (report.rows, report.refused) == (1, 1)
+    assert [(each.line, each.code) for each in report.refusals] == [(1, "invalid_json")]
+
+
+def test_an_import_of_nothing_needs_a_table_all_the_same(store: Store) -> None:
+    with pytest.raises(TableNotFound):
+        store.tables.import_rows("missing", [])
+
+
 def test_another_format_and_another_table_are_refused(store: Store) -> None:
     store.tables.create(simple())
 

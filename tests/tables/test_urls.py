@@ -116,6 +116,7 @@ T1 = str(version(1))
                             "tid": {"le": "1970-01-01T02:00:01+02:00"}}},
         ),
         (["Tom"], "limit=2", {"attributes": {"name": "Tom"}, "limit": 2}),
+        (["Tom"], "limit=" + "9" * 30, {"attributes": {"name": "Tom"}, "limit": 10_000}),
         (["Tom"], "proj=value,name", {"attributes": {"name": "Tom"}, "proj": ["value", "name"]}),
         (["Tom"], "proj=value&proj=name", {"attributes": {"name": "Tom"},
                                            "proj": ["value", "name"]}),
@@ -208,6 +209,11 @@ def test_the_index_of_path_and_parameter_must_agree(rows: Store) -> None:
         (["x"], "index=by_length", InvalidAttributeValue),
         (["1"], "index=missing", TableError),
         (["Tom"], "next=garbage", TableError),
+        (["Tom"], "length.eq=1", InvalidTableQuery),
+        (["Tom"], "length.eq=nonsense", InvalidTableQuery),
+        (["Tom", "a", "nonsense"], "limt=5", InvalidTableQuery),
+        (["Tom", "a"], "tid.eq=nonsense&between=x", InvalidTableQuery),
+        (["x"], "index=by_length&order=up", InvalidTableQuery),
     ],
 )
 def test_a_url_that_asks_nothing_sensible_is_refused(

@@ -140,6 +140,10 @@ def test_a_type_takes_a_value(kind: str, given: Any, stored: Any) -> None:
         ("varint", 10**1000),
         ("varint", "9" * 5000),
         ("decimal", "1" * 1001),
+        ("decimal", "1" * 1000 + "0" * 41),
+        ("decimal", "1." + "0" * 1000),
+        pytest.param("json", 10**4300, id="json-too-many-digits"),
+        pytest.param("json", {"deep": [-(10**5000)]}, id="json-too-many-digits-deep"),
         ("decimal", "1e6001"),
         ("decimal", "1e-6001"),
         ("decimal", "1e999999999999"),
@@ -230,6 +234,17 @@ def test_the_json_form_of_a_value(kind: str, value: Any, out: Any) -> None:
     assert found.to_json is not None
     assert found.to_json(value) == out
     assert found.accept(out) == value
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 40, 41, 6_000])
+def test_a_decimal_of_a_thousand_digits_is_taken_again_as_it_was_read(exponent: int) -> None:
+    decimal = type_of("decimal")
+    value = decimal.accept("9" * 1_000 + f"E{exponent}")
+
+    assert decimal.to_json is not None
+    again = decimal.accept(decimal.to_json(value))
+
+    assert (again, str(again)) == (value, str(value))
 
 
 def test_sets_of_json_are_ordered_by_their_compact_text() -> None:

@@ -85,12 +85,15 @@ def _delete(
     *,
     if_: str | Mapping[str, Any] | None = None,
     if_match: str | None = None,
+    if_none_match: str | None = None,
 ) -> dict[str, Any]:
     given: dict[str, Any] = {"table": table, "attributes": attributes}
     if if_ is not None:
         given["if"] = if_
     if if_match is not None:
         given["if_match"] = if_match
+    if if_none_match is not None:
+        given["if_none_match"] = if_none_match
     return given
 
 
@@ -217,9 +220,13 @@ class CalledTables(CallFace):
         *,
         if_: str | Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> DeleteResult:
         """Deletes all rows of a slice of the primary index, with their index entries."""
-        return self._call(_DELETE, _delete(table, attributes, if_=if_, if_match=if_match))
+        return self._call(
+            _DELETE,
+            _delete(table, attributes, if_=if_, if_match=if_match, if_none_match=if_none_match),
+        )
 
     def drop(self, table: str) -> bool:
         """Drops a table with all its rows and says whether there was one."""
@@ -340,9 +347,13 @@ class AwaitedTables(AwaitFace):
         *,
         if_: str | Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> DeleteResult:
         """Deletes all rows of a slice of the primary index, with their index entries."""
-        return await self._call(_DELETE, _delete(table, attributes, if_=if_, if_match=if_match))
+        return await self._call(
+            _DELETE,
+            _delete(table, attributes, if_=if_, if_match=if_match, if_none_match=if_none_match),
+        )
 
     async def drop(self, table: str) -> bool:
         """Drops a table with all its rows and says whether there was one."""
@@ -459,9 +470,13 @@ class RecordedTables(RecordFace):
         *,
         if_: str | Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
     ) -> Handle[DeleteResult]:
         """Deletes all rows of a slice of the primary index, with their index entries."""
-        return self._record(_DELETE, _delete(table, attributes, if_=if_, if_match=if_match))
+        return self._record(
+            _DELETE,
+            _delete(table, attributes, if_=if_, if_match=if_match, if_none_match=if_none_match),
+        )
 
     def drop(self, table: str) -> Handle[bool]:
         """Drops a table with all its rows and says whether there was one."""

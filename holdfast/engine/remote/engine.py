@@ -516,7 +516,7 @@ class _View:
         engine = self._engine
         engine._refuse_unusable()
         self._session = _ViewSession(engine, self._space)
-        seen = Seen(self._session, self._space, engine._clock())
+        seen = Seen(self._session, self._space, engine._clock(), forgets=True)
         rule = engine.backend.long_keys
         return ReadOnly(seen if rule is None else Unfolded(seen, rule), seen)
 

@@ -25,7 +25,7 @@ from holdfast.engine.remote.protocol import (
     Walked,
 )
 from holdfast.errors import ViewOnlyReads
-from holdfast.limits import MAX_GUESSED_READS
+from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
 Pair = tuple[bytes, bytes]
 
@@ -43,13 +43,21 @@ class Seen:
     """A reader of stored keys on a session."""
 
     def __init__(
-        self, session: Session, space: bytes, now: float, memory: dict[bytes, bytes] | None = None
+        self,
+        session: Session,
+        space: bytes,
+        now: float,
+        memory: dict[bytes, bytes] | None = None,
+        *,
+        forgets: bool = False,
     ) -> None:
         self.session = session
         self.space = space
         self.now = now
         self.fetches = 0
         self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
+        self._forgets = forgets  # a view commits nothing, and reads again what it has forgotten
+        self._known_bytes = 0
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
         self._begins: list[bytes] = []  # the known spans, apart from each other, in order
@@ -100,6 +108,7 @@ class Seen:
         return None if row is None else row.value  # type: ignore[attr-defined]  # not unknown
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._make_room()
         rows = self._rows
         unknown = [key for key in keys if key not in rows and key and not self._in_span(key)]
         if unknown and not self._guessing:
@@ -123,6 +132,7 @@ class Seen:
             self._missed_keys[key] = None
             self._bound_guesses()
             return self._memory.get(key)
+        self._make_room()
         self._fetch([key], [])
         row = self._rows[key]
         return None if row is None else row.value
@@ -130,7 +140,6 @@ class Seen:
     def _forward(self, begin: bytes, end: bytes, limit: int | None) -> Iterator[Pair]:
         walked = [begin, begin]
         self._walked.append(walked)
-        rows = self._rows
         fetched = 0
         while begin < end:
             span = bisect_right(self._begins, begin) - 1
@@ -139,9 +148,11 @@ class Seen:
                 page = Page(begin, min(stop, end), self._page_rows(limit, fetched))
                 if self._guessing:
                     return self._miss(page)
+                self._make_room()
                 self._fetch([], [page])
                 fetched += page.limit
                 continue
+            rows = self._rows
             stop = min(self._ends[span], end)
             for key in self._keys[bisect_left(self._keys, begin) : bisect_left(self._keys, stop)]:
                 walked[1] = key + b"\0"
@@ -155,7 +166,6 @@ class Seen:
     def _backward(self, begin: bytes, end: bytes, limit: int | None) -> Iterator[Pair]:
         walked = [end, end]
         self._walked.append(walked)
-        rows = self._rows
         fetched = 0
         while begin < end:
             span = bisect_left(self._begins, end) - 1
@@ -164,9 +174,11 @@ class Seen:
                 page = Page(max(stop, begin), end, self._page_rows(limit, fetched), True)
                 if self._guessing:
                     return self._miss(page)
+                self._make_room()
                 self._fetch([], [page])
                 fetched += page.limit
                 continue
+            rows = self._rows
             stop = max(self._begins[span], begin)
             first, last = bisect_left(self._keys, stop), bisect_left(self._keys, end)
             for key in self._keys[first:last][::-1]:
@@ -201,6 +213,13 @@ class Seen:
 
     # --- fetching --------------------------------------------------------------------------------
 
+    def _make_room(self) -> None:
+        """Lets a view forget what it has read, once that is much: it may read a whole store."""
+        if self._forgets and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
+            self._rows, self._read, self._memory = {}, {}, {}
+            self._keys, self._begins, self._ends, self._walked = [], [], [], []
+            self._known_bytes = 0
+
     def _fetch(self, keys: list[bytes], pages: list[Page]) -> None:
         guard = self._guard
         if guard is not None:
@@ -213,6 +232,7 @@ class Seen:
         self.fetches += 1
         for key, row in zip(keys, rows, strict=True):
             self._rows[key] = row
+            self._known_bytes += len(key) if row is None else len(key) + len(row.value)
             self._remember(key, row)
         for page, content in zip(pages, contents, strict=True):
             self._add_page(page, content)
@@ -230,7 +250,9 @@ class Seen:
     def _add_page(self, page: Page, content: list[tuple[bytes, Row]]) -> None:
         begin, end = page.begin, page.end
         if content:
-            self._row_bytes = sum(len(row.value) for _, row in content) // len(content)
+            value_bytes = sum(len(row.value) for _, row in content)
+            self._row_bytes = value_bytes // len(content)
+            self._known_bytes += value_bytes + sum(len(key) for key, _ in content)
         if len(content) >= page.limit:
             last = content[-1][0]
             begin, end = (last, end) if page.reverse else (begin, last + b"\0")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal
 
+import msgspec
+
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_time, number_from
@@ -17,8 +19,19 @@ from holdfast.jobs.qless.first import call_first
 from holdfast.jobs.qless.looking import Reply
 from holdfast.jobs.qless.words import NIL, Words
 
-__all__ = ["COMMANDS", "Dialect", "Reply", "call", "call_first", "channel"]
+__all__ = [
+    "COMMANDS",
+    "NOTHING",
+    "BlockingPop",
+    "Dialect",
+    "Reply",
+    "blocking_pop",
+    "call",
+    "call_first",
+    "channel",
+]
 
+NOTHING: Final = "{}"  # what a pop says that has no job to give
 Dialect = Literal["G2", "G3"]
 Command = Callable[[Ledger, float, Words], Reply]
 
@@ -95,6 +108,33 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
     if now is None:
         raise BadArgument(f'Arg "now" missing or not a number: {NIL if given is None else given}')
     return command(Ledger(tx), check_time(now), Words(list(words[2:])))
+
+
+class BlockingPop(msgspec.Struct, frozen=True, kw_only=True):
+    """What `bpop queue... worker count timeout` asks for; `now` is None for the store's time."""
+
+    queues: list[str]
+    worker: str
+    count: int
+    timeout: float
+    now: float | None
+
+
+def blocking_pop(words: Sequence[str]) -> BlockingPop:
+    """Reads `bpop now queue... worker count timeout`. To wait is the door's part."""
+    given = words[1] if len(words) > 1 else None
+    now = None if given in (None, "*") else number_from(given)
+    if now is None and given != "*":
+        raise BadArgument(f'Arg "now" missing or not a number: {NIL if given is None else given}')
+    rest = Words(list(words[-3:] if len(words) > 5 else words[3:]))
+    queues = [Words([word]).queue() for word in words[2:-3] or words[2:3] or [""]]
+    return BlockingPop(
+        queues=queues,
+        worker=rest.name("Bpop", "worker"),
+        count=rest.whole('Bpop(): Arg "count" missing or not a number: '),
+        timeout=rest.number('Bpop(): Arg "timeout" missing or not a number: '),
+        now=None if now is None else check_time(now),
+    )
 
 
 def channel(topic: str) -> str | None:

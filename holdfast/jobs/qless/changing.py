@@ -26,7 +26,7 @@ from holdfast.jobs.arguments import JsonText, check_jids, check_name, check_tags
 from holdfast.jobs.putting import put as put_job
 from holdfast.jobs.qless import replies
 from holdfast.jobs.qless.looking import Reply
-from holdfast.jobs.qless.words import Words, array, json, json_text, number, whole
+from holdfast.jobs.qless.words import Words, array, json, json_text, number
 from holdfast.jobs.records import NewJob, RecurringRecord
 from holdfast.limits import MAX_JOBS_PER_CALL
 
@@ -307,8 +307,9 @@ def recur(ledger: "Ledger", now: float, words: Words) -> Reply:
     queue = words.queue()
     jid = words.name("RecurringJob On", "jid")
     klass = words.name("RecurringJob On", "klass")
-    data = json_text(words.maybe(), 'RecurringJob On(): Arg "data" not JSON: ')
+    word = words.maybe()
     spec = words.name("RecurringJob On", "spec")
+    data = json_text(word, 'RecurringJob On(): Arg "data" not JSON: ')
     record = RecurringRecord(jid=jid, klass=klass, queue=queue, data=data, next=now)
     if spec == "interval":
         record.interval = words.number('Recur(): Arg "interval" not a number: ')
@@ -355,7 +356,7 @@ def _recur_change(key: str, value: str) -> Any:
     if key == "data":
         return json_text(value, 'Recur(): Arg "data" is not JSON-encoded: ')
     if key == "backlog":
-        return whole(value, 'Recur(): Arg "backlog" not a number: ')
+        return number(value, 'Recur(): Arg "backlog" not a number: ')
     if key in ("klass", "queue"):
         return check_name(value, "Recur", key)
     raise BadArgument(f'Recur(): Unrecognized option "{key}"')

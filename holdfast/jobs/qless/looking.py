@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.errors import BadArgument
+from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     failures,
     popping,
@@ -118,8 +118,9 @@ def tag(ledger: "Ledger", now: float, words: Words) -> Reply:
     if action == "get":
         name = words.need('Tag(): Arg "tag" missing')
         offset, count = words.page("Tag")
-        # A count of 0 is all of them here, as an accident of the originals' ranges had it.
-        return replies.text(replies.page(tags.jobs_with_tag(ledger, name, offset, count or -1)))
+        if offset == count == 0:
+            count = -1  # all of them, as an accident of the originals' ranges had it
+        return replies.text(replies.page(tags.jobs_with_tag(ledger, name, offset, count)))
     if action == "top":
         offset, count = words.page("Tag")
         return replies.text(replies.listed(tags.most_used_tags(ledger, offset, count)))
@@ -146,6 +147,8 @@ def track(ledger: "Ledger", now: float, words: Words) -> Reply:
         return "1" if tracking.untrack(ledger, jid) else "0"
     if action.lower() == "track":
         return "1" if tracking.track(ledger, jid, now) else "0"
+    if ledger.job(jid) is None:
+        raise UnknownJob("Track(): Job does not exist")
     raise BadArgument(f'Track(): Unknown action "{action}"')
 
 

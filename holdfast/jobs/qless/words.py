@@ -3,7 +3,15 @@
 from typing import Any, Final, NoReturn
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_name, from_json, number_from, shortened
+from holdfast.jobs.arguments import (
+    check_jid,
+    check_name,
+    check_queue,
+    from_json,
+    is_unicode,
+    number_from,
+    shortened,
+)
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 NIL: Final = "nil"  # how the originals write what is not there
@@ -42,11 +50,10 @@ class Words:
         return check_name(self.maybe() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
-        jid = self.need(f"{call}(): no jid provided")
-        return check_name(jid, call, "jid")
+        return check_jid(self.maybe() or "", call)
 
     def queue(self) -> str:
-        return check_name(self.need("Queue(): no queue name provided"), "Queue", "queue")
+        return check_queue(self.maybe() or "")
 
     def number(self, error: str, default: float | None = None) -> float:
         """The next word as a number; without a default it must be there."""
@@ -94,12 +101,9 @@ class Words:
 
 def _valid(word: str) -> str:
     """The word, unless it was no UTF-8 when it came."""
-    if not word.isascii():
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            shown = shortened(word).encode("utf-8", "replace").decode()
-            raise BadArgument(f'Arg "{shown}" is not valid UTF-8') from None
+    if not word.isascii() and not is_unicode(word):
+        shown = shortened(word).encode("utf-8", "replace").decode()
+        raise BadArgument(f'Arg "{shown}" is not valid UTF-8')
     return word
 
 

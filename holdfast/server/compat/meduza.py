@@ -11,12 +11,18 @@ from holdfast import wire as resp
 from holdfast.entities import wire
 from holdfast.entities.messages import Ping
 from holdfast.errors import HoldfastError, Malformed
+from holdfast.limits import MAX_MESSAGE_BYTES
 from holdfast.server.commands import COMMANDS, Handler, command
 from holdfast.server.commands import ping as plain_ping
 from holdfast.server.session import Plan, Read, Session, Write
 from holdfast.users import Role
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
+ARGUMENT_BYTES: Final = {
+    name.encode(): MAX_MESSAGE_BYTES
+    for kind in (*KINDS, "PING")
+    for name in (kind, f"ENTITY.{kind}")
+}
 
 
 def _serve(kind: str) -> Handler:

@@ -7,7 +7,9 @@ Errors are one line of plain text, as its clients expect.
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import yaml
@@ -15,16 +17,17 @@ import yaml
 from holdfast.entities import stats as figures
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
-from holdfast.errors import BadInput, HoldfastError, NotFound
+from holdfast.errors import BadInput, HoldfastError, MethodNotAllowed, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
 from holdfast.server.exchange import JSON, Request, Response
-from holdfast.server.http import HttpDoor, add_headers, route
+from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
 from holdfast.store import Space
 from holdfast.users import Role
 
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
 
-_STEPS_AT_ONCE: Final = 10  # of building an index, before a look whether the server is stopping
+_STEPS_FIRST: Final = 4  # of building indexes, before the answer: those of small tables are ready
+_STEPS_AT_ONCE: Final = 10  # and later, before a look whether the server is stopping
 _YAML: Final = "text/yaml"
 _PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -38,13 +41,16 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
                 (await door.who(request)).require(role, space=_space(door).name, layer="entities")
                 return await handler(door, request, found)
             except Exception as error:
-                known = door.execution.known(error)
-                response = _line(known.message, known.status)
-                add_headers(response, known)
-                return response
+                return _refusal(door.execution.known(error))
 
-        route(methods, path)(guarded)
-        route(methods, f"/entities{path}")(guarded)
+        async def refuse(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+            allowed = methods.split()
+            said = f"{path} takes {', '.join(allowed)}, not {request.method}"
+            return _refusal(MethodNotAllowed(said, allowed=allowed))
+
+        for place in (path, f"/entities{path}"):
+            route(methods, place)(guarded)
+            route(ANY_METHOD, place)(refuse)
         return handler
 
     return add
@@ -59,6 +65,12 @@ def _line(text: str, status: int) -> Response:
     return Response(f"{text}\n".encode(errors="replace"), status=status, content_type=_PLAIN)
 
 
+def _refusal(error: HoldfastError) -> Response:
+    response = _line(error.message, error.status)
+    add_headers(response, error)
+    return response
+
+
 def _document(request: Request, content: Any) -> Response:
     """YAML, or JSON for those who ask for it."""
     if request.accepts(JSON):
@@ -69,20 +81,41 @@ def _document(request: Request, content: Any) -> Response:
 @control("POST PUT", "/deploy", "admin")
 async def deploy(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
     body = await request.body(MAX_SCHEMA_BYTES + 1)
+    uri = request.parameter("uri")
+    if uri:
+        try:
+            body = _read_uri(door.execution.schemas, uri)
+        except BadInput as error:
+            return _line(f"Error deploying schema: {error.message}", 400)
     if not body:
-        if "uri" in request.parameters:
-            return _line("Error deploying schema: this server reads no files on request", 400)
         return _line("No data URI or raw data given", 400)
     space = _space(door)
     prune, force = (request.parameter(name) == "true" for name in ("prune", "force"))
+
+    def put_into_force() -> None:
+        space.entities.deploy(body, prune=prune, force=force, wait=False)
+        space.entities.build(most=_STEPS_FIRST)
+
     try:
-        await door.execution.in_thread(
-            lambda: space.entities.deploy(body, prune=prune, force=force, wait=False)
-        )
+        await door.execution.in_thread(put_into_force)
     except HoldfastError as error:
         return _line(f"Error deploying schema: {error.message}", 400)
     _build(door, space)
     return Response(b"OK", content_type=_PLAIN)
+
+
+def _read_uri(folder: Path | None, uri: str) -> bytes:
+    """What a file of this machine says, if it lies in the folder that was opened to clients."""
+    parts = urlsplit(uri)
+    if folder is None:
+        raise BadInput("this server reads no files on request")
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        raise BadInput(f"a URI is file:///..., not {uri}")
+    file = Path(unquote(parts.path)).resolve()
+    if not file.is_relative_to(folder.resolve()) or not file.is_file():
+        raise BadInput(f"there is no {file.name!r} among the files that may be read")
+    with file.open("rb") as opened:
+        return opened.read(MAX_SCHEMA_BYTES + 1)
 
 
 def _build(door: HttpDoor, space: Space) -> None:

@@ -8,8 +8,10 @@ Where scripts live, in the directory of the store (space 0):
 (0, "script", sha)    -> dialect    "G2" or "G3"
 """
 
+import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha1
 from typing import Final
 
@@ -21,6 +23,8 @@ from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_SCRIPTS
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.session import Later, Plan, Session, Write
+from holdfast.server.waiting import first_jobs
+from holdfast.store import Tx
 
 NO_SCRIPT: Final = wire.error("NOSCRIPT No matching script. Please use EVAL.")
 NOT_OURS: Final = wire.error(
@@ -122,7 +126,7 @@ def evalsha(session: Session, words: wire.Command) -> Plan:
 @command("QLESS")
 def native(session: Session, words: wire.Command) -> Plan:
     """`QLESS command now arguments...`: the same without a script; `*` is the server's time."""
-    return _plan(session, lambda tx: qless.call(tx, list(map(wire.text_of, words[1:]))), "ERR ")
+    return _plan_command(session, words[1:], "G3", "ERR ")
 
 
 @command("QLESS1")
@@ -137,9 +141,54 @@ def _call(session: Session, dialect: qless.Dialect, sha: bytes, words: wire.Comm
     prefix = f"ERR Error running script (call to f_{sha.decode()}): @user_script:1: user_script:1: "
     if words[0] != b"0":
         return wire.error(f"{prefix}No Keys should be provided")
-    return _plan(
-        session, lambda tx: qless.call(tx, list(map(wire.text_of, words[1:])), dialect), prefix
+    return _plan_command(session, words[1:], dialect, prefix)
+
+
+def _plan_command(
+    session: Session, words: wire.Command, dialect: qless.Dialect, prefix: str
+) -> Plan:
+    texts = list(map(wire.text_of, words))
+    if texts[:1] == ["bpop"]:
+        return _plan_wait(session, texts, prefix)
+    return _plan(session, lambda tx: qless.call(tx, texts, dialect), prefix)
+
+
+def _plan_wait(session: Session, words: list[str], prefix: str) -> Plan:
+    """A pop that waits, and holds no transaction meanwhile."""
+    session.who().require("write", space=session.space.name, layer="jobs")
+    protocol, space, execution = session.protocol, session.space, session.execution
+
+    def failed(error: HoldfastError) -> bytes:
+        return wire.error(f"{prefix}{error.message}")
+
+    async def wait(asked: qless.BlockingPop) -> qless.Reply:
+        # The first round is at the very time that the caller gave, later ones as much later.
+        with space.view() as view:
+            ahead = 0.0 if asked.now is None else asked.now - view.now
+        first_round = iter(asked.queues)
+
+        def pop(queue: str) -> Callable[[Tx], qless.Reply]:
+            now = None if next(first_round, None) is None else asked.now
+            return partial(_pop, asked, queue, now, ahead)
+
+        found = await first_jobs(execution, space, asked.queues, pop, asked.timeout, ahead)
+        return found or qless.NOTHING
+
+    try:
+        asked = qless.blocking_pop(words)
+    except HoldfastError as error:
+        return failed(error)
+    return Later(
+        lambda: asyncio.ensure_future(wait(asked)), lambda reply: _reply(reply, protocol), failed
     )
+
+
+def _pop(
+    asked: qless.BlockingPop, queue: str, now: float | None, ahead: float, tx: Tx
+) -> qless.Reply:
+    time = repr(tx.now + ahead if now is None else now)
+    reply = qless.call(tx.raw, ["pop", time, queue, asked.worker, str(asked.count)])
+    return None if reply == qless.NOTHING else reply
 
 
 def _plan(session: Session, work: Callable[[Transaction], qless.Reply], prefix: str) -> Plan:

@@ -5,6 +5,7 @@ methods, status codes, entity tags and streams. Errors have RESTBase's own form.
 """
 
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, cast
 from urllib.parse import quote
 
@@ -27,8 +28,9 @@ from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
 from holdfast.store import Space, Tx, View
 from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
+from holdfast.tables.domains import no_rows
 from holdfast.tables.jsontext import parse_json
-from holdfast.tables.queries import Query
+from holdfast.tables.queries import Query, index_of
 from holdfast.tables.requests import (
     created_body,
     error_body,
@@ -69,6 +71,19 @@ class _Call:
         identity.require(role, space=self.target.domain, layer="tables")
         return await self.door.execution.space(self.target.domain)
 
+    @contextmanager
+    def reading(self, space: Space, index: Any = None) -> Iterator[None]:
+        """While the form of a request is read. What is wrong with it is said after a table or index
+        that is missing, which is looked for only then: most requests are right."""
+        try:
+            yield
+        except TableError:
+            if self.target.domain != EVERY_DOMAIN:
+                with space.view() as view:
+                    plan = catalogue.find(view.raw, self.table)
+                    index_of(view.raw, plan, index if isinstance(index, str) else None)
+            raise
+
     async def body(self) -> Any:
         """The JSON of the body, or None if it is empty."""
         try:
@@ -103,6 +118,8 @@ class _Call:
         kept, format = [], None
         for piece in self.query_string.split("&"):
             if piece.partition("=")[0] == "format":
+                if format is not None:
+                    raise InvalidTableQuery("The parameter format is given twice")
                 format = piece.partition("=")[2]
                 if format not in _STREAM_TYPES:
                     raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
@@ -190,8 +207,9 @@ async def _list(call: _Call) -> Response:
 
 
 async def _get_schema(call: _Call) -> Response:
-    with_stats = call.flag("stats")
     space = await call.space("read")
+    with call.reading(space):
+        with_stats = call.flag("stats")
 
     def work(tables: Tables) -> tuple[dict[str, Any], str]:
         schema = dict(tables.schema(call.table))
@@ -230,9 +248,10 @@ async def _get_rows(call: _Call) -> Response:
     by_url = bool(target.values or target.index is not None or call.query_string)
     format = call.take_format()
     if body not in (None, {}):
-        if by_url and not (format and not call.query_string and not target.values):
-            raise InvalidTableRequest("A query is in the body or in the URL, not in both")
-        query = read_query(body, call.table)
+        with call.reading(space, body.get("index") if isinstance(body, dict) else None):
+            if by_url and not (format and not call.query_string and not target.values):
+                raise InvalidTableRequest("A query is in the body or in the URL, not in both")
+            query = read_query(body, call.table)
         if format is not None:
             return await _export(call, space, format, lambda view: query)
         page = await _read(call, space, lambda tables: _get(tables, call.table, query))
@@ -259,7 +278,7 @@ def _get(tables: Tables, table: str, query: Query) -> Page:
 def _query_of(call: _Call, view: View) -> Query:
     plan = catalogue.find(view.raw, call.table)
     query_string = call.query_string or "distinct=false"  # or it would be the short listing
-    return urls.query_of(plan, call.target.index, call.target.values, query_string)
+    return urls.query_of(view.raw, plan, call.target.index, call.target.values, query_string)
 
 
 def _page(call: _Call, page: Page) -> Response:
@@ -282,9 +301,13 @@ async def _put_row(call: _Call) -> Response:
     format = call.take_format()
     if format is not None:
         return await _import(call, format)
-    call.refuse_parameters()
     space = await call.space("write")
-    given = read_put(await call.body(), call.table)
+    body = await call.body()
+    if body is None and call.target.values:
+        body = {}  # the path may say all that there is to say
+    with call.reading(space):
+        call.refuse_parameters()
+        given = read_put(body, call.table)
     given["if_match"] = call.request.headers.get("if-match")
     given["if_none_match"] = call.request.headers.get("if-none-match")
     values, attributes = call.target.values, given.pop("attributes")
@@ -301,12 +324,16 @@ async def _put_row(call: _Call) -> Response:
 async def _delete_rows(call: _Call) -> Response:
     call.refuse_index()
     space = await call.space("write")
-    given = read_delete(await call.body(), call.table)
-    given["if_match"] = call.request.headers.get("if-match")
-    attributes, values = given.pop("attributes"), call.target.values
+    body = await call.body()
+    values = call.target.values
     by_url = bool(values or call.query_string)
-    if by_url and attributes:
-        raise InvalidTableRequest("A delete is in the body or in the URL, not in both")
+    with call.reading(space):
+        given = read_delete(body, call.table)
+        if by_url and given["attributes"]:
+            raise InvalidTableRequest("A delete is in the body or in the URL, not in both")
+    given["if_match"] = call.request.headers.get("if-match")
+    given["if_none_match"] = call.request.headers.get("if-none-match")
+    attributes = given.pop("attributes")
 
     def work(tables: Tables) -> Any:
         if by_url:
@@ -322,6 +349,8 @@ async def _delete_rows(call: _Call) -> Response:
 
 async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Response:
     """The whole slice on one snapshot, in constant memory."""
+    if call.target.domain == EVERY_DOMAIN:
+        raise no_rows()
     query = await call.door.execution.look(space, query_in)
     if query.limit is not None or query.next is not None or query.count_only or query.distinct:
         raise InvalidTableQuery("An export takes no limit, next, count and distinct")
@@ -342,6 +371,8 @@ async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Resp
 
 async def _import(call: _Call, format: str) -> Response:
     """The rows of a stream of lines, 1,000 in a transaction."""
+    if call.target.domain == EVERY_DOMAIN:
+        raise no_rows()
     call.refuse_parameters()
     if format != "ndjson" or call.target.values:
         raise InvalidTableRequest("An import is NDJSON, for the table as a whole")

@@ -1,4 +1,4 @@
-"""`python -m holdfast.cli` is the command `holdfast`."""
+"""`python -m holdfast` is the command `holdfast`."""
 
 from holdfast.cli import main
 

@@ -1,0 +1,278 @@
+"""`holdfast entities`: the commands of Meduza's `mdzctl`, on the HTTP side of a running server.
+
+They speak Meduza's own control paths, so they serve an old server as well as one of Holdfast's.
+"""
+
+import http.client
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Final, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import click
+
+from holdfast.cli import gen
+from holdfast.cli.files import read_file, reading, title_of, writing
+from holdfast.cli.output import Failure, Output, json_option
+from holdfast.cli.settings import settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PATIENCE_SECONDS: Final = 60.0  # for one step of an answer
+_PIECE_BYTES: Final = 256 * 1024
+
+_files = click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A schema file, or - for standard input. May be repeated.",
+)
+
+
+class Server:
+    """The HTTP side of a server."""
+
+    def __init__(self, url: str, token: str | None, *, is_json: bool) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        try:
+            self._port = parts.port
+        except ValueError:
+            raise click.UsageError(f"--server {url}: the port is no number") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise click.UsageError(f"--server {url}: it is http://HOST:PORT")
+        self._url = url
+        self._host = parts.hostname
+        self._is_secure = parts.scheme == "https"
+        self._path = parts.path.rstrip("/")
+        self._is_json = is_json
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        if is_json:
+            self._headers["accept"] = "application/json"
+
+    @contextmanager
+    def ask(
+        self, method: str, path: str, body: bytes | IO[bytes] | None = None, **parameters: str
+    ) -> Iterator[http.client.HTTPResponse]:
+        """The answer, to be read; a refusal is an error in the server's own words."""
+        kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=_PATIENCE_SECONDS)
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        try:
+            connection.request(method, f"{self._path}{path}{query}", body, self._headers)
+            response = connection.getresponse()
+            if response.status != http.HTTPStatus.OK:
+                said = response.read().decode(errors="replace").strip()
+                raise self._failure("refused", said or f"the server said {response.status}")
+            yield response
+        except http.client.HTTPException as error:
+            raise self._failure("broken_answer", f"{self._url} broke off: {error!r}") from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise self._failure("unreachable", f"{self._url}: {reason}") from None
+        finally:
+            connection.close()
+
+    def answer(self, method: str, path: str, body: Any = None, **parameters: str) -> str:
+        """The whole answer as text."""
+        with self.ask(method, path, body, **parameters) as response:
+            return response.read().decode(errors="replace")
+
+    def _failure(self, code: str, message: str) -> Failure:
+        return Failure(code, message, "", is_json=self._is_json)
+
+
+def _server(command: F) -> F:
+    """--server, --token and --json; the command is given a `Server` and an `Output`."""
+
+    def call(out: Output, server: str, token: str | None, **more: Any) -> Any:
+        return command(Server(server, token, is_json=out.is_json), out, **more)
+
+    call.__doc__ = command.__doc__
+    call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]  # as click does
+    option = click.option(
+        "-s",
+        "--server",
+        default="http://localhost:9966",
+        show_default=True,
+        metavar="URL",
+        help="The HTTP side of a server.",
+    )
+    return option(settings("token")(json_option(call)))  # type: ignore[return-value]  # its place is taken
+
+
+def _table(command: F) -> F:
+    schema = click.option("-S", "--schema", required=True, metavar="NAME", help="The schema.")
+    table = click.option("-t", "--table", required=True, metavar="NAME", help="The table in it.")
+    return schema(table(command))
+
+
+@click.group("entities")
+def command() -> None:
+    """Deploy, dump and look after the entities of a server, as Meduza's mdzctl does.
+
+    `mdzctl` is the same command under its old name.
+
+    Example: holdfast entities deploy -f shop.schema.yaml
+    """
+
+
+command.add_command(
+    click.Command(
+        "gen",
+        params=gen.command.params,
+        callback=gen.command.callback,
+        help="""Write models for the tables of schema files, as `holdfast gen` does.
+
+        Example: holdfast entities gen -f shop.schema.yaml -l py -o models.py
+        """,
+    )
+)
+
+
+@command.command("check")
+@_files
+@json_option
+def check(out: Output, files: tuple[str, ...]) -> None:
+    """Look for problems in schema files; needs no server.
+
+    Problems are listed with file and line. Exits with 1 if there are errors, warnings are none.
+
+    Example: holdfast entities check -f shop.schema.yaml
+    """
+    from holdfast.entities.schema_file import read_schemas
+
+    found = read_schemas((title_of(file), read_file(file)) for file in files)
+    for warning in found.warnings:
+        out.note(str(warning))
+    schemas = found.checked()
+    tables = sum(len(schema.tables) for schema in schemas)
+    out.result(
+        {"tables": tables, "warnings": [str(warning) for warning in found.warnings]},
+        lambda: out.say(f"{tables} tables in {len(schemas)} schemas, no errors"),
+    )
+
+
+@command.command("deploy")
+@_files
+@click.option("-n", "--name", metavar="NAME", help="Accepted and unused, as mdzctl does.")
+@_server
+def deploy(server: Server, out: Output, files: tuple[str, ...], name: str | None) -> None:
+    """Put schema files into force, one after the other.
+
+    Example: holdfast entities deploy -f shop.schema.yaml
+    """
+    for file in files:
+        said = server.answer("POST", "/deploy", read_file(file)).strip()
+        if said != "OK":
+            raise Failure("refused", f"{title_of(file)}: {said}", "", is_json=out.is_json)
+    out.result({"deployed": files}, lambda: out.say("Schema deployed successfully"))
+
+
+@command.command("schemadump")
+@click.option("-S", "--schema", required=True, metavar="NAME", help="The schema.")
+@_server
+def schemadump(server: Server, out: Output, schema: str) -> None:
+    """Print a schema as it is deployed, with all defaults filled in.
+
+    Example: holdfast entities schemadump -S shop
+    """
+    click.echo(server.answer("GET", "/schemadump", schema=schema).rstrip("\n"))
+
+
+@command.command("confdump")
+@_server
+def confdump(server: Server, out: Output) -> None:
+    """Print the configuration of the server.
+
+    Example: holdfast entities confdump -s http://localhost:9966
+    """
+    click.echo(server.answer("GET", "/confdump").rstrip("\n"))
+
+
+@command.command("stats")
+@_server
+def stats(server: Server, out: Output) -> None:
+    """Print how large the tables are, and with --json how far their indexes have come.
+
+    Example: holdfast entities stats -s http://localhost:9966
+    """
+    click.echo(server.answer("GET", "/stats").rstrip("\n"))
+
+
+@command.command("dump")
+@_table
+@click.option("-o", "--output", metavar="FILE", help="Where it goes; standard output if not given.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["bson", "jsonl"]),
+    default="bson",
+    show_default=True,
+    help="BSON documents, or lines of Extended JSON.",
+)
+@_server
+def dump(
+    server: Server, out: Output, schema: str, table: str, output: str | None, kind: str
+) -> None:
+    """Write the entities of a table to standard output, or to a file.
+
+    Example: holdfast entities dump -S shop -t Orders -o orders.bson
+    """
+    if out.is_json and output in (None, "-"):
+        raise click.UsageError("--json and the dump can't both go to standard output: give -o FILE")
+    size = 0
+    with (
+        server.ask("GET", "/dump", schema=schema, table=table, format=kind) as response,
+        writing(output) as file,
+    ):
+        while piece := response.read1(_PIECE_BYTES):
+            size += file.write(piece)
+    out.result({"table": f"{schema}.{table}", "bytes": size}, lambda: None)
+
+
+@command.command("load")
+@_table
+@click.option("-f", "--file", default="-", metavar="FILE", help="A dump, or - for standard input.")
+@_server
+def load(server: Server, out: Output, schema: str, table: str, file: str) -> None:
+    """Read a dump into a table. Entities keep their ids and replace what is there.
+
+    Example: holdfast entities load -S shop -t Orders -f orders.bson
+    """
+    with reading(file) as source:
+        said = server.answer("POST", "/load", source, schema=schema, table=table).strip()
+    out.result({"table": f"{schema}.{table}", "answer": said}, lambda: out.say(said))
+
+
+@command.command("drop")
+@_table
+@_server
+def drop(server: Server, out: Output, schema: str, table: str) -> None:
+    """Delete all entities of a table; it stays deployed.
+
+    Example: holdfast entities drop -S shop -t Orders
+    """
+    said = server.answer("POST", "/drop", schema=schema, table=table).strip()
+    out.result({"table": f"{schema}.{table}", "answer": said}, lambda: out.say(said))
+
+
+@command.command("repair")
+@_table
+@_server
+def repair(server: Server, out: Output, schema: str, table: str) -> None:
+    """Compare the indexes of a table with its entities, and mend what differs.
+
+    Example: holdfast entities repair -S shop -t Orders
+    """
+    click.echo(server.answer("POST", "/repair", schema=schema, table=table).rstrip("\n"))
+
+
+def mdzctl() -> None:
+    """The command `mdzctl`."""
+    from holdfast.cli import main
+
+    main(["entities", *sys.argv[1:]], prog_name="mdzctl")

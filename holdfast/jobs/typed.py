@@ -1,0 +1,216 @@
+"""Arguments must have the types that the signatures name, else `BadArgument` says what came.
+
+The doors decode what comes from outside into these types. A caller in the same process is not so
+bound: without this check `count="3"` would be a `TypeError` from somewhere below, and `klass=None`
+a record that nobody can read again. `typed` is for a class of operations; the check of a method is
+made from its signature when it is first called, and costs a µs or less from then on.
+"""
+
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple, TypeVar, Union
+
+import msgspec
+
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import shortened
+
+Face = TypeVar("Face", bound=type[Any])
+Fits = Callable[[Any], bool]
+
+_LARGEST: Final = sys.float_info.max
+_LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what the doors let through
+
+
+class Kind(NamedTuple):
+    """What an argument may be: a test and the words for it, and types that need no test.
+
+    Without a test it may be anything.
+    """
+
+    fits: Fits | None
+    words: str
+    surely: frozenset[type] = frozenset()
+
+
+class _Checks(NamedTuple):
+    """The kinds of a method's arguments."""
+
+    in_order: tuple[tuple[str, Kind], ...]
+    by_name: dict[str, Kind]
+    star: tuple[str, Kind] | None
+
+
+def typed(face: Face) -> Face:
+    """Has the public methods of `face` check their arguments, its own and those of its bases.
+
+    Those that a store runs in transactions are checked in their layer, and left alone here.
+    """
+    # In their order, which is that of the reference.
+    names = [name for base in face.__mro__ for name in vars(base) if not name.startswith("_")]
+    for name in dict.fromkeys(names):
+        method = inspect.getattr_static(face, name)
+        if inspect.isfunction(method) and (
+            name in vars(face) or not hasattr(method, "__wrapped__")
+        ):
+            setattr(face, name, _checked(method))
+    return face
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    checks: _Checks | None = None
+    surely: tuple[frozenset[type] | None, ...] = ()
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal checks, surely
+        if checks is None:
+            checks = _checks_of(method)
+            surely = tuple(kind.surely if kind.fits else None for _, kind in checks.in_order)
+        if kwargs or len(args) > len(surely):
+            _check(method, checks, args, kwargs)
+        else:  # mostly names, which a look at their types is enough for
+            for value, types_ in zip(args, surely, strict=False):
+                if types_ is not None and type(value) not in types_:
+                    _check(method, checks, args, kwargs)
+                    break
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+def _check(
+    method: Callable[..., Any], checks: _Checks, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    in_order, by_name, star = checks
+    for (name, (fits, _, surely)), value in zip(in_order, args, strict=False):
+        if fits is not None and type(value) not in surely and not fits(value):
+            raise _refusal(method, name, by_name[name], value)
+    for name, value in kwargs.items():
+        found = by_name.get(name)
+        if found is not None:
+            fits, _, surely = found
+            if fits is not None and type(value) not in surely and not fits(value):
+                raise _refusal(method, name, found, value)
+    if star is not None and star[1].fits is not None:
+        for value in args[len(in_order) :]:
+            if not star[1].fits(value):
+                raise _refusal(method, star[0], star[1], value)
+
+
+def _refusal(method: Callable[..., Any], name: str, kind: Kind, value: Any) -> BadArgument:
+    call = method.__name__.capitalize()
+    return BadArgument(f'{call}(): Arg "{name}" not {kind.words}: {_shown(value)}')
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shortened(ascii(value))
+    except Exception:  # an integer of too many digits, or whatever a stranger's `__repr__` raises
+        return f"something of type {type(value).__name__}"
+
+
+def _checks_of(method: Callable[..., Any]) -> _Checks:
+    hints = typing.get_type_hints(method)
+    in_order: list[tuple[str, Kind]] = []
+    by_name: dict[str, Kind] = {}
+    star = None
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        kind = kind_of(hints.get(parameter.name, Any))
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            star = (parameter.name, kind)
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            by_name[parameter.name] = kind
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                in_order.append((parameter.name, kind))
+    return _Checks(tuple(in_order), by_name, star)
+
+
+# --- kinds -------------------------------------------------------------------------------------
+
+
+@functools.cache
+def kind_of(hint: Any) -> Kind:
+    """The kind of values that a type means.
+
+    >>> kind_of(int).fits(3), kind_of(int).fits("3"), kind_of(float | None).words
+    (True, False, 'a number or None')
+    """
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _either([kind_of(each) for each in arguments])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return Kind(_is_object, "a dict with names as its keys")
+    if isinstance(origin, type) and issubclass(origin, Collection):
+        return _list_of(kind_of(arguments[0]))
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return _record(hint)
+    return Kind(None, "anything")
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str or (isinstance(value, str) and isinstance(value, Enum))
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and -_LARGEST_INT <= value <= _LARGEST_INT
+
+
+def _is_number(value: Any) -> bool:
+    return (type(value) is float and -_LARGEST <= value <= _LARGEST) or _is_whole(value)
+
+
+def _is_object(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_text, value))
+
+
+_PLAIN: Final[dict[Any, Kind]] = {
+    str: Kind(_is_text, "text", frozenset({str})),
+    int: Kind(_is_whole, "a whole number of 64 bits"),
+    float: Kind(_is_number, "a number"),
+    bool: Kind(lambda value: type(value) is bool, "True or False", frozenset({bool})),
+    type(None): Kind(lambda value: value is None, "None", frozenset({type(None)})),
+}
+
+
+def _either(kinds: list[Kind]) -> Kind:
+    known = [kind.fits for kind in kinds if kind.fits is not None]
+    words = " or ".join(dict.fromkeys(kind.words for kind in kinds))
+    if len(known) < len(kinds):
+        return Kind(None, words)
+    surely = frozenset().union(*(kind.surely for kind in kinds))
+    return Kind(lambda value: any(fits(value) for fits in known), words, surely)
+
+
+def _list_of(element: Kind) -> Kind:
+    words = f"a list, each of them {element.words}"
+    fits = element.fits
+
+    def is_list(value: Any) -> bool:
+        return (
+            isinstance(value, Collection)
+            and not isinstance(value, str | bytes | bytearray | Mapping)
+            and (fits is None or all(map(fits, value)))
+        )
+
+    return Kind(is_list, words)
+
+
+def _record(record: type[msgspec.Struct]) -> Kind:
+    """A record whose fields have their types; making one does not check them."""
+    hints = typing.get_type_hints(record)
+    fields = [(name, kind_of(hints[name]).fits) for name in record.__struct_fields__]
+    checked = [(name, fits) for name, fits in fields if fits is not None]
+
+    def is_record(value: Any) -> bool:
+        return isinstance(value, record) and all(fits(getattr(value, n)) for n, fits in checked)
+
+    return Kind(is_record, f"a {record.__name__} with fields of its types")

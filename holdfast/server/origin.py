@@ -1,0 +1,29 @@
+"""Where a client is, and what that says of its events: one that names no address came from there.
+
+The address is the peer's. Behind a proxy that the server was told to trust, it is the one that the
+proxy names in `X-Forwarded-For`; from anyone else the header is just something that a client says.
+"""
+
+from typing import Any, Final
+
+from holdfast.operations import Operation
+
+__all__ = ["address_event", "address_events"]
+
+_ONE: Final = frozenset({"events.explain", "events.send"})
+_MANY: Final = "events.send_many"
+
+
+def address_events(operation: Operation, arguments: Any, address: str) -> None:
+    """Fills in the address of the events among the arguments of an operation."""
+    if operation.full_name in _ONE:
+        arguments.event = address_event(arguments.event, address)
+    elif operation.full_name == _MANY:
+        arguments.events = [address_event(event, address) for event in arguments.events]
+
+
+def address_event(event: Any, address: str) -> Any:
+    """The event, from `address` if it says nothing of its own; what is none is left as it is."""
+    if address and isinstance(event, dict) and event.get("ip") is None:
+        return {**event, "ip": address}
+    return event

@@ -1,0 +1,130 @@
+"""Arguments of a wrong type: every operation of every face refuses them, and nothing happens."""
+
+import inspect
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, get_type_hints
+
+import pytest
+
+from holdfast.errors import BadArgument
+from holdfast.jobs import Jobs, Match, NewJob, StoreJobs
+from holdfast.jobs.seed import Seed
+from holdfast.jobs.typed import kind_of
+from holdfast.store import Store
+from tests.plain_keys import keys_below
+
+# One of each kind; which of them an argument does not take is up to its type.
+VALUES: tuple[Any, ...] = (
+    *(None, True, 1.5, float("nan"), float("-inf"), 2**63, 10**400, "3", b"3"),
+    *([None], [["a"]], {1: 2}, object(), [NewJob(queue=5)]),  # type: ignore[arg-type]  # wrong, on purpose
+)
+RIGHT: tuple[Any, ...] = ("a", 1, 1.0, Match(), [])
+
+
+def methods(face: type[Any]) -> list[str]:
+    return [
+        name
+        for name in dir(face)
+        if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(face, name))
+    ]
+
+
+def arguments(
+    method: Callable[..., Any], wrong: str, value: Any
+) -> tuple[list[Any], dict[str, Any]]:
+    """What to call `method` with: `value` as the argument `wrong`, and what else it needs."""
+    hints = get_type_hints(method)
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            given += [value] if parameter.name == wrong else []
+        elif parameter.name == wrong:
+            named[parameter.name] = value
+        elif parameter.default is parameter.empty:
+            named[parameter.name] = next(filter(kind_of(hints[parameter.name]).fits, RIGHT))
+    if given:  # what stands before them can't be named
+        given = [*named.values(), *given]
+        named = {}
+    return given, named
+
+
+@pytest.mark.parametrize("face", [Jobs, Seed, StoreJobs])
+def test_an_argument_of_a_wrong_type_is_refused_and_nothing_happens(
+    store: Store, face: type[Any]
+) -> None:
+    store.jobs.put("queue", id="a")
+    before = keys_below(store, store)
+
+    for name in methods(face):
+        method = inspect.unwrap(getattr(face, name))
+        for parameter, hint in get_type_hints(method).items():
+            fits = kind_of(hint).fits
+            if parameter == "return" or fits is None:
+                continue
+            for value in (value for value in VALUES if not fits(value)):
+                given, named = arguments(method, parameter, value)
+                with pytest.raises(BadArgument, match=rf'\(\): Arg "{parameter}" not '):
+                    called(store, face, name)(*given, **named)
+
+    assert keys_below(store, store) == before
+
+
+def called(store: Store, face: type[Any], name: str) -> Callable[..., Any]:
+    if face is StoreJobs:
+        method: Callable[..., Any] = getattr(store.jobs, name)
+        return method
+    if face is Seed:
+        method = getattr(store.jobs.v1, name)
+        return method
+    return lambda *args, **kwargs: store._runner.transact(
+        lambda tx: getattr(Jobs(tx), name)(*args, **kwargs)
+    )
+
+
+def test_the_error_says_what_came_and_what_was_expected(store: Store) -> None:
+    with pytest.raises(BadArgument) as error:
+        store.jobs.pop("queue", "worker", "3")  # type: ignore[arg-type]  # wrong, on purpose
+    assert error.value.message == "Pop(): Arg \"count\" not a whole number of 64 bits: '3'"
+
+    with pytest.raises(BadArgument) as error:
+        store.jobs.put("queue", tags="urgent")
+    assert error.value.message == (
+        'Put(): Arg "tags" not a list, each of them text or a whole number of 64 bits or a number '
+        "or None: 'urgent'"
+    )
+
+
+BY_NAME = (
+    *("cancel", "cancel_queue", "counts", "failed_in", "get", "length", "multiget", "pause"),
+    *("peek", "queue_forget", "recur_get", "result", "stats", "tagged", "throttle_get"),
+    *("throttle_locks", "throttle_pending", "track", "unpause", "unrecur", "worker"),
+    "worker_deregister",
+)
+
+
+def test_nothing_has_an_empty_name(store: Store) -> None:
+    for operation in BY_NAME:
+        with pytest.raises(BadArgument, match=r"missing|provided"):
+            getattr(store.jobs, operation)("")
+
+
+def test_a_number_with_too_many_digits_to_be_shown_is_refused(store: Store) -> None:
+    with pytest.raises(BadArgument, match="something of type int"):
+        store.jobs.put("queue", priority=10**5000)
+
+
+def test_names_may_be_members_of_an_enumeration(store: Store) -> None:
+    class Queues(StrEnum):
+        MAIL = "mail"
+
+    store.jobs.put(Queues.MAIL, id="a")
+
+    assert [job.queue for job in store.jobs.pop(Queues.MAIL, "worker")] == ["mail"]
+
+
+def test_lists_may_be_tuples_and_sets(store: Store) -> None:
+    store.jobs.put("queue", id="a", tags={"x"}, depends=("b",))  # type: ignore[arg-type]  # a set, as before
+
+    assert store.jobs.tagged("x").jobs == ("a",)
