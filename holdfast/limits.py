@@ -165,6 +165,7 @@ MAX_READS: Final = 1_000  # queries of one `read`
 
 MAX_JOB_NAME_BYTES: Final = 1_024  # a jid, queue, worker, tag, group or klass is part of many keys
 MAX_JOB_DATA_BYTES: Final = 16 * 1024 * 1024  # it travels with every pop
+MAX_JOB_DATA_DEPTH: Final = 512  # a worker reads it in the midst of its own calls
 MAX_JOB_MESSAGE_CHARS: Final = 1024 * 1024  # of a failure; a longer one is cut, with a mark
 MAX_JOB_TAGS: Final = 1_000  # each costs four keys
 MAX_JOB_DEPENDENCIES: Final = 10_000  # each costs two keys and a look at another job
