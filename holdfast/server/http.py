@@ -119,7 +119,7 @@ class HttpDoor:
                 self._refuse_foreign_pages(request)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
-        where = request.raw_path.decode("latin-1")
+        where = f"{request.raw_path.decode('latin-1'):.200}"
         if allowed:
             allowed = list(dict.fromkeys(allowed))
             message = f"{where} takes {', '.join(allowed)}, not {request.method}"
