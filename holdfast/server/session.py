@@ -8,7 +8,7 @@ transaction of all.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from holdfast import errors, wire
 from holdfast.engine.contract import Notice, Outcome
 from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
-from holdfast.limits import MAX_BATCH_COMMANDS
+from holdfast.limits import MAX_BATCH_COMMANDS, MAX_PATTERNS, MAX_SUBSCRIPTIONS
 from holdfast.operations import Operation
 from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
@@ -146,6 +146,17 @@ class Session:
 
     def channels(self, kind: Kind) -> list[bytes]:
         return [channel for known, channel in self.subscriptions if known == kind]
+
+    def refuse_too_many(self, kind: Kind, channels: Collection[bytes]) -> None:
+        """Raises if it would listen to more than one connection may."""
+        most = MAX_SUBSCRIPTIONS if kind == "subscribe" else MAX_PATTERNS
+        if len(self.subscriptions) + len(channels) > most and (
+            len({*self.channels(kind), *channels}) > most
+        ):
+            raise RequestTooLarge(
+                f"a connection may have {most} subscriptions of this kind",
+                hint="Hear more with fewer patterns, or with several connections.",
+            )
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:
         if (kind, channel) not in self.subscriptions:
