@@ -33,6 +33,7 @@ class AsyncSubscription:
         self._queue: deque[Notice] = deque()
         self._arrived = asyncio.Event()
         self._missed = 0
+        self._is_broken = False  # there is no connection, and it is to be made anew
         self._pongs = 0
         self._polls = False  # someone wants all that there is, however much that may be
         self._connection: AsyncConnection | None = None
@@ -115,7 +116,8 @@ class AsyncSubscription:
         if self._connection is None:
             raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
         if not self._connection.is_open and not self._closed:
-            self._missed += 1
+            self._missed += not self._is_broken
+            self._is_broken = True
             for tries in range(1, self._pool.target.retries + 2):
                 try:
                     self._connection = await self._connect()
@@ -124,6 +126,7 @@ class AsyncSubscription:
                         raise
                     await asyncio.sleep(pause_before(tries))
                 else:
+                    self._is_broken = False
                     break
         return self._connection
 

@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast.entities.messages import ChangeNotice
+from holdfast.errors import Unreachable
 from tests.client.colours import connected
 from tests.server.running import serving
 
@@ -25,6 +26,27 @@ def test_a_subscriber_has_heard_of_every_commit_that_has_returned(client: Any) -
         assert [b'"a"' in notice.payload for notice in heard] == [True, False]
         assert (notices.poll(), notices.missed) == ([], 0)
         assert notices.get(timeout=0.01) is None
+
+
+def test_a_subscription_outlives_the_time_without_a_server(colour: str, tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as first:
+        port = first.resp_port
+        client = contextlib.ExitStack()
+        connected_client = client.enter_context(
+            connected(colour, f"holdfast://127.0.0.1:{port}", retries=0)
+        )
+        notices = connected_client.subscribe("jobs.ready").__enter__()
+    with client:
+        for _ in range(3):
+            with pytest.raises(Unreachable):
+                notices.get(timeout=10)
+
+        with serving(tmp_path / "data", "--resp", f"127.0.0.1:{port}"):
+            assert notices.poll() == []
+            connected_client.jobs.put("q")
+            assert [notice.payload for notice in notices.poll()] == [b"q"]
+        assert notices.missed == 1
+        notices.close()
 
 
 def test_a_slow_reader_lets_notices_wait_at_the_server_and_gets_them_all(
