@@ -24,6 +24,7 @@ class ClientSubscription:
     """
 
     def __init__(self, target: Target, space: str, topic_prefix: str) -> None:
+        calls.refuse_no_text(topic_prefix, "a topic")
         self._target = target
         self._tls = target.tls()
         self._space = space

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.errors import CannotServe
@@ -203,6 +204,14 @@ def test_a_wait_holds_up_no_one_and_its_connection_keeps_its_order(tmp_path: Pat
 def test_a_wait_ends_with_nothing_when_its_time_is_over(tmp_path: Path) -> None:
     with small_door(tmp_path) as door, door.connect() as client:
         assert client.ask("JOBS.POP_WAIT", '{"queues":"q","worker":"w","timeout":0.05}') == b"[]"
+
+
+def test_a_wait_for_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
+    arguments = {"queues": "q", "worker": "w", "timeout": float("nan")}
+    with small_door(tmp_path) as door, door.connect() as client:
+        refused = client.ask("JOBS.POP_WAIT", msgspec.msgpack.encode(arguments))
+
+        assert str(refused).startswith("BAD_ARGUMENT ")
 
 
 def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:
