@@ -1,9 +1,13 @@
-"""Handles on one queue or one job of a server, for programs that `await`."""
+"""Handles on one queue or one job of a server, for programs that `await`.
+
+A worker that is not named is this process, as in `holdfast.jobs.handles`.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UnknownJob
+from holdfast.jobs.handles import this_worker, worker_and_count
 from holdfast.jobs.records import Job, QueueCounts, QueueStats
 
 if TYPE_CHECKING:
@@ -23,14 +27,16 @@ class AsyncQueueHandle:
         """Puts a job; see `Jobs.put`."""
         return await self._jobs.put(self.name, klass, data, **options)
 
-    async def pop(self, worker: str, count: int = 1, **options: Any) -> list[Job]:
-        """Takes jobs; see `Jobs.pop`."""
+    async def pop(self, worker: str | int = "", count: int = 1, **options: Any) -> list[Job]:
+        """Takes jobs; see `Jobs.pop`. `pop(10)` takes ten for this process."""
+        worker, count = worker_and_count(worker, count)
         return await self._jobs.pop(self.name, worker, count, **options)
 
     async def pop_wait(
-        self, worker: str, count: int = 1, *, timeout: float | None = None
+        self, worker: str | int = "", count: int = 1, *, timeout: float | None = None
     ) -> list[Job]:
         """Takes jobs as soon as there are any; see `StoreJobs.pop_wait`."""
+        worker, count = worker_and_count(worker, count)
         return await self._jobs.pop_wait(self.name, worker, count, timeout=timeout)
 
     async def peek(self, count: int = 1) -> list[Job]:
@@ -74,21 +80,21 @@ class AsyncJobHandle:
             raise UnknownJob(f"Get(): Job {self.id} does not exist")
         return job
 
-    async def heartbeat(self, worker: str, **options: Any) -> float:
+    async def heartbeat(self, worker: str = "", **options: Any) -> float:
         """Renews the lock; see `Jobs.heartbeat`."""
-        return await self._jobs.heartbeat(self.id, worker, **options)
+        return await self._jobs.heartbeat(self.id, worker or this_worker(), **options)
 
-    async def complete(self, worker: str, **options: Any) -> str:
+    async def complete(self, worker: str = "", **options: Any) -> str:
         """Ends the job or moves it on; see `Jobs.complete`."""
-        return await self._jobs.complete(self.id, worker, **options)
+        return await self._jobs.complete(self.id, worker or this_worker(), **options)
 
     async def fail(self, worker: str, group: str, message: str, **options: Any) -> str:
         """Fails the job; see `Jobs.fail`."""
-        return await self._jobs.fail(self.id, worker, group, message, **options)
+        return await self._jobs.fail(self.id, worker or this_worker(), group, message, **options)
 
-    async def retry(self, worker: str, **options: Any) -> int:
+    async def retry(self, worker: str = "", **options: Any) -> int:
         """Puts the job back; see `Jobs.retry`."""
-        return await self._jobs.retry(self.id, worker, **options)
+        return await self._jobs.retry(self.id, worker or this_worker(), **options)
 
     async def timeout(self) -> None:
         """Takes the job from its worker; see `Jobs.timeout`."""

@@ -121,30 +121,42 @@ def _read(dump: Iterable[bytes]) -> Iterator[PutEntity]:
 
 
 def _lines(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    begun = [buffer]  # joined when a line ends: a long one would be copied with each of its pieces
     for piece in pieces:
-        *lines, buffer = (buffer + piece).split(b"\n")
-        yield from (line for line in lines if line.strip(_BLANKS))
-    yield from (line for line in buffer.split(b"\n") if line.strip(_BLANKS))
+        begun.append(piece)
+        if b"\n" in piece:
+            *lines, rest = b"".join(begun).split(b"\n")
+            begun = [rest]
+            yield from (line for line in lines if line.strip(_BLANKS))
+    yield from (line for line in b"".join(begun).split(b"\n") if line.strip(_BLANKS))
 
 
 def _documents(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     while True:
-        begin = 0
+        begin, wanted = 0, 4
         while len(buffer) - begin >= 4:
             length = int.from_bytes(buffer[begin : begin + 4], "little")
             if not 5 <= length <= 2 * MAX_VALUE_BYTES:
                 raise BadDump(f"a document says that it has {length} bytes")
             if len(buffer) - begin < length:
+                wanted = length
                 break
             yield buffer[begin : begin + length]
             begin += length
-        buffer = buffer[begin:]
-        piece = next(pieces, None)
-        if piece is None:
-            if buffer:
-                raise BadDump("the last document is cut short")
+        buffer = _grown(buffer[begin:], pieces, wanted)
+        if not buffer:
             return
-        buffer += piece
+        if len(buffer) < wanted:
+            raise BadDump("the last document is cut short")
+
+
+def _grown(buffer: bytes, pieces: Iterator[bytes], wanted: int) -> bytes:
+    """The buffer with as many pieces as it takes to hold `wanted` bytes, or with all that come."""
+    parts, size = [buffer], len(buffer)
+    while size < wanted and (piece := next(pieces, None)) is not None:
+        parts.append(piece)
+        size += len(piece)
+    return b"".join(parts)
 
 
 def _entity(document: dict[str, Any], *, is_json: bool) -> PutEntity:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from holdfast.entities.columns import EVERYTHING, UNSET, Col, Condition
 from holdfast.entities.messages import Entity
 from holdfast.entities.model_types import own_annotations, read_annotation
-from holdfast.entities.schema import Index, Primary, Table
+from holdfast.entities.schema import COLUMN_TYPES, Index, Primary, Table
 from holdfast.entities.shapes import Shape
 from holdfast.errors import BadModel, UnknownColumn
 
@@ -44,12 +44,13 @@ class Model(_Base):
         *,
         schema: str | None = None,
         table: str | None = None,
-        primary: Sequence[str] = (),
+        primary: str | Sequence[str] = (),
         hashed: bool = False,
         indexes: Sequence[Index] = (),
         strict: bool = False,
     ) -> None:
         super().__init_subclass__()
+        primary = (primary,) if isinstance(primary, str) else tuple(primary)
         names = vars(sys.modules[cls.__module__]) | sys._getframe(1).f_locals
         cls.__own__ = _collect(cls, names)
         cls.__keywords__ = frozenset({"id", *cls.__own__})
@@ -64,7 +65,9 @@ class Model(_Base):
             if table is not None or schema is not None:
                 raise BadModel(f"{cls.__name__} needs both class keywords, `schema` and `table`")
             return  # a base for other models, without a table of its own
-        named = Primary(type="compound", columns=tuple(primary), hashed=hashed)
+        named = Primary(type="compound", columns=primary, hashed=hashed)
+        indexes = tuple(indexes or cls.__indexes__)
+        _check_keys(cls, primary, indexes)
         cls.__shape__ = Shape(
             cls.__own__.values(),
             Table(
@@ -74,7 +77,7 @@ class Model(_Base):
                 class_name="" if cls.__name__ == table else cls.__name__,
                 strict=strict,
                 primary=named if primary else Primary(),
-                indexes=tuple(indexes or cls.__indexes__),
+                indexes=indexes,
             ),
         )
 
@@ -171,10 +174,28 @@ def _defaults(
             yield attribute, default, None
 
 
+def _check_keys(cls: type[Model], primary: Sequence[str], indexes: Sequence[Index]) -> None:
+    """Refuses key columns that the model lacks: every object would be put without them."""
+    known = {column.name for column in cls.__own__.values()}
+    for name in [*primary, *(name for index in indexes for name in index.columns)]:
+        if name not in known:
+            raise BadModel(
+                f"{cls.__name__} has no column {name!r} for its keys",
+                hint=f"In the store they are called {', '.join(sorted(known))}.",
+            )
+
+
 def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
     """The columns of `cls`, inherited ones first, each complete with what its annotation says."""
     columns = dict(cls.__own__)
-    for attribute, annotation in own_annotations(cls, names).items():
+    annotations = own_annotations(cls, names)
+    for attribute, given in cls.__dict__.items():
+        if isinstance(given, Col) and attribute not in annotations:
+            raise BadModel(
+                f"{cls.__name__}.{attribute} does not tell its type",
+                hint=f"Annotate it: {attribute}: str = column().",
+            )
+    for attribute, annotation in annotations.items():
         where = f"{cls.__name__}.{attribute}"
         if attribute == "id":
             raise BadModel(f"{where} can't be a column: every entity has an id of its own")
@@ -186,8 +207,17 @@ def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
         column.type = column.type or said.type
         if column.type is None:
             raise BadModel(f"{where} does not tell its type", hint='Say column(type="List").')
+        if column.type not in COLUMN_TYPES:
+            raise BadModel(
+                f"{where} is of type {column.type!r}", hint=f"There are {', '.join(COLUMN_TYPES)}."
+            )
         column.subtype, column.choices = said.subtype, column.choices or said.choices
         column.__set_name__(cls, attribute)
         setattr(cls, attribute, column)
         columns[attribute] = column
+    by_name: dict[str, str] = {}
+    for attribute, column in columns.items():
+        other = by_name.setdefault(column.name, attribute)
+        if other != attribute:
+            raise BadModel(f"{cls.__name__} has two columns {column.name!r}: {other}, {attribute}")
     return columns

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.entities.columns import UNSET, Col, now
 from holdfast.entities.ids import compound_id
+from holdfast.entities.order import identity
 from holdfast.entities.schema import NOW, SIZED_TYPES, Column, ColumnType, Table
 from holdfast.entities.values import keep
 from holdfast.errors import BadValue
@@ -175,7 +176,9 @@ def _default(column: Col[Any]) -> Any:
     if default is UNSET or (callable(default) and default not in (set, list, dict)):
         return None  # a function of the program is no default that a schema could tell
     made = column.make_default()
-    return sorted(made) if isinstance(made, (set, frozenset)) else made
+    if isinstance(made, (set, frozenset)):
+        return sorted(made, key=lambda element: identity(keep(element)))  # as the store sorts them
+    return made
 
 
 def _field(column: Col[Any]) -> _Field:

@@ -213,10 +213,10 @@ def as_event(given: AnyEvent) -> Event:
 def _is_well_typed(event: Event) -> bool:
     """Whoever makes an `Event` is not stopped from giving it anything at all."""
     return (
-        type(event.name) is str
-        and type(event.attributes) is dict
-        and (event.ip is None or type(event.ip) is str)
-        and (event.id is None or type(event.id) is str)
+        isinstance(event.name, str)
+        and isinstance(event.attributes, dict)
+        and (event.ip is None or isinstance(event.ip, str))
+        and (event.id is None or isinstance(event.id, str))
     )
 
 

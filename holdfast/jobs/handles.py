@@ -30,14 +30,14 @@ class QueueHandle:
 
     def pop(self, worker: str | int = "", count: int = 1, **options: Any) -> list[Job]:
         """Takes jobs; see `Jobs.pop`. `pop(10)` takes ten for this process."""
-        worker, count = _worker_and_count(worker, count)
+        worker, count = worker_and_count(worker, count)
         return self._jobs.pop(self.name, worker, count, **options)
 
     def pop_wait(
         self, worker: str | int = "", count: int = 1, *, timeout: float | None = None
     ) -> list[Job]:
         """Takes jobs as soon as there are any; see `StoreJobs.pop_wait`."""
-        worker, count = _worker_and_count(worker, count)
+        worker, count = worker_and_count(worker, count)
         return self._jobs.pop_wait(self.name, worker, count, timeout=timeout)
 
     def peek(self, count: int = 1) -> list[Job]:
@@ -126,7 +126,8 @@ def this_worker() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
-def _worker_and_count(worker: str | int, count: int) -> tuple[str, int]:
+def worker_and_count(worker: str | int, count: int) -> tuple[str, int]:
+    """What a pop of a handle means: a number alone is a count, for this process."""
     if isinstance(worker, int):
         return this_worker(), worker
     return worker or this_worker(), count

@@ -87,9 +87,9 @@ def get(model: type[M], *ids: str, properties: Iterable[Any] = (), withTotal: bo
     return _Default.session.get(model, *ids, properties=properties, withTotal=withTotal)
 
 
-def select(model: type[M], *filters: Any, **options: Any) -> Any:
+def select(model: type[M], *given: Any, **options: Any) -> Any:
     """The objects that all filters match: a list, or with `withTotal` a list and the total."""
-    return _Default.session.select(model, *filters, **options)
+    return _Default.session.select(model, *given, **options)
 
 
 def update(model: type[Model], *filters_and_changes: Any, **changes: Any) -> int:
@@ -97,14 +97,14 @@ def update(model: type[Model], *filters_and_changes: Any, **changes: Any) -> int
     return _Default.session.update(model, *filters_and_changes, **changes)
 
 
-def delete(model: type[Model], *filters: Any) -> int:
+def delete(model: type[Model], *given: Any, filters: Any = ()) -> int:
     """Deletes what the filters select and returns how many entities that were."""
-    return _Default.session.delete(model, *filters)
+    return _Default.session.delete(model, *given, filters=filters)
 
 
-def count(model: type[Model], *filters: Any) -> int:
+def count(model: type[Model], *given: Any, filters: Any = ()) -> int:
     """How many entities all filters match; without filters, how many the table holds."""
-    return _Default.session.count(model, *filters)
+    return _Default.session.count(model, *given, filters=filters)
 
 
 __all__ = [

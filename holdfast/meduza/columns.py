@@ -193,7 +193,7 @@ class Timestamp(Column):
 
     def to_wire(self, data: Any) -> Any:
         if isinstance(data, datetime):
-            return data if data.tzinfo else data.replace(tzinfo=UTC)
+            return data
         if isinstance(data, (int, float)) and not isinstance(data, bool):
             with suppress(OverflowError, ValueError, OSError):
                 return datetime.fromtimestamp(data, UTC)

@@ -4,6 +4,7 @@ Each query has a `type` and a `document`, which are the two parts of its message
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from bson.int64 import Int64
@@ -367,7 +368,8 @@ RESPONSES: Final[dict[str, type[Response]]] = {
 
 
 def to_wire(value: Any) -> Any:
-    """`value` as BSON takes it: sets marked, and integers of 64 bits, as Meduza wants them."""
+    """`value` as BSON takes it: sets marked, integers of 64 bits, as Meduza wants them, and moments
+    without a time zone in UTC."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Int64(value) if -(2**63) <= value < 2**63 else value
     if isinstance(value, (set, frozenset)):
@@ -376,6 +378,8 @@ def to_wire(value: Any) -> Any:
         return [to_wire(item) for item in value]
     if isinstance(value, dict):
         return {name: to_wire(item) for name, item in value.items()}
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
 
 

@@ -23,7 +23,10 @@ M = TypeVar("M", bound=Model)
 
 
 class Session:
-    """Writes go through the master's connector, reads through the slave's."""
+    """Writes go through the master's connector, reads through the slave's.
+
+    Filters come side by side, in any collection, or by the keyword that the public client has.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,8 @@ class Session:
     def select(
         self,
         model: type[M],
-        *filters: Any,
+        *given: Any,
+        filters: Any = (),
         properties: Iterable[Any] = (),
         order: Ordering | None = None,
         paging: Paging | None = None,
@@ -81,27 +85,30 @@ class Session:
         withTotal: bool = False,
     ) -> Any:
         """The objects that all filters match: a list, or with `withTotal` a list and the total."""
-        for given, kind in ((order, Ordering), (paging, Paging)):
-            if given is not None and not isinstance(given, kind):
-                raise MeduzaError(f"{given!r} is no {kind.__name__}")
+        for option, kind in ((order, Ordering), (paging, Paging)):
+            if option is not None and not isinstance(option, kind):
+                raise MeduzaError(f"{option!r} is no {kind.__name__}")
         if paging is None and limit is not None:
             paging = Paging(0, limit)
         names = _names(model, properties)
-        query = GetQuery(model.tableName(), names, flat(filters), order, paging)
+        query = GetQuery(model.tableName(), names, flat((*given, filters)), order, paging)
         return self._load(model, query, withTotal)
 
-    def count(self, model: type[Model], *filters: Any) -> int:
+    def count(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
         """How many entities all filters match; without filters, how many the table holds."""
-        _, total = self.select(model, flat(filters) or model.all(), limit=1, withTotal=True)
+        chosen = flat(each for each in (*given, filters) if each is not None) or model.all()
+        _, total = self.select(model, chosen, limit=1, withTotal=True)
         number: int = total
         return number
 
-    def update(self, model: type[Model], *filters_and_changes: Any, **changes: Any) -> int:
+    def update(
+        self, model: type[Model], *filters_and_changes: Any, filters: Any = (), **changes: Any
+    ) -> int:
         """Changes what the filters select and returns how many entities that were.
 
         A keyword is an attribute: a value sets it, a change must be its own; `_` takes any change.
         """
-        filters = flat(each for each in filters_and_changes if not isinstance(each, Change))
+        chosen = [each for each in filters_and_changes if not isinstance(each, Change)]
         listed = [each for each in filters_and_changes if isinstance(each, Change)]
         for attribute, value in changes.items():
             if attribute != "_":
@@ -110,12 +117,14 @@ class Session:
                 listed.append(value)
             else:
                 raise MeduzaError(f"_ takes a Change, not {value!r}")
-        number: int = self._do(self._master, UpdateQuery(model.tableName(), filters, *listed)).num
+        query = UpdateQuery(model.tableName(), flat((*chosen, filters)), *listed)
+        number: int = self._do(self._master, query).num
         return number
 
-    def delete(self, model: type[Model], *filters: Any) -> int:
+    def delete(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
         """Deletes what the filters select and returns how many entities that were."""
-        number: int = self._do(self._master, DelQuery(model.tableName(), *flat(filters))).num
+        query = DelQuery(model.tableName(), *flat((*given, filters)))
+        number: int = self._do(self._master, query).num
         return number
 
     def _load(self, model: type[M], query: GetQuery, withTotal: bool) -> Any:

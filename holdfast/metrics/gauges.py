@@ -118,8 +118,13 @@ def last_before(
     bucket: int,
     now: float,
 ) -> GaugeCell | None:
-    """The newest visible bucket before `bucket` that has a sample. Reads 1 key for each."""
+    """The newest visible bucket before `bucket` that has a sample. Reads 1 key, and 1 for each that
+    it looks back, which begins with the bucket of the last sample."""
     oldest = first_visible(sequence, now)
+    value = reader.get(keys.of_entity(LAST_SAMPLES, name, suffix))
+    if value is None:
+        return None
+    bucket = min(bucket, int(_decode_last(value).time / sequence.time_step) + 1)
     while bucket > oldest:
         begin = max(bucket - _LOOK_BACK, oldest)
         found = read_cells(reader, keys, name, sequence, suffix, begin, bucket - 1, now)

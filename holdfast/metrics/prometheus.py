@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.keys import unpack
@@ -26,11 +26,21 @@ _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _TAKEN_LABELS: Final = ("scope", "window", "quantile")
 
 
+# What the names of a family's lines may end in, beside the name itself.
+_SUFFIXES: Final = {
+    "counter": ("_total", "_created"),
+    "gauge": (),
+    "summary": ("_sum", "_count", "_created"),
+}
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+
+
 class Sample(NamedTuple):
     """One line: what follows the family's name, the labels, the value."""
 
     suffix: str
-    labels: tuple[tuple[str, str], ...]
+    labels: Labels
     value: Number
 
 
@@ -56,24 +66,49 @@ def exposition(
     openmetrics: bool = False,
 ) -> str:
     """The metrics whose spec has `expose`, of one prefix or of all. Reads their series."""
-    families: dict[str, Family] = {}
+    page = _Page()
     left_out: dict[str, int] = {}
     for keys, name, stored in registry.every_spec(reader):
         if not stored.metric.expose or prefix not in (None, keys.prefix):
             continue
-        family = _family(reader, keys, name, stored.metric, now)
-        known = families.setdefault(family.name, family)
-        if known is not family and known.type == family.type:
-            known.series.extend(family.series)
-        missing = max(len(family.series) - MAX_EXPOSED_SERIES, 0)
-        if known.type != family.type:  # the name is taken by a family of another type
-            missing = len(family.series)
+        missing = page.add(_family(reader, keys, name, stored.metric, now))
         if missing:
             left_out[readable(*keys.prefix, name)] = missing
     if left_out:
-        families[LEFT_OUT] = _left_out(left_out)
-    lines = [line for family in families.values() for line in _lines(family, openmetrics)]
+        page.add(_left_out(left_out))
+    lines = [line for family in page.families.values() for line in _lines(family, openmetrics)]
     return "\n".join([*lines, "# EOF", ""] if openmetrics else [*lines, ""])
+
+
+class _Page:
+    """The families of one answer. A scraper refuses all of it if a name or a series comes twice."""
+
+    def __init__(self) -> None:
+        self.families: dict[str, Family] = {}
+        self._names: set[str] = set()  # of lines
+        self._shown: set[tuple[str, Labels]] = set()
+
+    def add(self, family: Family) -> int:
+        """Adds the series that fit, and returns how many were left out."""
+        name, _, _, series = family
+        known = self.families.get(name)
+        if known is None:
+            names = {name, *[name + suffix for suffix in _SUFFIXES[family.type]]}
+            if not names.isdisjoint(self._names):
+                return len(series)
+            self._names |= names
+            known = self.families[name] = family._replace(series=[])
+        elif known.type != family.type:
+            return len(series)
+        left_out = 0
+        for samples in series:
+            shown = (name, samples[-1].labels)
+            if shown in self._shown or len(known.series) == MAX_EXPOSED_SERIES:
+                left_out += 1
+                continue
+            self._shown.add(shown)
+            known.series.append(samples)
+        return left_out
 
 
 # --- families ---------------------------------------------------------------------------------
@@ -163,7 +198,9 @@ def _window_cells(
 
 def _left_out(left_out: dict[str, int]) -> Family:
     series = [[Sample("", (("metric", name),), count)] for name, count in left_out.items()]
-    return Family(LEFT_OUT, "gauge", "Series that were too many to be shown.", series)
+    return Family(
+        LEFT_OUT, "gauge", "Series that were too many, or whose names were taken.", series
+    )
 
 
 def _entities(reader: Reader, keys: Keys, family: int, name: str) -> Iterator[tuple[Scoped, bytes]]:
@@ -190,7 +227,7 @@ def metric_name(parts: Iterable[str]) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def labels(scope: int | str, components: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def labels(scope: int | str, components: Sequence[str]) -> Labels:
     """The labels of an entity: names and values in turn if they look so, else one label.
 
     >>> labels("local", ["user_id", "1"])
@@ -218,7 +255,7 @@ def _lines(family: Family, openmetrics: bool) -> Iterator[str]:
     if family.help:
         yield f"# HELP {shown} {_escaped_help(family.help, openmetrics)}"
     yield f"# TYPE {shown} {family.type}"
-    for samples in family.series[:MAX_EXPOSED_SERIES]:
+    for samples in family.series:
         for suffix, pairs, value in samples:
             listed = ",".join([f'{label}="{_escaped(text)}"' for label, text in pairs])
             yield f"{name}{suffix}{{{listed}}} {_number(value)}"

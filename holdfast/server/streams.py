@@ -17,7 +17,7 @@ from holdfast.limits import (
     STREAM_PULSE_SECONDS,
     STREAM_STEP_BYTES,
 )
-from holdfast.server.exchange import Request, Response, answer, decode
+from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.server.http import HttpDoor, route
 from holdfast.server.origin import address_event
 from holdfast.store import Space, Tx
@@ -39,8 +39,11 @@ async def events(door: HttpDoor, request: Request, found: Found) -> Response:
     (await door.who(request)).require("write", space=found["space"], layer="events")
     space = await door.execution.space(found["space"])
     if request.content_type in _NDJSON:
-        return Response(msgspec.json.encode({"result": await _ingest(door, request, space)}))
-    body = decode(request, await request.body(), Any)
+        return await _ingest(door, request, space, request.chunks())
+    whole = await request.body()
+    if request.content_type != MSGPACK and _are_lines(whole):
+        return await _ingest(door, request, space, _one_chunk(whole))
+    body = decode(request, whole, Any)
     address = door.address_of(request)
     if isinstance(body, list):
         events = [address_event(each, address) for each in body]
@@ -55,13 +58,30 @@ def _send_many(events: list[Any], tx: Tx) -> Any:
     return tx.events.send_many(events)
 
 
-async def _ingest(door: HttpDoor, request: Request, space: Space) -> dict[str, Any]:
+def _are_lines(body: bytes) -> bool:
+    """Whether each line is an event, though nobody said so: the first one is whole by itself."""
+    first, _, rest = body.strip().partition(b"\n")
+    if not rest:
+        return False
+    try:
+        return isinstance(msgspec.json.decode(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+async def _one_chunk(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+async def _ingest(
+    door: HttpDoor, request: Request, space: Space, chunks: AsyncIterator[bytes]
+) -> Response:
     """Sends a stream step by step; a line that is refused fails alone, as in a batch."""
     accepted, refused = 0, 0
     errors: list[dict[str, Any]] = []
     begin = 0
     address = door.address_of(request)
-    async for lines in _steps(request):
+    async for lines in _steps(chunks):
         positions, events, bad = _read_lines(begin, lines)
         events = [address_event(event, address) for event in events]
         if events:
@@ -75,7 +95,7 @@ async def _ingest(door: HttpDoor, request: Request, space: Space) -> dict[str, A
     result: dict[str, Any] = {"accepted": accepted, "errors": errors}
     if refused > len(errors):
         result["refused"] = refused
-    return result
+    return Response(msgspec.json.encode({"result": result}))
 
 
 def _read_lines(
@@ -92,10 +112,10 @@ def _read_lines(
     return positions, events, bad
 
 
-async def _steps(request: Request) -> AsyncIterator[list[bytes]]:
+async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """The lines of a stream that are not blank, some at a time."""
     rest, step, size = b"", [], 0
-    async for chunk in request.chunks():
+    async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > MAX_STREAM_LINE_BYTES:
             raise RequestTooLarge(f"a line has more than {MAX_STREAM_LINE_BYTES} bytes")

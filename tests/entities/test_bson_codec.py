@@ -13,7 +13,7 @@ from bson.int64 import Int64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.entities.bson_codec import _decode_plainly, _document, decode, encode
+from holdfast.entities.bson_codec import Foreign, _decode_plainly, _document, decode, encode
 from holdfast.errors import BadValue, HoldfastError, Malformed
 
 
@@ -164,6 +164,35 @@ def test_the_plain_codec_agrees_with_the_fast_one(content: dict[str, Any]) -> No
 
     assert _document(content) == body
     assert _decode_plainly(body) == decode(body) == content
+
+
+_NAMES = st.sampled_from([b"a\0", b"\0", b"\x06\0", b"\x0e\0"])
+_PLAIN_ELEMENTS = st.sampled_from(
+    [b"\x06%b", b"\x0e%b\2\0\0\0q\0", b"\x0a%b", b"\x10%b\6\0\0\0", b"\x12%b\6\6\0\0\0\0\0\0"]
+)
+_ELEMENTS = st.recursive(
+    st.tuples(_PLAIN_ELEMENTS, _NAMES).map(lambda pair: pair[0] % pair[1]),
+    lambda inner: st.tuples(
+        st.sampled_from([b"\x03", b"\x04"]), _NAMES, st.lists(inner, max_size=3)
+    ).map(lambda parts: parts[0] + parts[1] + document(*parts[2])),
+    max_leaves=8,
+)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shown(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    return value.name if isinstance(value, Foreign) else value
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_ELEMENTS, max_size=4))
+def test_undefined_and_symbols_are_never_read_as_null_and_text(elements: list[bytes]) -> None:
+    body = document(*elements)
+
+    assert _shown(decode(body)) == _shown(_decode_plainly(body))
 
 
 @settings(max_examples=200, deadline=None)

@@ -223,6 +223,34 @@ def test_a_column_called_id_is_refused() -> None:
         type("Odd", (Model,), {"__annotations__": {"id": int}}, schema="s", table="T")
 
 
+def test_columns_that_contradict_each_other_are_refused_with_the_class() -> None:
+    with pytest.raises(BadModel, match="Keyless has no column 'emial' for its keys"):
+
+        class Keyless(Model, schema="test", table="T", primary=("emial",)):
+            email: str = column()
+
+    with pytest.raises(BadModel, match="Indexless has no column 'seen' for its keys"):
+
+        class Indexless(Model, schema="test", table="T", indexes=[index("seen")]):
+            seen: datetime = column("time")
+
+    with pytest.raises(BadModel, match="Twins has two columns 'name': name, title"):
+
+        class Twins(Model, schema="test", table="T"):
+            name: str = column()
+            title: str = column("name")
+
+    with pytest.raises(BadModel, match=r"Silent\.name does not tell its type"):
+
+        class Silent(Model, schema="test", table="T"):
+            name = column()
+
+    with pytest.raises(BadModel, match=r"Odd\.name is of type 'Txt'"):
+
+        class Odd(Model, schema="test", table="T"):
+            name: str = column(type="Txt")  # type: ignore[arg-type]  # on purpose
+
+
 def test_a_table_needs_its_schema() -> None:
     with pytest.raises(BadModel, match="needs both"):
         type("Odd", (Model,), {}, table="T")
@@ -291,6 +319,20 @@ def test_filters_join_with_and() -> None:
     assert [first] & (second & third) == (first, second, third)
     assert first & [second, third] == (first, second, third)
     assert [first] & second == (first, second)
+
+
+def test_a_model_with_one_key_column_may_name_it_alone() -> None:
+    class Keyed(Model, schema="test", table="T", primary="email"):
+        email: str = column()
+
+    assert Keyed.table_record().primary.columns == ("email",)
+
+
+def test_a_default_of_several_types_is_told_in_the_order_of_the_store() -> None:
+    class Mixed(Model, schema="test", table="T"):
+        tags: set[object] = column(type="Set", default={"b", 2, "a", 1})
+
+    assert Mixed.table_record().columns[0].default == [1, 2, "a", "b"]
 
 
 def test_python_s_own_and_or_and_not_equal_are_refused() -> None:

@@ -1,5 +1,6 @@
 """From an event to the writes of its handlers."""
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -205,6 +206,17 @@ def test_control_characters_in_keys_and_values_come_back(store: Store, send: Sen
     assert values(store, "k\x00\x01") == odd[::-1]
     assert keys(store) == ["k\x00\x01"]
     assert all(store.events.contains("k\x00\x01", value) for value in odd)
+
+
+def test_the_text_of_an_event_may_be_an_enum(store: Store) -> None:
+    class Name(StrEnum):
+        VIEW = "view"
+
+    store.events.deploy({"view": [{"targets": ["['s']"], "add": "v"}]})
+
+    store.events.send(Event(name=Name.VIEW, attributes={"v": Name.VIEW}))
+
+    assert values(store, "s") == ["view"]
 
 
 def test_an_event_may_be_a_struct(store: Store) -> None:

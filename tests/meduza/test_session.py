@@ -141,6 +141,16 @@ def test_objects_are_selected_in_every_spelling(users: list[User]) -> None:
     assert len(meduza.select(User, User.name <= "user 02")) == 3
 
 
+def test_filters_have_the_keyword_of_the_public_client(users: list[User]) -> None:
+    name, email = User.name == users[0].name, User.email == users[0].email
+
+    for keyword in (name, [name, email], name & email):
+        assert len(meduza.select(User, filters=keyword)) == meduza.count(User, filters=keyword) == 1
+    assert meduza.count(User, None) == meduza.count(User, filters=None) == 20
+    assert meduza.update(User, filters=name & email, score=7) == 1
+    assert meduza.delete(User, filters=[name]) == 1
+
+
 def test_selections_are_ordered_and_paged(users: list[User]) -> None:
     every = meduza.select(User, User.all(), order=Ordering.asc("id"), limit=21)
     assert [user.email for user in every] == [user.email for user in users]
@@ -316,3 +326,12 @@ def test_timestamps_come_back_as_they_were_put(client: Any) -> None:
     [id] = meduza.put(User(name="x", email="x", registrationTime=moment))
 
     assert meduza.get(User, id)[0].registrationTime == moment
+
+
+def test_a_moment_without_a_time_zone_is_one_in_utc(client: Any) -> None:
+    moment = datetime(2020, 1, 2, 3, 4, 5, 678000)
+
+    [id] = meduza.put(User(name="x", email="x", registrationTime=moment, score=2**63))
+    meduza.update(User, User.id == id, registrationTime=moment)
+
+    assert meduza.get(User, id)[0].registrationTime == moment.replace(tzinfo=UTC)

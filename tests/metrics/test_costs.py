@@ -98,3 +98,15 @@ def test_counting_without_asking_reads_no_bucket(touched: Any) -> None:
 def test_a_gauge_reads_and_writes_its_bucket_and_its_last_sample(touched: Any) -> None:
     assert touched("set", "load", None, 3) == {"read": 1 + 2, "put": 2}
     assert touched("add", "load", None, 3) == {"read": 1 + 3, "put": 2}
+
+
+def test_a_gauge_that_was_not_set_for_long_is_found_without_reading_all_buckets(
+    store: Store, touched: Any
+) -> None:
+    spec: Any = {"long": {"type": "gauge", "sequences": [{"timeStep": 1, "expiry": 100_000}]}}
+    store.metrics.define(spec)
+    store.metrics.set("long", ["x"], 7, at=10_000)
+
+    assert touched("gauge", "long", ["nobody"], latest=9, at=90_000) == {"read": 12}
+    assert touched("gauge", "long", ["x"], latest=9, at=90_000)["read"] < 300
+    assert store.metrics.gauge("long", ["x"], latest=9, at=90_000).last == 7

@@ -83,6 +83,30 @@ def test_what_is_too_much_is_counted(store: Store, monkeypatch: pytest.MonkeyPat
     assert 'holdfast_series_left_out{metric="My App:sold"} 1' in text
 
 
+def test_a_name_or_a_series_that_is_taken_is_left_out_and_counted(store: Store) -> None:
+    exposed: dict[str, Any] = {"lifetime": True, "expose": True}
+    store.metrics.define({"b_c": exposed}, prefix=["a"])
+    store.metrics.define({"c": exposed}, prefix=["a", "b"])
+    store.metrics.define({"b_c_total": {"type": "gauge", "expose": True}}, prefix=["a"])
+    for entity in (["u", 1], ["x"], ["entity", "x"]):  # the last two have the same labels
+        store.metrics.incr("b_c", entity, prefix=["a"])
+    for entity in (["u", 1], ["u", 2]):
+        store.metrics.incr("c", entity, prefix=["a", "b"])
+    store.metrics.set("b_c_total", None, 5, prefix=["a"])
+
+    text = store.metrics.prometheus(openmetrics=True)
+    families = {family.name: family for family in read_open(text)}  # type: ignore[no-untyped-call]  # it has no types
+
+    shown = [sample.labels for sample in families["a_b_c"].samples]
+    assert [labels.get("u", labels.get("entity")) for labels in shown] == ["x", "1", "2"]
+    left_out = families["holdfast_series_left_out"].samples
+    assert {sample.labels["metric"]: sample.value for sample in left_out} == {
+        "a:b_c": 1,
+        "a:b:c": 1,
+        "a:b_c_total": 1,
+    }
+
+
 def test_quantiles_are_of_the_window_and_sum_and_count_of_the_whole_life(
     store: Store, clock: Clock
 ) -> None:

@@ -76,6 +76,20 @@ def test_a_stream_of_lines_is_ingested_and_its_bad_lines_are_named(
     assert size(server, events) == 2_498
 
 
+def test_lines_are_known_by_the_first_one_if_nobody_says_what_they_are(
+    server: Server, events: str
+) -> None:
+    lines = json.dumps(event("ann")) + "\n" + json.dumps(event("ben")) + "\n{\n"
+
+    result = send(server, events, lines, {}).result
+    one = send(server, events, json.dumps(event("cid"), indent=2) + "\n", {}).result
+    several = send(server, events, json.dumps([event("dora")], indent=2), {}).result
+
+    assert (result["accepted"], [each["position"] for each in result["errors"]]) == (2, [2])
+    assert (one["keys"], several["accepted"]) == (1, 1)
+    assert size(server, events) == 4
+
+
 def test_a_long_stream_takes_bounded_memory(server: Server, events: str) -> None:
     line = json.dumps({**event("ann"), "more": None, "id": None}).encode()
     padded = line + b" " * 100_000 + b"\n"
