@@ -23,7 +23,7 @@ from holdfast.binding import is_read
 from holdfast.entities import Entities, StoreEntities
 from holdfast.entities.messages import PutEntity
 from holdfast.errors import UnknownOperation
-from holdfast.events import Events, StoreEvents
+from holdfast.events import AnyEvent, Events, StoreEvents
 from holdfast.jobs import Jobs, StoreJobs
 from holdfast.metrics import Metrics, StoreMetrics
 from holdfast.tables import StoreTables, Tables
@@ -242,6 +242,8 @@ def _travelling(expected: Any) -> Any:
     so the more general one is decoded and the method makes of it what it needs.
     """
     origin = typing.get_origin(expected)
+    if expected == AnyEvent:
+        return Any  # what is no event is refused alone, by the layer
     if expected is int:
         return _INT64  # what is beyond no layer counts, and no engine stores
     if origin in (Union, types.UnionType):

@@ -85,8 +85,10 @@ def add_user(
     engine: Engine, name: str, password: str | None, grants: tuple[Grant, ...]
 ) -> str | None:
     """Adds or replaces a user. Without a password, makes a token and returns it."""
-    if not name or not grants:
-        raise BadInput("a user has a name and at least one grant")
+    if not isinstance(name, str) or not name or not grants:
+        raise BadInput("a user has a name, which is text, and at least one grant")
+    if not isinstance(password, str | None):
+        raise BadInput(f"a password is text, not {type(password).__name__}")
     salt, token = secrets.token_bytes(16), None
     user = User(name=name, grants=grants)
     if password is None:

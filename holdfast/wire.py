@@ -63,6 +63,11 @@ class CommandReader:
         self._missing = 0  # words of it that are still to come
         self._size = 0  # bytes of it so far
 
+    @property
+    def held(self) -> int:
+        """Bytes of a command that is not complete yet."""
+        return len(self._held) + (self._size if self._missing else 0)
+
     def feed(self, data: bytes) -> list[Command]:
         """The commands that `data` completes; afterwards `error` says whether more can follow."""
         if not self._held and not self._missing:

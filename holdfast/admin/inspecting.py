@@ -44,6 +44,8 @@ def packed_prefix(text: str) -> bytes:
     >>> pack(4, 29, "receipt-7").startswith(packed_prefix("jobs, 29, 'receipt'"))
     True
     """
+    if not isinstance(text, str):
+        raise BadInput(f"a prefix is text, not {text!r:.100}", hint=_HINT)
     words = text.strip().removeprefix("(").removesuffix(")").strip().rstrip(",")
     if not words:
         return b""

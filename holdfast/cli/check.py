@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from holdfast.cli.output import FOUND, Output
+from holdfast.cli.output import FOUND, Output, many
 from holdfast.cli.place import Opened, Place, place_options
 
 
@@ -28,9 +28,9 @@ def command(place: Place, out: Output) -> None:
         for each in found:
             out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
         if found:
-            out.say(f"{len(found):,} problems in {checked:,} keys")
+            out.say(f"{many(len(found), 'problem')} in {many(checked, 'key')}")
         else:
-            out.say(f"{checked:,} keys in {len(names):,} spaces, nothing wrong")
+            out.say(f"{many(checked, 'key')} in {many(len(names), 'space')}, nothing wrong")
 
     out.result({"keys": checked, "spaces": names, "problems": found}, show)
     if found:

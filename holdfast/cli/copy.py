@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.output import Output, json_option
+from holdfast.cli.output import Output, json_option, many
 from holdfast.cli.place import refuse_missing
 
 
@@ -24,7 +24,7 @@ def command(out: Output, source: str, target: str) -> None:
     from holdfast.engine.urls import without_password
     from holdfast.errors import BadInput
 
-    refuse_missing(source)
+    refuse_missing(source, "FROM is the folder of a store, or the URL of an engine.")
     if _same(source, target):
         raise BadInput("FROM and TO are the same store")
     done = {"copy": 0, "verify": 0}
@@ -47,7 +47,8 @@ def command(out: Output, source: str, target: str) -> None:
     out.result(
         copied,
         lambda: out.say(
-            f"{without_password(target)}: {copied.keys:,} keys in {copied.spaces:,} spaces, "
+            f"{without_password(target)}: {many(copied.keys, 'key')} "
+            f"in {many(copied.spaces, 'space')}, "
             f"{copied.written:,} written, verified, digest {copied.digest}"
         ),
     )

@@ -49,16 +49,19 @@ def send(place: Place, out: Output, file: str) -> None:
 
     Example: holdfast events send --data data events.ndjson
     """
-    accepted = 0
+    accepted, seen = 0, 0
     errors: list[tuple[int, str]] = []
     with place.open(creates=True) as opened, reading(file) as source, out.progress("send") as tell:
         events = _events(source)
         while portion := list(islice(events, _PER_CALL)):
-            begin = accepted + len(errors)
-            reply = opened.space.events.send_many(portion)
+            bad = {at: each for at, each in enumerate(portion, seen) if isinstance(each, _BadLine)}
+            good = [at for at in range(seen, seen + len(portion)) if at not in bad]
+            reply = opened.space.events.send_many([portion[at - seen] for at in good])
             accepted += reply.accepted
-            errors += [(begin + error.position, error.message) for error in reply.errors]
-            tell(accepted)
+            refused = [(good[error.position], error.message) for error in reply.errors]
+            errors += sorted([*refused, *((at, str(each)) for at, each in bad.items())])
+            seen += len(portion)
+            tell(seen)
 
     def show() -> None:
         out.say(f"accepted {accepted}")
@@ -80,7 +83,7 @@ def explain(place: Place, out: Output, file: str) -> None:
     Example: echo '{"name": "shop:view"}' | holdfast events explain --data data
     """
     with place.open() as opened, reading(file) as source:
-        explanations = [opened.space.events.explain(event) for event in _events(source)]
+        explanations = [opened.space.events.explain(_good(event)) for event in _events(source)]
 
     def show() -> None:
         for each in explanations:
@@ -95,15 +98,29 @@ def explain(place: Place, out: Output, file: str) -> None:
     out.result({"explanations": explanations}, show)
 
 
+class _BadLine(click.ClickException):
+    """A line that is no JSON."""
+
+
+def _good(event: Any) -> Any:
+    if isinstance(event, _BadLine):
+        raise event
+    return event
+
+
 def _events(file: IO[bytes]) -> Iterator[Any]:
-    """One event, those of an array, or one from each line: whichever the first line begins."""
+    """One event, those of an array, or one from each line: whichever the first line begins.
+
+    Of lines, one that is no JSON comes as a `_BadLine`.
+    """
     first = file.readline()
     while first and not first.strip():
         first = file.readline()
-    try:
-        whole = _decoded(first)
-    except click.ClickException:
-        whole = _decoded(first + file.read())
+    if not first:
+        return
+    whole = _decoded(first)
+    if isinstance(whole, _BadLine):
+        whole = _good(_decoded(first + file.read()))
     if isinstance(whole, list):
         yield from whole
         return
@@ -118,5 +135,7 @@ def _decoded(text: bytes) -> Any:
 
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise click.ClickException(f"the events are not JSON: {error}") from None
+    except RecursionError:
+        return _BadLine("the events are not JSON: nested too deeply")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _BadLine(f"the events are not JSON: {error}")

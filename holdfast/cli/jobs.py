@@ -27,8 +27,10 @@ def command() -> None:
 @command.command("list")
 @click.option("--queue", metavar="NAME", help="The jobs of one queue; without it, all queues.")
 @click.option("--state", type=click.Choice(_STATES), help="Which of them.  [default: waiting]")
-@click.option("--count", type=int, default=25, show_default=True, help="How many at most.")
-@click.option("--offset", type=int, default=0, help="How many to pass over.")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=25, show_default=True, help="How many at most."
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to pass over.")
 @place_options
 def list_jobs(
     place: Place, out: Output, queue: str | None, state: str | None, count: int, offset: int

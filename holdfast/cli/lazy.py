@@ -79,12 +79,15 @@ class Main(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             from holdfast.cli.output import explained
 
-            said = explained(error, is_json=ctx.meta.get("holdfast.json", False))
+            is_json = ctx.meta.get("holdfast.json", False)
+            if isinstance(error, click.ClickException) and not is_json:
+                raise
+            said = explained(error, is_json=is_json)
             if said is None:
                 raise
             raise said from None

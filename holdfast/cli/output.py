@@ -25,8 +25,10 @@ class Failure(click.ClickException):
         *,
         is_json: bool,
         problems: Sequence[str] = (),
+        exit_code: int = 1,
     ) -> None:
         super().__init__(message)
+        self.__dict__["exit_code"] = exit_code  # click has it as a variable of the class
         self.problems = problems  # where there are many, they are said instead, a line each
         self.code = code
         self.hint = hint
@@ -46,10 +48,16 @@ class Failure(click.ClickException):
             click.echo(f"hint: {self.hint}", err=True)
 
 
-def explained(error: Exception, *, is_json: bool) -> Failure | None:
+def explained(error: Exception, *, is_json: bool) -> click.ClickException | None:
     """An error that people can do something about; None for a mistake of ours."""
     from holdfast.errors import HoldfastError
 
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, click.ClickException):
+        code = "wrong_usage" if isinstance(error, click.UsageError) else "failed"
+        message = error.format_message()
+        return Failure(code, message, "", is_json=is_json, exit_code=error.exit_code)
     if isinstance(error, HoldfastError):
         problems = getattr(error, "problems", ())
         return Failure(error.code, error.message, error.hint, is_json=is_json, problems=problems)
@@ -154,6 +162,14 @@ def _cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "" if value is None else str(value)
+
+
+def many(number: int, noun: str) -> str:
+    """
+    >>> many(1, "space"), many(2_000, "key")
+    ('1 space', '2,000 keys')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size(number: float) -> str:

@@ -119,7 +119,9 @@ def open_store(data: str, *, creates: bool = False) -> "Store":
             raise busy from None
 
 
-def refuse_missing(data: str) -> None:
+def refuse_missing(
+    data: str, hint: str = "Name its folder with --data, or a server with --url."
+) -> None:
     """Raises if there is no store: looking at one should not make one."""
     if "://" in data:
         return
@@ -128,7 +130,7 @@ def refuse_missing(data: str) -> None:
         raise Failure(
             "no_store",
             f"there is no store in {folder}",
-            "Name its folder with --data, or a server with --url.",
+            hint,
             is_json=_is_json(),
         )
 

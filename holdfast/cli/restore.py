@@ -28,7 +28,7 @@ def command(place: Place, out: Output, backup: str) -> None:
 
     from holdfast.engine import open_engine
 
-    refuse_missing(backup)
+    refuse_missing(backup, "Name a folder that `holdfast backup` has written.")
     with out.progress("restore"):
         source = open_engine(backup)
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.files import read_file, title_of
-from holdfast.cli.output import FOUND, Output, json_option
+from holdfast.cli.output import FOUND, Output, json_option, many
 from holdfast.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check(out: Output, files: tuple[str, ...]) -> None:
             out.say(str(problem))
         if not reading.errors:
             tables = sum(len(schema.tables) for schema in reading.schemas)
-            out.say(f"{tables} tables in {len(reading.schemas)} schemas, no errors")
+            out.say(f"{many(tables, 'table')} in {many(len(reading.schemas), 'schema')}, no errors")
 
     out.result(
         {

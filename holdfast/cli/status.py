@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.output import Output, size
+from holdfast.cli.output import Output, many, size
 from holdfast.cli.place import Place, place_options
 
 
@@ -18,10 +18,9 @@ def command(place: Place, out: Output) -> None:
 
     def show() -> None:
         figures = status.store
-        about = [f"{figures['keys']:,} keys"] if "keys" in figures else []
+        about = [many(figures["keys"], "key")] if "keys" in figures else []
         about += [size(figures["file_bytes"])] if "file_bytes" in figures else []
-        spaces = "1 space" if status.spaces == 1 else f"{status.spaces} spaces"
-        out.say(f"Holdfast {status.version}: {', '.join([*about, spaces])}")
+        out.say(f"Holdfast {status.version}: {', '.join([*about, many(status.spaces, 'space')])}")
         rows = [
             ("entities", name, f"{count:,} entities") for name, count in status.entities.items()
         ]

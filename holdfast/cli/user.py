@@ -56,7 +56,7 @@ def add(place: Place, out: Output, name: str, grants: tuple[str, ...], password:
 @click.argument("name")
 @place_options
 def remove(place: Place, out: Output, name: str) -> None:
-    """Remove the user NAME. Open connections of theirs stay open until they end.
+    """Remove the user NAME. Servers that run let them do nothing more, also where they are in.
 
     Example: holdfast user remove web --data data
     """
@@ -87,7 +87,7 @@ def list_users(place: Place, out: Output) -> None:
                 "\n".join(f"{user.name}  {user.login}  {' '.join(user.grants)}" for user in users)
             )
             if users
-            else None
+            else out.note("no users: everyone on this machine may use its server, and nobody else")
         ),
     )
 

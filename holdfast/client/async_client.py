@@ -127,6 +127,7 @@ class AsyncClient(AsyncSpace):
 
     def space(self, name: str) -> AsyncSpace:
         """The space of that name, created if there is none when it is first used."""
+        calls.refuse_no_text(name, "the name of a space")
         return AsyncSpace(self._pool, name)
 
     async def ping(self) -> None:

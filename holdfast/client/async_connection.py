@@ -41,6 +41,7 @@ class AsyncConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._hear: Callable[[Any], None] | None = None
         self._is_late = False
+        self._reads = True
         self._is_greeted = False  # before, TLS has things to say that nobody asked for
         self.is_open = False
         self.space = DEFAULT_SPACE
@@ -98,6 +99,16 @@ class AsyncConnection(asyncio.Protocol):
     def listen(self, hear: Callable[[Any], None]) -> None:
         """Hands all that comes from now on to a function, asked for or not."""
         self._hear = hear
+
+    def read_on(self, goes_on: bool) -> None:
+        """Reads what comes, or lets it wait at the server."""
+        if goes_on == self._reads or not self.is_open:
+            return
+        self._reads = goes_on
+        if goes_on:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
     def say(self, data: bytes) -> None:
         """Sends a command whose reply is heard among others."""

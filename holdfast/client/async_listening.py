@@ -12,6 +12,7 @@ from holdfast.client.pool import pause_before
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NoAnswer, Unreachable
 from holdfast.events.batch import CHANGED
+from holdfast.limits import MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
     from holdfast.client.async_connection import AsyncConnection
@@ -26,13 +27,16 @@ class AsyncSubscription:
     """
 
     def __init__(self, pool: "AsyncPool", space: str, topic_prefix: str) -> None:
+        calls.refuse_no_text(topic_prefix, "a topic")
         self._pool = pool
         self._space = space
         self._topic = topic_prefix
         self._queue: deque[Notice] = deque()
         self._arrived = asyncio.Event()
         self._missed = 0
+        self._is_broken = False  # there is no connection, and it is to be made anew
         self._pongs = 0
+        self._polls = False  # someone wants all that there is, however much that may be
         self._connection: AsyncConnection | None = None
         self._closed = False
 
@@ -46,17 +50,20 @@ class AsyncSubscription:
         try:
             async with asyncio.timeout(timeout):
                 while not self._queue and not self._closed:
+                    self._arrived.clear()  # before the look: what comes meanwhile counts
                     await self._listening()
-                    self._arrived.clear()
                     await self._arrived.wait()
         except TimeoutError:
             return None
-        return self._queue.popleft() if self._queue else None
+        notice = self._queue.popleft() if self._queue else None
+        self._mind_the_queue()
+        return notice
 
     async def poll(self) -> list[Notice]:
         """All notices of commits that have returned, and were not yet given."""
         connection = await self._listening()
-        pongs = self._pongs
+        connection.read_on(True)
+        pongs, self._polls = self._pongs, True
         connection.say(calls.PING)
         try:
             async with asyncio.timeout(self._pool.target.timeout):
@@ -66,6 +73,8 @@ class AsyncSubscription:
         except TimeoutError:
             connection.close()
             raise NoAnswer(f"{self._pool.target.place} gave no answer in time") from None
+        finally:
+            self._polls = False
         notices = list(self._queue)
         self._queue.clear()
         return notices
@@ -93,16 +102,23 @@ class AsyncSubscription:
     def _hear(self, reply: Any) -> None:
         if type(reply) is list and reply[0] == b"notice":
             self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
+            self._mind_the_queue()
         elif type(reply) is list:
             self._pongs += 1
         self._arrived.set()
+
+    def _mind_the_queue(self) -> None:
+        """Reads no further while more waits than is sensible: then the server sees who is slow."""
+        if self._connection is not None and not self._polls:
+            self._connection.read_on(len(self._queue) < MAX_QUEUED_NOTICES)
 
     async def _listening(self) -> "AsyncConnection":
         """The connection; a new one if the last has broken."""
         if self._connection is None:
             raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
         if not self._connection.is_open and not self._closed:
-            self._missed += 1
+            self._missed += not self._is_broken
+            self._is_broken = True
             for tries in range(1, self._pool.target.retries + 2):
                 try:
                     self._connection = await self._connect()
@@ -111,6 +127,7 @@ class AsyncSubscription:
                         raise
                     await asyncio.sleep(pause_before(tries))
                 else:
+                    self._is_broken = False
                     break
         return self._connection
 

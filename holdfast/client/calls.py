@@ -133,6 +133,12 @@ def words(*given: str | bytes) -> bytes:
     return wire.array(map(wire.bulk, encoded))
 
 
+def refuse_no_text(given: Any, what: str) -> None:
+    """Raises if something that is sent as a word is none."""
+    if not isinstance(given, str):
+        raise BadInput(f"{what} is text, not {given!r:.100}")
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 

@@ -164,6 +164,7 @@ class Client(ClientSpace):
 
     def space(self, name: str) -> ClientSpace:
         """The space of that name, created if there is none when it is first used."""
+        calls.refuse_no_text(name, "the name of a space")
         return ClientSpace(self._pool, name)
 
     def ping(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from holdfast.client.async_handles import AsyncJobHandle, AsyncQueueHandle
 from holdfast.client.generated.jobs import AwaitedJobs, CalledJobs
+from holdfast.errors import BadArgument
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import JOBS_PER_STEP, WAIT_STEP_SECONDS
@@ -38,7 +39,7 @@ class ClientJobs(CalledJobs):
         If the connection breaks meanwhile, a job may have been popped and its answer lost: it
         raises `OutcomeUnknown`, and such a job comes back when its lock ends.
         """
-        for step in _waits(timeout):
+        for step in _waits(timeout, "Pop_wait"):
             jobs = super().pop_wait(queues, worker, count, timeout=step, lock_seconds=lock_seconds)
             if jobs:
                 return jobs
@@ -46,7 +47,7 @@ class ClientJobs(CalledJobs):
 
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
         """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
-        for step in _waits(timeout):
+        for step in _waits(timeout, "Result_wait"):
             job = super().result_wait(id, timeout=step)
             if job.state in _ENDED:
                 break
@@ -83,7 +84,7 @@ class AsyncJobs(AwaitedJobs):
         If the connection breaks meanwhile, a job may have been popped and its answer lost: it
         raises `OutcomeUnknown`, and such a job comes back when its lock ends.
         """
-        for step in _waits(timeout):
+        for step in _waits(timeout, "Pop_wait"):
             jobs = await super().pop_wait(
                 queues, worker, count, timeout=step, lock_seconds=lock_seconds
             )
@@ -93,7 +94,7 @@ class AsyncJobs(AwaitedJobs):
 
     async def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
         """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
-        for step in _waits(timeout):
+        for step in _waits(timeout, "Result_wait"):
             job = await super().result_wait(id, timeout=step)
             if job.state in _ENDED:
                 break
@@ -106,11 +107,13 @@ class AsyncJobs(AwaitedJobs):
                 yield id
 
 
-def _waits(timeout: float | None) -> Iterator[float]:
+def _waits(timeout: float | None, call: str) -> Iterator[float]:
     """A wait in steps, so that a server that hangs is found out; there is always a first one.
 
     A server that stops answers at once: what is left of the time is asked of it again.
     """
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
+        raise BadArgument(f'{call}(): Arg "timeout" not a number or None: {timeout!r:.200}')
     end = None if timeout is None else time.monotonic() + timeout
     yield WAIT_STEP_SECONDS if timeout is None else min(timeout, WAIT_STEP_SECONDS)
     while end is None or end - time.monotonic() > 0:

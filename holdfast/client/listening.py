@@ -24,6 +24,7 @@ class ClientSubscription:
     """
 
     def __init__(self, target: Target, space: str, topic_prefix: str) -> None:
+        calls.refuse_no_text(topic_prefix, "a topic")
         self._target = target
         self._tls = target.tls()
         self._space = space
@@ -31,6 +32,7 @@ class ClientSubscription:
         self._queue: deque[Notice] = deque()
         self._turn = threading.Lock()  # one thread reads at a time
         self._missed = 0
+        self._is_broken = False  # there is no connection, and it is to be made anew
         self._closed = False
         self._connection = self._connect()
 
@@ -83,13 +85,14 @@ class ClientSubscription:
 
     # --- the connection --------------------------------------------------------------------------
 
-    def _connect(self) -> Connection:
-        connection = Connection(self._target, self._tls)
+    def _connect(self, seconds: float | None = None) -> Connection:
+        end = time.monotonic() + (self._target.connect_timeout if seconds is None else seconds)
+        connection = Connection(self._target, self._tls, seconds)
         try:
             if connection.space != self._space:
-                connection.enter(self._space)
+                connection.enter(self._space, end - time.monotonic())
             command = calls.words("NOTICES", wire.bytes_of(self._topic))
-            reply = connection.ask(command, 1, self._target.connect_timeout)
+            reply = connection.ask(command, 1, end - time.monotonic())
             if type(reply) is not list:
                 raise calls.failure(reply)
         except Broken as broken:
@@ -102,22 +105,30 @@ class ClientSubscription:
 
     def _listen(self, timeout: float | None) -> None:
         """Takes what comes within `timeout`."""
+        end = None if timeout is None else time.monotonic() + timeout
+        if self._is_broken:
+            self._connect_again(end)
+            return
         try:
             reply = self._connection.hear(timeout)
         except Broken as broken:
             if not broken.is_late:
-                self._connect_again()
+                self._connect_again(end)
             return
         self._take(reply)
 
     def _catch_up(self) -> None:
         """Asks the server for a sign of life: all that was committed before comes before it."""
+        end = time.monotonic() + self._target.timeout
+        if self._is_broken:
+            self._connect_again(end)
+            return
         try:
             self._connection.say(calls.PING, self._target.timeout)
-            while self._take(self._connection.hear(self._target.timeout)):
+            while self._take(self._connection.hear(end - time.monotonic())):
                 pass
         except Broken:
-            self._connect_again()
+            self._connect_again(end)
 
     def _take(self, reply: Any) -> bool:
         """Keeps a notice; False if it is something else."""
@@ -126,19 +137,28 @@ class ClientSubscription:
             return True
         return False
 
-    def _connect_again(self) -> None:
+    def _connect_again(self, end: float | None) -> None:
+        """Makes the connection anew; if no time is left for that, the next call does."""
         self._connection.close()
         if self._closed:
             return
-        self._missed += 1
+        self._missed += not self._is_broken
+        self._is_broken = True
         for tries in range(self._target.retries + 1):
+            seconds = self._target.connect_timeout
+            if end is not None:
+                seconds = min(seconds, end - time.monotonic())
+            if seconds <= 0:
+                return
             try:
-                self._connection = self._connect()
+                self._connection = self._connect(seconds)
             except Unreachable:
                 if tries == self._target.retries:
                     raise
-                time.sleep(pause_before(tries + 1))
+                left = seconds if end is None else end - time.monotonic()
+                time.sleep(max(0.0, min(pause_before(tries + 1), left)))
             else:
+                self._is_broken = False
                 break
         if self._closed:
             self._connection.close()

@@ -11,6 +11,7 @@ from holdfast.errors import BadArgument, JobTooLarge
 from holdfast.jobs.records import Tag
 from holdfast.limits import (
     MAX_JOB_DATA_BYTES,
+    MAX_JOB_DATA_DEPTH,
     MAX_JOB_DEPENDENCIES,
     MAX_JOB_MESSAGE_CHARS,
     MAX_JOB_NAME_BYTES,
@@ -21,6 +22,8 @@ from holdfast.limits import (
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 from_json: Final = msgspec.json.Decoder().decode
 _ENCODER: Final = msgspec.json.Encoder()
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKET: Final = re.compile(r"[\[\]{}]")
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200
 
@@ -119,10 +122,31 @@ def json_text(value: Any, call: str, argument: str = "data") -> str:
 
 
 def check_size(text: str, what: str) -> str:
-    """`text` if it is not larger than a job may carry."""
+    """`text` if it is neither larger nor deeper than what a job may carry."""
     if len(text) > MAX_JOB_DATA_BYTES >> 2 and (size := len(text.encode())) > MAX_JOB_DATA_BYTES:
         raise JobTooLarge(f"{what} has {size} bytes, at most {MAX_JOB_DATA_BYTES} fit")
+    # Deeper than there are brackets it can't be, and most have few.
+    if text.count("[") + text.count("{") > MAX_JOB_DATA_DEPTH and (
+        (depth := _depth(text)) > MAX_JOB_DATA_DEPTH
+    ):
+        raise JobTooLarge(
+            f"{what} is nested {depth} levels deep, at most {MAX_JOB_DATA_DEPTH} fit",
+            hint="Make it flatter, or carry it as a text.",
+        )
     return text
+
+
+def _depth(text: str) -> int:
+    """How deep lists and objects of a JSON text lie within each other.
+
+    >>> _depth('[{"a": "[[["}, []]')
+    2
+    """
+    deepest = depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def shortened(text: str) -> str:

@@ -84,7 +84,7 @@ class Ledger:
 
     def set_data(self, job: JobRecord, text: str) -> None:
         """Gives the job its data; long data gets a key of its own."""
-        if len(text) <= JOB_DATA_INLINE_CHARS:
+        if len(text) <= JOB_DATA_INLINE_CHARS:  # too short to be too deep
             if not job.data:
                 self.tx.delete(self.keys.data(job.jid))
             job.data = text

@@ -5,6 +5,7 @@ Subscribers hear the space that they were in when they subscribed, and of it onl
 they may read.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
@@ -33,9 +34,10 @@ class Subscriber(Protocol):
 class _Seat:
     """One subscription."""
 
-    def __init__(self, subscriber: Subscriber, space: str) -> None:
+    def __init__(self, subscriber: Subscriber, space: str, glob: re.Pattern[bytes] | None) -> None:
         self.subscriber = subscriber
         self.space = space
+        self.glob = glob  # of a pattern, made once: there may be many
 
 
 _Seats = dict[bytes, dict[_Seat, None]]  # by channel or pattern, in the order of their coming
@@ -54,7 +56,8 @@ class Audience:
     ) -> Callable[[], None]:
         """Sends what is heard on a channel or a pattern; returns the function that ends it."""
         rooms = self._channels if kind == "subscribe" else self._patterns
-        seat = _Seat(subscriber, space)
+        glob = compile_glob(channel) if kind == "psubscribe" else None
+        seat = _Seat(subscriber, space, glob)
         rooms.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
 
         def leave() -> None:
@@ -71,9 +74,7 @@ class Audience:
         """How many subscriptions hear a channel."""
         patterns = self._patterns.get(prefix, {})
         return len(self._channels.get(prefix, {}).get(channel, ())) + sum(
-            len(seats)
-            for pattern, seats in patterns.items()
-            if compile_glob(pattern).fullmatch(channel)
+            len(seats) for seats in patterns.values() if _fits(seats, channel)
         )
 
     def _hear(self, notice: Notice) -> None:
@@ -89,8 +90,14 @@ class Audience:
         if channels and channel in channels:
             _send(channels[channel], layer, [wire.bulk(b"message"), *rest])
         for pattern, seats in list((patterns or {}).items()):
-            if compile_glob(pattern).fullmatch(channel):
+            if _fits(seats, channel):
                 _send(seats, layer, [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest])
+
+
+def _fits(seats: dict[_Seat, None], channel: bytes) -> bool:
+    """Whether the pattern of these seats, which they share, takes a channel."""
+    glob = next(iter(seats)).glob
+    return glob is not None and glob.fullmatch(channel) is not None
 
 
 def _send(seats: dict[_Seat, None], layer: str, frame: list[bytes]) -> None:

@@ -1,12 +1,14 @@
-"""The bounds of one server: those of `limits.py`, unless it was started with others."""
+"""The bounds of one server: those of `limits.py`, unless it was started with others; and the room
+that all of its clients share."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from holdfast.errors import CannotServe
+from holdfast.errors import CannotServe, ServerBusy
 from holdfast.limits import (
     IDLE_SECONDS,
+    MAX_BODIES_BYTES,
     MAX_CONNECTIONS,
     MAX_PIPELINED,
     MAX_REQUEST_BYTES,
@@ -47,3 +49,18 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         if any(getattr(bounds, name) <= 0 for name in given):
             raise CannotServe("a bound is above 0")
         return bounds
+
+
+class Room:
+    """What the requests of all clients together may take of the memory while they come."""
+
+    def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
+        self._left = size
+
+    def take(self, size: int) -> None:
+        if size > self._left:
+            raise ServerBusy("the requests of all clients together are too large")
+        self._left -= size
+
+    def give_back(self, size: int) -> None:
+        self._left += size

@@ -58,7 +58,7 @@ def plan_of(session: Session, words: wire.Command) -> Plan:
     except Exception as error:
         return session.spoil(session.error(error))
     if session.batch is not None and name not in IN_BATCH_AT_ONCE:
-        return session.collect(name, plan)
+        return session.collect(words, plan)
     return plan
 
 

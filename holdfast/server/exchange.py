@@ -22,15 +22,15 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 import msgspec
 
-from holdfast.errors import BadInput, ClientGone, RequestTooLarge, ServerBusy, UnsupportedContent
+from holdfast.errors import BadInput, ClientGone, RequestTooLarge, UnsupportedContent
 from holdfast.limits import (
-    MAX_BODIES_BYTES,
     MAX_DISCARDED_BYTES,
     MAX_REQUEST_BYTES,
     MIN_GZIP_BYTES,
     MIN_GZIP_THREAD_BYTES,
     STALLED_EXCHANGE_SECONDS,
 )
+from holdfast.server.bounds import Room
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -41,21 +41,6 @@ MSGPACK: Final = "application/msgpack"
 _FORWARDED_FOR: Final = b"x-forwarded-for"
 _MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
-
-
-class Room:
-    """What the bodies of all requests together may take of the memory."""
-
-    def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
-        self._left = size
-
-    def take(self, size: int) -> None:
-        if size > self._left:
-            raise ServerBusy("the bodies of all requests together are too large")
-        self._left -= size
-
-    def give_back(self, size: int) -> None:
-        self._left += size
 
 
 class Request:

@@ -50,7 +50,7 @@ from holdfast.metrics.http import Network
 from holdfast.operations import Operation
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
-from holdfast.server.bounds import Bounds
+from holdfast.server.bounds import Bounds, Room
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
 from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
@@ -94,6 +94,7 @@ class Execution:
     ) -> None:
         self.store = store
         self.bounds = bounds or Bounds()
+        self.room = Room()
         self.started = time.time()
         self.connections = 0  # of both doors
         self.allows_flush = allows_flush

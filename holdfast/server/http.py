@@ -36,7 +36,6 @@ from holdfast.server.exchange import (
     Receive,
     Request,
     Response,
-    Room,
     Scope,
     Send,
     answer,
@@ -94,12 +93,11 @@ class HttpDoor:
         self.stopped = asyncio.Event()  # whatever waits for something to happen ends
         # Uploads wait for their clients, so they have threads of their own.
         self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
-        self._room = Room()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = Request(scope, receive, self._room, self.execution.bounds.request_bytes)
+        request = Request(scope, receive, self.execution.room, self.execution.bounds.request_bytes)
         try:
             response = await self._answer(request)
         except Exception as error:
@@ -121,7 +119,7 @@ class HttpDoor:
                 self._refuse_foreign_pages(request)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
-        where = request.raw_path.decode("latin-1")
+        where = f"{request.raw_path.decode('latin-1'):.200}"
         if allowed:
             allowed = list(dict.fromkeys(allowed))
             message = f"{where} takes {', '.join(allowed)}, not {request.method}"

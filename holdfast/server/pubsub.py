@@ -22,6 +22,7 @@ def subscribe(session: Session, words: wire.Command) -> Plan:
         return wrong_arguments(kind)
 
     def begin() -> bytes:
+        session.refuse_too_many(kind, words[1:])
         confirmations = []
         for channel in words[1:]:
             session.subscribe(kind, channel)
@@ -62,6 +63,7 @@ def notices(session: Session, words: wire.Command) -> Plan:
     topic = words[1] if len(words) == 2 else b""
 
     def begin() -> bytes:
+        session.refuse_too_many("notices", [topic])
         session.listen(topic)
         return _confirmation(session, "notices", wire.bulk(topic))
 

@@ -18,6 +18,7 @@ from holdfast.limits import (
     DRAIN_SECONDS,
     MAX_GROUP_TRANSACTIONS,
     MAX_STRANGER_BYTES,
+    SMALL_REQUESTS_BYTES,
 )
 from holdfast.server import greetings, pubsub, typed  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
@@ -37,7 +38,8 @@ class RespConnection(asyncio.Protocol):
         self._bounds = door.execution.bounds
         self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
-        self._received = 0  # bytes since all that had come was answered
+        self._received = 0  # bytes that have come and are not answered
+        self._taken = 0  # of the room that all clients share
         self._planned: Plan | None = None  # planned already, and waiting for the writes before it
         self._waits = False  # for a commit, a thread or a notice
         self._awaited: asyncio.Future[Any] | None = None
@@ -67,6 +69,8 @@ class RespConnection(asyncio.Protocol):
         if self._awaited is not None:
             self._awaited.cancel()
         self.session.close()
+        self._door.execution.room.give_back(self._taken)
+        self._taken = 0
         self._door.forget(self)
 
     def data_received(self, data: bytes) -> None:
@@ -80,6 +84,8 @@ class RespConnection(asyncio.Protocol):
         if not self._busy:
             self._go_on()
         self._mind_the_queue()
+        if self._received > SMALL_REQUESTS_BYTES or self._taken:
+            self._mind_the_room()
 
     def eof_received(self) -> bool:
         """The client sends no more: what it has sent is answered, and no wait outlives it."""
@@ -170,7 +176,7 @@ class RespConnection(asyncio.Protocol):
         elif self._closing:
             self._transport.close()
         else:
-            self._received = 0
+            self._received = self._reader.held
         self._mind_the_queue()
 
     def _next_plan(self) -> Plan | None:
@@ -234,6 +240,8 @@ class RespConnection(asyncio.Protocol):
         self._write(replies)
         if not self._busy:
             self._go_on()
+        if self._taken:
+            self._mind_the_room()
 
     # --- limits -----------------------------------------------------------------------------------
 
@@ -250,6 +258,17 @@ class RespConnection(asyncio.Protocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _mind_the_room(self) -> None:
+        """Counts a large request, or many, among those of all clients, which share a bound."""
+        counts = self._received > SMALL_REQUESTS_BYTES and not self._transport.is_closing()
+        wanted = self._received if counts else 0
+        if wanted != self._taken:
+            try:
+                self._door.execution.room.take(wanted - self._taken)
+                self._taken = wanted
+            except HoldfastError as error:
+                self._answer_and_close(self.session.error(error))
 
     def _send(self, data: bytes) -> None:
         """What the session sends unasked: messages of its subscriptions."""

@@ -8,15 +8,15 @@ transaction of all.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from holdfast import errors, wire
 from holdfast.engine.contract import Notice, Outcome
-from holdfast.errors import HoldfastError, NotAuthenticated, UnknownSpace
-from holdfast.limits import MAX_BATCH_COMMANDS
+from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
+from holdfast.limits import MAX_BATCH_COMMANDS, MAX_PATTERNS, MAX_SUBSCRIPTIONS
 from holdfast.operations import Operation
 from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
@@ -94,6 +94,7 @@ class Session:
         self.quits = False
         self.batch: list[Plan] | None = None
         self.batch_failed = False
+        self._batch_bytes = 0
         self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
         self._permits = _Permits(self.identity, self.space)
 
@@ -145,6 +146,17 @@ class Session:
 
     def channels(self, kind: Kind) -> list[bytes]:
         return [channel for known, channel in self.subscriptions if known == kind]
+
+    def refuse_too_many(self, kind: Kind, channels: Collection[bytes]) -> None:
+        """Raises if it would listen to more than one connection may."""
+        most = MAX_SUBSCRIPTIONS if kind == "subscribe" else MAX_PATTERNS
+        if len(self.subscriptions) + len(channels) > most and (
+            len({*self.channels(kind), *channels}) > most
+        ):
+            raise RequestTooLarge(
+                f"a connection may have {most} subscriptions of this kind",
+                hint="Hear more with fewer patterns, or with several connections.",
+            )
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:
         if (kind, channel) not in self.subscriptions:
@@ -239,11 +251,18 @@ class Session:
     # --- batches ---------------------------------------------------------------------------------
 
     def begin_batch(self) -> None:
-        self.batch, self.batch_failed = [], False
+        self.batch, self.batch_failed, self._batch_bytes = [], False, 0
 
-    def collect(self, name: bytes, plan: Plan) -> bytes:
+    def collect(self, words: wire.Command, plan: Plan) -> bytes:
         """Keeps a plan for `EXEC`."""
         assert self.batch is not None
+        name = words[0].upper()
+        most = self.execution.bounds.request_bytes
+        self._batch_bytes += sum(map(len, words))
+        if self._batch_bytes > most:
+            self.batch.clear()  # it will not be run, and is large
+            refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
+            return self.spoil(self.error(refused))
         if isinstance(plan, Later | Change):
             return self.spoil(wire.error(f"ERR {name.decode()} can't be part of a batch"))
         if isinstance(plan, bytes) and plan[:1] == b"-":

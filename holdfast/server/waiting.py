@@ -1,6 +1,7 @@
 """Operations that wait, for doors: no transaction and no thread is held while nothing happens."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -8,7 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.engine.contract import Notice
-from holdfast.errors import UnknownJob
+from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs.ledger import LOG, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
@@ -133,6 +134,8 @@ class _Ear:
 
 
 def _deadline(timeout: float | None) -> float:
+    if timeout is not None and math.isnan(timeout):  # msgpack has it
+        raise BadArgument('Arg "timeout" not a number or None: nan')
     seconds = MAX_WAIT_SECONDS if timeout is None else min(timeout, MAX_WAIT_SECONDS)
     return asyncio.get_running_loop().time() + seconds
 

@@ -74,6 +74,24 @@ def test_every_command_speaks_json(name: str) -> None:
     assert "--json" in {option for each in CALLED[name].params for option in each.opts}
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "exit_code"),
+    [
+        (["schema", "check", "nowhere.yaml"], "failed", 1),
+        (["jobs", "list", "--count", "0"], "wrong_usage", 2),
+        (["jobs", "list", "--offset", "-1"], "wrong_usage", 2),
+        (["dump", "shop.Orders"], "wrong_usage", 2),
+        (["status", "--data", "nowhere"], "no_store", 1),
+    ],
+)
+def test_every_error_is_json_for_those_who_ask_for_it(
+    words: list[str], code: str, exit_code: int
+) -> None:
+    result = run(*words, "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (exit_code, "", code)
+
+
 @pytest.mark.parametrize("name", CALLED)
 def test_every_command_and_option_is_in_the_reference(name: str) -> None:
     [section] = re.findall(rf"^##+ `holdfast {name}`$(.*?)(?=^##|\Z)", REFERENCE, re.M | re.S)

@@ -16,7 +16,7 @@ view:
 """
 
 
-def run(folder: Path, command: str, *arguments: str, input: str = "") -> Result:
+def run(folder: Path, command: str, *arguments: str, input: str | bytes = "") -> Result:
     data = ["--data", str(folder / "store")]
     return CliRunner().invoke(main, ["events", command, *data, *arguments], input=input)
 
@@ -62,6 +62,22 @@ def test_bad_events_are_named_by_their_position(folder: Path) -> None:
     assert result.stderr.startswith("event 1: this is no event")
 
 
+def test_lines_that_are_no_json_are_named_by_their_position_too(folder: Path) -> None:
+    deep = "[" * 100_000
+    text = "\n".join([view("ann"), "{bad", view({}), '{"name":"\xff"}', deep, "5", view("bob")])
+    result = run(folder, "send", "--json", input=text.encode("latin-1"))
+
+    assert result.exit_code == 3
+    reply = json.loads(result.stdout)
+    assert reply["accepted"] == 2
+    assert [error["position"] for error in reply["errors"]] == [1, 2, 3, 4, 5]
+
+
+def test_no_events_are_no_mistake(folder: Path) -> None:
+    assert run(folder, "send", input="\n").output == "accepted 0\n"
+    assert run(folder, "explain", input="").exit_code == 0
+
+
 def test_an_explanation_writes_nothing(folder: Path) -> None:
     result = run(folder, "explain", "--json", input=view("ann"))
 
@@ -79,10 +95,13 @@ def test_problems_of_a_schema_are_listed(folder: Path) -> None:
 
 
 def test_text_that_is_no_json_is_refused(folder: Path) -> None:
-    result = run(folder, "send", input="hello")
+    for text in (b"hello", b'{"name":"\xff"}', b"[" * 100_000):
+        result = run(folder, "send", "--json", input=text)
 
-    assert result.exit_code == 1
-    assert "malformed" in result.stderr
+        assert result.exit_code == 1
+        error = json.loads(result.stderr)["error"]
+        assert error["code"] == "failed"
+        assert error["message"].startswith("the events are not JSON: ")
 
 
 def test_events_go_to_a_space_of_their_own(folder: Path) -> None:

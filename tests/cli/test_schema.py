@@ -49,7 +49,7 @@ def test_files_are_checked_without_a_store(tmp_path: Path) -> None:
     bad = run("schema", "check", "good.yaml", "bad.yaml", cwd=tmp_path)
     listed = run("schema", "check", "bad.yaml", "--json", cwd=tmp_path)
 
-    assert (good.code, good.out) == (0, "1 tables in 1 schemas, no errors\n")
+    assert (good.code, good.out) == (0, "1 table in 1 schema, no errors\n")
     assert bad.code == listed.code == 3
     assert "bad.yaml:5: Invalid type in schema: 'Txt'" in bad.out
     assert (len(listed.json["errors"]), len(listed.json["warnings"])) == (1, 1)

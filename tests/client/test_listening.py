@@ -1,12 +1,16 @@
 """Notices of commits, and waits for what happens, through a client."""
 
+import asyncio
 import contextlib
 import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import holdfast
 from holdfast.entities.messages import ChangeNotice
+from holdfast.errors import Unreachable
 from tests.client.colours import connected
 from tests.server.running import serving
 
@@ -22,6 +26,51 @@ def test_a_subscriber_has_heard_of_every_commit_that_has_returned(client: Any) -
         assert [b'"a"' in notice.payload for notice in heard] == [True, False]
         assert (notices.poll(), notices.missed) == ([], 0)
         assert notices.get(timeout=0.01) is None
+
+
+def test_a_subscription_outlives_the_time_without_a_server(colour: str, tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as first:
+        port = first.resp_port
+        client = contextlib.ExitStack()
+        connected_client = client.enter_context(
+            connected(colour, f"holdfast://127.0.0.1:{port}", retries=0)
+        )
+        notices = connected_client.subscribe("jobs.ready").__enter__()
+    with client:
+        for _ in range(3):
+            with pytest.raises(Unreachable):
+                notices.get(timeout=10)
+
+        with serving(tmp_path / "data", "--resp", f"127.0.0.1:{port}"):
+            assert notices.poll() == []
+            connected_client.jobs.put("q")
+            assert [notice.payload for notice in notices.poll()] == [b"q"]
+        assert notices.missed == 1
+        notices.close()
+
+
+def test_a_slow_reader_lets_notices_wait_at_the_server_and_gets_them_all(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.client.async_listening.MAX_QUEUED_NOTICES", 10)
+
+    async def run() -> tuple[list[bool], list[bytes], int]:
+        async with holdfast.aio.connect(url) as client, client.subscribe("jobs.ready") as notices:
+            reads = []
+            for number in range(30):
+                await client.jobs.put(f"slow{number}")
+            while len(notices._queue) < 10:  # the tenth ends the reading
+                await asyncio.sleep(0)
+            assert notices._connection is not None
+            reads.append(notices._connection._reads)
+            heard = [await notices.get(timeout=10) for _ in range(25)]
+            reads.append(notices._connection._reads)
+            heard += await notices.poll()
+            return reads, [notice.payload for notice in heard if notice], notices.missed
+
+    reads, heard, missed = asyncio.run(run())
+    assert (reads, missed) == ([False, True], 0)
+    assert heard == [b"slow%d" % number for number in range(30)]
 
 
 def test_a_subscriber_hears_its_own_space_and_topic_only(client: Any) -> None:

@@ -14,7 +14,14 @@ from msgspec.msgpack import Ext
 from holdfast import exact
 from holdfast.entities.messages import Change, Filter, Get, Ping, Put, PutEntity
 from holdfast.entities.values import Instant
-from holdfast.errors import BadInput, BadMetricKey, BadValue, InvalidAttributeValue, SchemaInvalid
+from holdfast.errors import (
+    BadArgument,
+    BadInput,
+    BadMetricKey,
+    BadValue,
+    InvalidAttributeValue,
+    SchemaInvalid,
+)
 from tests.server.running import Server
 
 SCHEMA = (
@@ -147,6 +154,21 @@ def test_a_damaged_extension_is_refused(server: Server) -> None:
 def test_what_can_not_travel_is_refused_with_a_reason(client: Any, value: Any) -> None:
     with pytest.raises(BadInput, match="can't be sent"):
         client.jobs.put("q", data=value)
+
+
+@pytest.mark.parametrize("timeout", ["soon", float("nan"), [1]])
+def test_a_wait_for_no_number_of_seconds_is_refused(client: Any, timeout: Any) -> None:
+    with pytest.raises(BadArgument, match="timeout"):
+        client.jobs.pop_wait("q", "w", timeout=timeout)
+    with pytest.raises(BadArgument, match="timeout"):
+        client.jobs.result_wait("a", timeout=timeout)
+
+
+def test_a_space_and_a_topic_are_named_by_text(client: Any) -> None:
+    with pytest.raises(BadInput, match="the name of a space is text, not 5"):
+        client.space(5)
+    with pytest.raises(BadInput, match="a topic is text, not 5"):
+        client.subscribe(5)
 
 
 def test_errors_keep_their_class_their_hint_and_all_they_say(client: Any) -> None:

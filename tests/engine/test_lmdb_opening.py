@@ -1,5 +1,6 @@
 """The embedded engine's opening and closing, with others in the middle of something."""
 
+import fcntl
 import os
 import resource
 import threading
@@ -13,7 +14,14 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
-from holdfast.errors import HoldfastError, StoreClosed, StoreFull, StoreUnusable, UnsupportedFormat
+from holdfast.errors import (
+    BadInput,
+    HoldfastError,
+    StoreClosed,
+    StoreFull,
+    StoreUnusable,
+    UnsupportedFormat,
+)
 from tests.processes import start
 
 
@@ -245,6 +253,27 @@ def test_a_backup_that_finds_no_room_leaves_nothing_and_can_be_tried_again(tmp_p
     copy = open_engine(tmp_path / "copy")
     assert copy.stats()["keys"] == 3_000
     copy.close()
+
+
+def test_two_backups_do_not_write_into_one_folder_at_once(engine: Engine, tmp_path: Path) -> None:
+    """The one would cut short what the other reads back, which ends a process with a bus error."""
+    engine.transact(lambda tx: tx.put(b"key", b"value"))
+    target = tmp_path / "copy"
+    target.mkdir()
+    with (target / "unfinished-copy").open("wb") as other:
+        other.write(b"half of another one")
+        other.flush()
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        with pytest.raises(BadInput, match="another backup is being written into"):
+            engine.backup(target)
+        assert (target / "unfinished-copy").read_bytes() == b"half of another one"
+
+    engine.backup(target)  # who wrote the other one is gone
+    assert [entry.name for entry in target.iterdir()] == ["data.mdb"]
+    with pytest.raises(BadInput, match="is not empty"):
+        engine.backup(target)
+    assert [entry.name for entry in target.iterdir()] == ["data.mdb"]
 
 
 def test_a_backup_goes_to_a_folder(engine: Engine, tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ from holdfast.errors import (
     UnknownJob,
 )
 from holdfast.jobs import Jobs, JsonText, NewJob
-from holdfast.limits import MAX_JOB_DATA_BYTES, MAX_JOB_NAME_BYTES, MAX_JOBS_PER_CALL
+from holdfast.limits import (
+    MAX_JOB_DATA_BYTES,
+    MAX_JOB_DATA_DEPTH,
+    MAX_JOB_NAME_BYTES,
+    MAX_JOBS_PER_CALL,
+)
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless
@@ -186,6 +191,22 @@ def test_names_that_no_one_could_have_meant_are_refused(store: Store, name: str)
         store.jobs.put(name)
     with pytest.raises(BadArgument):
         store.jobs.put("queue", id=name)
+
+
+def test_data_that_a_worker_could_not_read_is_refused(store: Store) -> None:
+    def nested(depth: int) -> list[Any]:
+        value: list[Any] = []
+        for _ in range(depth - 1):
+            value = [value]
+        return value
+
+    store.jobs.put("queue", data=nested(MAX_JOB_DATA_DEPTH))
+    store.jobs.put("queue", data=[{"a": "[["}] * MAX_JOB_DATA_DEPTH)
+    for value in (nested(MAX_JOB_DATA_DEPTH + 1), {"a": nested(MAX_JOB_DATA_DEPTH)}):
+        with pytest.raises(JobTooLarge, match="nested 513 levels deep, at most 512 fit"):
+            store.jobs.put("queue", data=value)
+
+    assert len(store.jobs.pop("queue", "worker", count=3)) == 2
 
 
 def test_data_that_is_too_large_is_refused(store: Store) -> None:

@@ -163,9 +163,11 @@ EVENTS = _calls(
             "events": [
                 {"name": "shop", "attributes": {"visitor": "ben", "artwork": "a"}, "at": MS + 1},
                 {"name": 5},
+                "no event",
             ]
         },
     ),
+    ("send", {"event": 5}),
     ("explain", {"event": {"name": "shop", "attributes": {"visitor": "ann"}, "at": MS}}),
     ("keys", {}),
     ("keys", {"limit": 0}),

@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.errors import CannotServe
-from holdfast.server.bounds import Bounds
+from holdfast.server.bounds import Bounds, Room
 from tests.server.running import DEADLINE, RawClient, command, serving
 from tests.server.small_door import Door, small_door
 
@@ -48,6 +49,39 @@ def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> No
         client.socket.sendall(b"*2\r\n$4\r\nECHO\r\n$997\r\n")
 
         assert client.rest() == b"-ERR message too large: a command may have 1000 bytes\r\n"
+
+
+def test_large_requests_of_all_clients_share_a_bound(tmp_path: Path) -> None:
+    half = b"*2\r\n$4\r\nECHO\r\n$600000\r\n" + b"x" * 500_000
+    rest = b"x" * 100_000 + b"\r\n"
+    with small_door(tmp_path) as door, door.connect() as small:
+        door.execution.room = Room(1_000_000)
+        with door.connect() as first:
+            first.socket.sendall(half)
+            _until(lambda: door.execution.room._left < 500_000)
+            with door.connect() as second:
+                second.socket.sendall(half)
+                assert second.rest().startswith(b"-BUSY the requests of all clients together")
+            assert small.ask("ECHO", "x" * 50_000) == b"x" * 50_000
+
+            first.socket.sendall(rest)
+            assert first.receive() == b"x" * 600_000
+            assert first.ask("PING") == b"PONG"
+            _until(lambda: door.execution.room._left == 1_000_000)
+            first.socket.sendall(half)
+            _until(lambda: door.execution.room._left < 500_000)
+        _until(lambda: door.execution.room._left == 1_000_000)
+
+
+def test_a_batch_is_no_larger_than_a_request(tmp_path: Path) -> None:
+    with small_door(tmp_path, request_bytes=1_000) as door, door.connect() as client:
+        client.ask("MULTI")
+        assert client.ask("ECHO", "x" * 900) == b"QUEUED"
+        assert str(client.ask("ECHO", "x" * 100)).startswith("REQUEST_TOO_LARGE the commands of a")
+        assert str(client.ask("EXEC")).startswith("EXECABORT ")
+        client.ask("MULTI")
+        assert client.ask("ECHO", "x" * 900) == b"QUEUED"
+        assert client.ask("EXEC") == [b"x" * 900]
 
 
 def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) -> None:
@@ -170,6 +204,14 @@ def test_a_wait_holds_up_no_one_and_its_connection_keeps_its_order(tmp_path: Pat
 def test_a_wait_ends_with_nothing_when_its_time_is_over(tmp_path: Path) -> None:
     with small_door(tmp_path) as door, door.connect() as client:
         assert client.ask("JOBS.POP_WAIT", '{"queues":"q","worker":"w","timeout":0.05}') == b"[]"
+
+
+def test_a_wait_for_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
+    arguments = {"queues": "q", "worker": "w", "timeout": float("nan")}
+    with small_door(tmp_path) as door, door.connect() as client:
+        refused = client.ask("JOBS.POP_WAIT", msgspec.msgpack.encode(arguments))
+
+        assert str(refused).startswith("BAD_ARGUMENT ")
 
 
 def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:

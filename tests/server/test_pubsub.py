@@ -2,6 +2,7 @@
 
 import json
 
+from holdfast.limits import MAX_PATTERNS
 from tests.server.running import RawClient, Server, command
 
 
@@ -108,6 +109,15 @@ def test_a_refused_command_publishes_nothing(server: Server, client: RawClient, 
         listener.send("PUNSUBSCRIBE")
 
         assert listener.receive() == [b"punsubscribe", b"*", 0]
+
+
+def test_a_connection_has_so_many_patterns_and_no_more(client: RawClient) -> None:
+    client.send("PSUBSCRIBE", *(f"x{number}*" for number in range(MAX_PATTERNS)))
+    assert [client.receive()[2] for _ in range(MAX_PATTERNS)][-1] == MAX_PATTERNS
+
+    assert str(client.ask("PSUBSCRIBE", "one", "more")).startswith("REQUEST_TOO_LARGE ")
+    assert client.ask("PSUBSCRIBE", "x1*") == [b"psubscribe", b"x1*", MAX_PATTERNS]
+    assert client.ask("SUBSCRIBE", "channel") == [b"subscribe", b"channel", MAX_PATTERNS + 1]
 
 
 def test_subscribers_hear_their_own_space(server: Server, client: RawClient, space: str) -> None:

@@ -1,9 +1,12 @@
 """A copy of a store that can be trusted, and a look at every page of it."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import lmdb
 
@@ -22,20 +25,47 @@ def back_up(opened: Environment, txn: Any, target: Path) -> None:
     """
     create_folder(target)
     unfinished = target / _UNFINISHED
-    if any(entry != unfinished for entry in target.iterdir()):
-        raise BadInput(f"{target} is not empty", hint="Name a folder that is new or empty.")
-    try:
-        with unfinished.open("wb") as file:
+    _refuse_full(target)
+    with _locked(unfinished) as file:
+        try:
+            _refuse_full(target)  # someone may have finished a backup meanwhile
+            file.truncate(0)
             opened.env.copyfd(file.fileno(), compact=True, txn=txn)
             os.fsync(file.fileno())
-        if _digest_of(unfinished) != _digest(txn, opened.data):
-            raise StoreDamaged(f"the copy in {target} differs from what was copied")
-        unfinished.rename(target / DATA_FILE)
-        sync_folder(target)
-    except (lmdb.Error, OSError) as error:
-        raise explain(error, target) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+            if _digest_of(unfinished) != _digest(txn, opened.data):
+                raise StoreDamaged(f"the copy in {target} differs from what was copied")
+            unfinished.rename(target / DATA_FILE)
+            sync_folder(target)
+        except (lmdb.Error, OSError) as error:
+            raise explain(error, target) from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def _refuse_full(target: Path) -> None:
+    if any(entry.name != _UNFINISHED for entry in target.iterdir()):
+        raise BadInput(f"{target} is not empty", hint="Name a folder that is new or empty.")
+
+
+@contextmanager
+def _locked(unfinished: Path) -> Iterator[IO[bytes]]:
+    """The file for a copy, for one who writes it: what another reads back must not be cut short."""
+    try:
+        file = unfinished.open("ab")
+    except OSError as error:
+        raise explain(error, unfinished.parent) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(file.fileno()), unfinished.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False
+        if not is_ours:
+            raise BadInput(
+                f"another backup is being written into {unfinished.parent}",
+                hint="Name a folder that is new or empty.",
+            )
+        yield file
 
 
 def problems(opened: Environment, txn: Any) -> list[str]:
