@@ -152,6 +152,37 @@ def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path
     assert deferred > 0, "no commit has waited: nothing was tested"
 
 
+def commit_after_a_visit(path: str, connection: Connection) -> None:
+    """Commits as soon as it is alone again, and waits to be killed before that reaches LMDB."""
+    engine = open_engine(path, durability="interval", checkpoint_seconds=0.001)
+    connection.send("open")
+    connection.recv()
+    overlay.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]  # in this process only
+    while engine._redo.shared:  # type: ignore[attr-defined]  # ends when it finds itself alone
+        pass
+    engine._checkpointer.stop()  # type: ignore[attr-defined]  # a checkpoint would flush it
+    engine.transact(lambda tx: tx.put(b"after", b"the visit"))
+    connection.send(engine._overlay.is_pending())  # type: ignore[attr-defined]
+    connection.recv()
+
+
+def visit(path: str, connection: Connection) -> None:
+    open_engine(path, durability="interval").close()
+
+
+def test_who_commits_after_a_visit_and_is_killed_has_lost_nothing(tmp_path: Path) -> None:
+    writer = start(commit_after_a_visit, str(tmp_path))
+    assert writer.receive() == "open"
+    assert start(visit, str(tmp_path)).join() == 0
+    assert writer.ask("alone") is True, "LMDB has it already: nothing is tested"
+    writer.kill()
+
+    engine = open_engine(tmp_path)
+    with engine.view() as view:
+        assert view.get(b"after") == b"the visit"
+    engine.close()
+
+
 def end_of(writer: Child, last: tuple[int, int], *, after: int) -> tuple[int, int]:
     """Kills the writer after some more reports, and returns the last of all."""
     reports = [writer.receive() for _ in range(after)]

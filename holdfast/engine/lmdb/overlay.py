@@ -362,6 +362,7 @@ class Overlay:
             if self._log.shared:
                 self._folder.leave_lease()
                 return False
+            self._log.take_up()
             self._leased = True
             self._room.forget()
             self._arm()

@@ -73,6 +73,11 @@ class RedoLog:
         self._map[_BOOT_ID] = _boot_id()
         self._map[: len(_MAGIC)] = _MAGIC
 
+    def take_up(self) -> None:
+        """Goes on with an empty log, which another process may have begun anew meanwhile."""
+        [self._generation] = _NUMBER.unpack(self._map[_GENERATION])
+        self.position = _BEGIN
+
     def close(self) -> None:
         self._map.close()
         os.close(self._file)
