@@ -496,7 +496,7 @@ class Overlay:
     def _take_lease(self) -> bool:
         if not self._folder.take_lease(wait=False):
             return False
-        if self._log.shared or (self._synced and not self._prepare()):
+        if self._log.shared or not self._prepare():
             self._folder.leave_lease()
             return False
         self._leased = True
@@ -506,8 +506,15 @@ class Overlay:
 
     def _prepare(self) -> bool:
         """Makes sure that records may be relied on: they are worth nothing without the LMDB commit
-        that they stand above, and who made that may have been killed before it was on disk."""
+        that they stand above, and who made that may have been killed in the middle.
+
+        Then the meta page may be there, and its number not yet where readers look for it: the next
+        writer puts that right. And the page may not be on disk.
+        """
         try:
+            self._env.begin(write=True).abort()
+            if not self._synced:
+                return True
             if self._env.info()["last_txnid"] != self._known:
                 self._env.sync(True)
             if not self._prepared:
