@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
-from holdfast.engine.contract import Engine, Transaction
+from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.lmdb import engine as lmdb_engine
 from holdfast.engine.lmdb import overlay, redo
 from holdfast.errors import StoreFull, ViewOnlyReads
@@ -30,6 +32,15 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     put(engine, b"first", b"1")
     yield engine
     assert engine.check() == []
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+        engine = open_engine(tmp_path_factory.mktemp("store"))
+    yield engine
     engine.close()
 
 
@@ -244,6 +255,66 @@ def test_views_of_many_threads_see_their_own_commits(engine: Engine) -> None:
         list(pool.map(work, range(6)))
 
     assert len(look(engine)) == 241
+
+
+# --- notices --------------------------------------------------------------------------------------
+
+
+def note(number: int, *, writes: bool = True) -> Callable[[Transaction], None]:
+    def work(tx: Transaction) -> None:
+        if writes:
+            tx.put(b"noted", b"%d" % number)
+        tx.after_commit(Notice("n", b"%d" % number))
+
+    return work
+
+
+def test_a_subscriber_hears_of_a_commit_that_waits(engine: Engine) -> None:
+    with engine.subscribe() as subscription:
+        before = lmdb_commits(engine)
+        engine.transact(note(1))
+        engine.transact(note(2, writes=False))
+
+        assert [subscription.get(timeout=30), subscription.get(timeout=30)] == [
+            Notice("n", b"1"),
+            Notice("n", b"2"),
+        ]
+        assert lmdb_commits(engine) == before, "LMDB has it: nothing is tested"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.sampled_from(["commit", "commit", "notice", "clear", "flush", "leave", "poll"])),
+)
+def test_a_subscriber_hears_of_every_commit_once_and_in_order(
+    shared_engine: Engine, steps: list[str]
+) -> None:
+    engine = shared_engine
+    made, heard = [], []
+    engine.transact(note(-1))
+    with engine.subscribe() as subscription:
+        for number, step in enumerate(steps):
+            match step:
+                case "commit" | "notice":
+                    engine.transact(note(number, writes=step == "commit"))
+                    made.append(b"%d" % number)
+                case "clear":  # is committed directly
+                    with engine.transaction() as tx:
+                        tx.clear(b"x", b"y")
+                        note(number)(tx)
+                    made.append(b"%d" % number)
+                case "flush":
+                    engine.stats()
+                case "leave":  # as for a process that comes
+                    with engine._overlay._lock:  # type: ignore[attr-defined]
+                        engine._overlay._hand_over()  # type: ignore[attr-defined]
+                case "poll":
+                    heard += [notice.payload for notice in subscription.poll()]
+                    assert heard == made
+        heard += [notice.payload for notice in subscription.poll()]
+
+    assert heard == made
+    assert subscription.missed == 0
 
 
 # --- interruption ---------------------------------------------------------------------------------

@@ -99,7 +99,12 @@ class LmdbEngine:
         self._folder.join(alone=alone)
         self._opened = open_environment(self.path, sync=self._syncs)
         self._env, self._data, notices = self._opened
-        self._notice_log = NoticeLog(self._env, notices, self._begin_snapshot)
+        self._notice_log = NoticeLog(
+            self._env,
+            notices,
+            begin_snapshot=self._begin_snapshot,
+            waiting=lambda: (-1, []) if self._overlay is None else self._overlay.notices(),
+        )
         self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
         self._redo: RedoLog | None = None
@@ -397,7 +402,7 @@ class LmdbEngine:
                     "keys": txn.stat(self._data)["entries"],
                     "file_bytes": (self.path / DATA_FILE).stat().st_size,
                     "readers": len(self._env.readers().splitlines()) - 1,
-                    "commits": self._notice_log.newest_notice(),
+                    "commits": self._notice_log.newest_commit(),
                     "groups": self._commits.groups,
                     "transactions": self._commits.transactions,
                 }

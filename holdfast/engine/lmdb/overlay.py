@@ -315,13 +315,17 @@ class Overlay:
     def _commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
         writes = tx.written
         # A process that is alone tells no one else: what nobody here listens to is not kept.
-        if tx.cleared or (tx.notices and self._is_heard()):
+        if tx.notices and not self._is_heard():
+            tx.notices = []
+        if tx.cleared:
             return self._commit_directly(tx, publish)
-        if not writes:
+        if not writes and not tx.notices:
             publish()
             return False
         if self._base is None and not self._open_base():
             return self._commit_directly(tx, publish)
+        if not writes:
+            return self._defer(tx, None, publish)
         record = self._log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
@@ -334,16 +338,19 @@ class Overlay:
             return self._commit_directly(tx, publish)
         return self._defer(tx, record, publish)
 
-    def _defer(self, tx: Buffer, record: bytes, publish: Callable[[], None]) -> bool:
+    def _defer(self, tx: Buffer, record: bytes | None, publish: Callable[[], None]) -> bool:
         base = self._base
         assert base is not None
         position = self._log.position
+        noted = len(base.notices)
         interrupted = False
         take = base.take
         while True:
             try:
-                self._log.write(record, position)
+                if record is not None:
+                    self._log.write(record, position)
                 take(tx)
+                base.notices[noted:] = tx.notices
                 publish()
                 break
             except KeyboardInterrupt:
@@ -374,6 +381,7 @@ class Overlay:
             self._due
             or self._room.needed > self._most_reserved
             or base.deleted > MAX_DELETED_IN_OVERLAY
+            or len(base.notices) > MAX_WAITING_KEYS
             or (self._synced and len(base.written) > MAX_WAITING_KEYS)
         )
 
@@ -396,6 +404,11 @@ class Overlay:
         it here."""
         base = self._base
         return base is not None and len(base.written) > 0
+
+    def notices(self) -> tuple[int, list[Notice]]:
+        """Those of the commits that wait, and the LMDB commit that they stand above."""
+        base = self._base
+        return (-1, []) if base is None else (base.above, base.notices)
 
     def flush(self) -> None:
         """Writes all that was committed into LMDB's file. It may find the disk full."""
@@ -423,7 +436,8 @@ class Overlay:
 
     def _flush(self) -> None:
         # The log may hold what has left the overlay again: it has to begin anew all the same.
-        if self._closed or self._base is None or self._log.is_empty():
+        base = self._base
+        if self._closed or base is None or (self._log.is_empty() and not base.notices):
             return
         if self._write(None, lambda: None):
             raise KeyboardInterrupt
@@ -455,15 +469,17 @@ class Overlay:
         return False
 
     def _write_out(self, txn: Any, tx: Buffer | None) -> None:
+        notices = [] if tx is None else tx.notices
+        # LMDB makes no commit of nothing, and records that left nothing must be void all the same.
+        touch = False
         if self._base is not None:
-            if self._base.written:
-                write_out(txn, self._base)
-            elif not self._log.is_empty():
-                self._store_notices(txn, [])  # LMDB makes no commit of nothing
+            notices = self._base.notices + notices
+            touch = not self._base.written and not self._log.is_empty()
+            write_out(txn, self._base)
         if tx is not None:
             write_out(txn, tx)
-            if tx.notices:
-                self._store_notices(txn, tx.notices)
+        if notices or touch:
+            self._store_notices(txn, notices)
 
     def _begin_anew(self, publish: Callable[[], None]) -> None:
         """What follows a commit to LMDB. It can be done again."""
