@@ -5,7 +5,7 @@ opening.lock         locked for the moment in which a process opens or closes th
 users.lock           locked, shared, by every process that has the store open; names the durability
 checkpoint.lock      locked by the process that makes a checkpoint
 lease.lock           locked by the process whose commits wait for LMDB together
-redo                 in interval mode: those commits
+redo                 those commits
 checkpoint           in interval mode: the state to return to after a power failure
 """
 

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Transaction, read_counter
+from holdfast.engine.lmdb import overlay
 from tests.processes import start
 from tests.stores import Stores
 
@@ -20,6 +21,7 @@ def commit_and_report(
     url: str, durability: str, first: int, threads: int, connection: Connection
 ) -> None:
     """Commits transactions of several writes for ever, and reports each one that returned."""
+    overlay.COMMITS_WITHOUT_LOG = first % 2  # type: ignore[attr-defined]  # in this process only
     engine = open_engine(url, durability=durability, checkpoint_seconds=0.01)
     lock = threading.Lock()
 
@@ -73,6 +75,7 @@ def test_all_that_was_acknowledged_survives_a_hundred_kills(
 def come_and_go(url: str, durability: str, name: int, connection: Connection) -> None:
     """Opens the store, commits a little, closes it, and begins again."""
     chance = random.Random(name)
+    overlay.COMMITS_WITHOUT_LOG = 1  # type: ignore[attr-defined]  # in this process only
     number = 0
     while True:
         engine = open_engine(url, durability=durability, checkpoint_seconds=0.005)

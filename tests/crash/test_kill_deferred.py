@@ -1,10 +1,13 @@
 """Killed while commits wait for LMDB: in a flush, in a replay, while another process comes."""
 
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
@@ -12,7 +15,7 @@ from holdfast.engine.lmdb import overlay
 from tests.processes import Child, start
 
 PARTS = 4
-FLUSH_KILLS = 40
+FLUSH_KILLS = {"interval": 40, "commit": 60}
 REPLAY_KILLS = 12
 MEETINGS = 25
 
@@ -44,10 +47,19 @@ def content_of(engine: Engine) -> dict[int, int]:
     return found
 
 
-def commit_for_ever(path: str, flush_seconds: float, connection: Connection) -> None:
+def wait_for(flush_seconds: float) -> None:
+    """In this process only: every commit may wait, for so long."""
+    overlay.FLUSH_SECONDS = flush_seconds  # type: ignore[attr-defined]
+    overlay.MAX_WAITING_SECONDS = flush_seconds  # type: ignore[attr-defined]
+    overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
+
+
+def commit_for_ever(
+    path: str, durability: str, flush_seconds: float, connection: Connection
+) -> None:
     """Commits as fast as it can, and reports what was acknowledged."""
-    overlay.FLUSH_SECONDS = flush_seconds  # type: ignore[attr-defined]  # in this process only
-    engine = open_engine(path, durability="interval", checkpoint_seconds=0.05)
+    wait_for(flush_seconds)
+    engine = open_engine(path, durability=durability, checkpoint_seconds=0.05)
     number = next_number(engine)
     while True:
         engine.transact(step(number))
@@ -63,11 +75,15 @@ def assert_whole(engine: Engine, acknowledged: int) -> None:
     assert engine.check() == []
 
 
-def test_what_was_acknowledged_survives_kills_in_the_middle_of_flushes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["interval", "commit"])
+def test_what_was_acknowledged_survives_kills_in_the_middle_of_flushes(
+    tmp_path: Path, durability: str
+) -> None:
     chance = random.Random(1)
     deferred = 0
-    for _ in range(FLUSH_KILLS):
-        child = start(commit_for_ever, str(tmp_path), chance.choice([0.0001, 0.001, 0.02]))
+    for _ in range(FLUSH_KILLS[durability]):
+        seconds = chance.choice([0.0001, 0.001, 0.02])
+        child = start(commit_for_ever, str(tmp_path), durability, seconds)
         reports = [child.receive() for _ in range(chance.randrange(1, 120))]
         child.kill()
         reports += child.receive_all()
@@ -79,18 +95,19 @@ def test_what_was_acknowledged_survives_kills_in_the_middle_of_flushes(tmp_path:
     assert deferred > 0, "no commit has waited: nothing was tested"
 
 
-def open_and_die(path: str, seconds: float, connection: Connection) -> None:
+def open_and_die(path: str, durability: str, seconds: float, connection: Connection) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    engine = open_engine(path, durability="interval")
+    engine = open_engine(path, durability=durability)
     connection.send("open")
     while True:
         engine.check()
 
 
-def test_a_replay_may_be_killed_again_and_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["interval", "commit"])
+def test_a_replay_may_be_killed_again_and_again(tmp_path: Path, durability: str) -> None:
     chance = random.Random(2)
-    child = start(commit_for_ever, str(tmp_path), 3600.0)
+    child = start(commit_for_ever, str(tmp_path), durability, 3600.0)
     reports = [child.receive() for _ in range(300)]
     child.kill()
     reports += child.receive_all()
@@ -98,18 +115,20 @@ def test_a_replay_may_be_killed_again_and_again(tmp_path: Path) -> None:
     assert len({commit for _, commit in reports}) < len(reports) / 10, "LMDB had most of it"
 
     for _ in range(REPLAY_KILLS):
-        start(open_and_die, str(tmp_path), chance.uniform(0.0005, 0.02)).join()
+        opened_as = chance.choice(["interval", "commit"])
+        start(open_and_die, str(tmp_path), opened_as, chance.uniform(0.0005, 0.02)).join()
 
     engine = open_engine(tmp_path)
     assert_whole(engine, acknowledged)
     engine.close()
 
 
-def come_and_look(path: str, connection: Connection) -> None:
+def come_and_look(path: str, durability: str, connection: Connection) -> None:
     """Opens the store beside another process, looks what is there, and adds to it."""
+    wait_for(0.02)
     while True:
         connection.recv()
-        engine = open_engine(path, durability="interval", checkpoint_seconds=0.05)
+        engine = open_engine(path, durability=durability, checkpoint_seconds=0.05)
         connection.send(next_number(engine))
         for _ in range(5):
             engine.transact(lambda tx: tx.add(b"visits", 1))
@@ -117,10 +136,13 @@ def come_and_look(path: str, connection: Connection) -> None:
         engine.close()
 
 
-def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["interval", "commit"])
+def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(
+    tmp_path: Path, durability: str
+) -> None:
     chance = random.Random(3)
-    writer = start(commit_for_ever, str(tmp_path), 0.02)
-    visitor = start(come_and_look, str(tmp_path))
+    writer = start(commit_for_ever, str(tmp_path), durability, 0.02)
+    visitor = start(come_and_look, str(tmp_path), durability)
     last = (-1, 0)  # the number that was acknowledged last, and LMDB's last commit at that moment
     visits = deferred = 0
     for _ in range(MEETINGS):
@@ -131,12 +153,12 @@ def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path
         victim = chance.choice([None, writer, visitor])
         if victim is writer:
             last = end_of(writer, last, after=chance.randrange(3))
-            writer = start(commit_for_ever, str(tmp_path), 0.02)
+            writer = start(commit_for_ever, str(tmp_path), durability, 0.02)
         if victim is visitor:
             messages = [visitor.receive() for _ in range(chance.randrange(3))]
             visitor.kill()
             visits += (messages + visitor.receive_all()).count("added")
-            visitor = start(come_and_look, str(tmp_path))
+            visitor = start(come_and_look, str(tmp_path), durability)
         else:
             assert visitor.receive() > before[0]
             assert [visitor.receive() for _ in range(5)] == ["added"] * 5
@@ -150,6 +172,81 @@ def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(tmp_path
         assert visits <= read_counter(view.get(b"visits")) <= visits + MEETINGS
     engine.close()
     assert deferred > 0, "no commit has waited: nothing was tested"
+
+
+def commit_after_a_visit(path: str, durability: str, connection: Connection) -> None:
+    """Commits as soon as it is alone again, and waits to be killed before that reaches LMDB."""
+    wait_for(3600.0)
+    engine = open_engine(path, durability=durability, checkpoint_seconds=0.001)
+    connection.send("open")
+    connection.recv()
+    if durability == "interval":
+        engine._checkpointer.stop()  # type: ignore[attr-defined]  # a checkpoint would flush it
+    while not engine._overlay.is_pending():  # type: ignore[attr-defined]  # ends when it is alone
+        engine.transact(lambda tx: tx.add(b"commits", 1))
+    connection.send(engine.transact(lambda tx: tx.get(b"commits")))
+    connection.recv()
+
+
+def visit(path: str, durability: str, connection: Connection) -> None:
+    open_engine(path, durability=durability).close()
+
+
+@pytest.mark.parametrize("durability", ["interval", "commit"])
+def test_who_commits_after_a_visit_and_is_killed_has_lost_nothing(
+    tmp_path: Path, durability: str
+) -> None:
+    writer = start(commit_after_a_visit, str(tmp_path), durability)
+    assert writer.receive() == "open"
+    assert start(visit, str(tmp_path), durability).join() == 0
+    commits = writer.ask("alone")
+    writer.kill()
+
+    engine = open_engine(tmp_path)
+    with engine.view() as view:
+        assert view.get(b"commits") == commits
+    engine.close()
+
+
+def die_before_the_end_of_a_commit(path: str, durability: str, connection: Connection) -> None:
+    """Leaves what LMDB leaves if it is killed after the meta page is written, and before readers
+    are told of the new commit: their number is one behind, and the writer's lock is taken."""
+    engine = open_engine(path, durability=durability)
+    engine.transact(lambda tx: tx.put(b"half", b"told"))
+    last = engine._env.info()["last_txnid"]  # type: ignore[attr-defined]
+    with (Path(path) / "lock.mdb").open("r+b") as lock_file:
+        head = lock_file.read(64)
+        lock_file.seek(head.index(last.to_bytes(8, "little")))
+        lock_file.write((last - 1).to_bytes(8, "little"))
+    with engine._env.begin(write=True):  # type: ignore[attr-defined]
+        connection.send("inside")
+        connection.recv()
+
+
+@pytest.mark.parametrize("durability", ["interval", "commit"])
+def test_who_takes_over_from_a_process_killed_in_its_commit_stands_on_that_commit(
+    tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
+    monkeypatch.setattr(overlay, "FLUSH_SECONDS", 3600.0)
+    engine = open_engine(tmp_path / "store", durability=durability, checkpoint_seconds=3600)
+    other = start(die_before_the_end_of_a_commit, str(tmp_path / "store"), durability)
+    assert other.receive() == "inside"
+    other.kill()
+
+    with engine.transaction() as tx:
+        seen = tx.get(b"half")
+        tx.put(b"mine", b"1")
+    assert engine._overlay.is_pending(), "LMDB has it already: nothing is tested"  # type: ignore[attr-defined]
+    shutil.copytree(tmp_path / "store", tmp_path / "killed")
+    engine.close()
+
+    assert seen == b"told"
+    engine = open_engine(tmp_path / "killed")
+    with engine.view() as view:
+        assert view.get_many([b"half", b"mine"]) == [b"told", b"1"]
+    engine.close()
 
 
 def end_of(writer: Child, last: tuple[int, int], *, after: int) -> tuple[int, int]:

@@ -68,9 +68,9 @@ def hold_the_writers_lock(path: str, connection: Connection) -> None:
         connection.recv()
 
 
-def hold_a_view(path: str, connection: Connection) -> None:
+def hold_views(path: str, connection: Connection) -> None:
     engine = open_engine(path)
-    with engine.view():
+    with engine.view(), engine.view(), engine.view():
         connection.send("inside")
         connection.recv()
 
@@ -98,8 +98,8 @@ def test_a_writer_killed_with_the_lock_in_its_hands_stops_no_one(
     assert engine.check() == []
 
 
-def test_the_place_of_a_killed_reader_is_given_free(engine: Engine, tmp_path: Path) -> None:
-    child = start(hold_a_view, str(tmp_path / "store"))
+def test_the_places_of_a_killed_reader_are_given_free(engine: Engine, tmp_path: Path) -> None:
+    child = start(hold_views, str(tmp_path / "store"))
     assert child.receive() == "inside"
     before = engine.stats()["readers"]
     child.kill()

@@ -27,18 +27,33 @@ from holdfast.limits import (
 from tests.processes import start
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_short_programs() -> Iterator[None]:
+    """In commit mode, the first commit waits already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+        yield
+
+
+@pytest.fixture(params=["interval", "commit"])
+def durability(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = open_engine(tmp_path / "store", durability="interval", checkpoint_seconds=3600)
+def engine(tmp_path: Path, durability: str) -> Iterator[Engine]:
+    engine = open_engine(tmp_path / "store", durability=durability, checkpoint_seconds=3600)
     yield engine
     assert engine.check() == []
     engine.close()
 
 
-@pytest.fixture(scope="module")
-def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+@pytest.fixture(scope="module", params=["interval", "commit"])
+def shared_engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
     """One for all examples of a property, which begin by emptying it."""
-    engine = open_engine(tmp_path_factory.mktemp("store"), durability="interval")
+    engine = open_engine(tmp_path_factory.mktemp("store"), durability=request.param)
     yield engine
     engine.close()
 
@@ -133,6 +148,7 @@ def test_what_waits_is_flushed_by_itself(engine: Engine) -> None:
         pass
 
 
+@pytest.mark.parametrize("durability", ["interval"])
 def test_where_every_commit_is_looked_at_none_waits_until_one_is_not(engine: Engine) -> None:
     def commit_and_look(number: int) -> int:
         before = lmdb_commits(engine)
@@ -303,8 +319,8 @@ def test_a_child_that_is_forked_inside_a_transaction_commits_nothing(engine: Eng
 # --- several processes ----------------------------------------------------------------------------
 
 
-def add_one_by_one(path: str, connection: Connection) -> None:
-    engine = open_engine(path, durability="interval", checkpoint_seconds=3600)
+def add_one_by_one(path: str, durability: str, connection: Connection) -> None:
+    engine = open_engine(path, durability=durability, checkpoint_seconds=3600)
     connection.send("open")
     while connection.recv():
         connection.send(engine.transact(_increment))
@@ -319,11 +335,11 @@ def _increment(tx: Transaction) -> int:
 
 
 def test_from_the_moment_in_which_another_one_comes_both_see_each_other(
-    engine: Engine, tmp_path: Path
+    engine: Engine, tmp_path: Path, durability: str
 ) -> None:
     assert [engine.transact(_increment) for _ in range(3)] == [1, 2, 3]
 
-    child = start(add_one_by_one, str(tmp_path / "store"))
+    child = start(add_one_by_one, str(tmp_path / "store"), durability)
     assert child.receive() == "open"
 
     for number in range(4, 40, 2):
@@ -334,9 +350,9 @@ def test_from_the_moment_in_which_another_one_comes_both_see_each_other(
     assert child.join() == 0
 
 
-def test_who_is_alone_again_defers_again(tmp_path: Path) -> None:
-    engine = open_engine(tmp_path, durability="interval", checkpoint_seconds=0.01)
-    child = start(add_one_by_one, str(tmp_path))
+def test_who_is_alone_again_defers_again(tmp_path: Path, durability: str) -> None:
+    engine = open_engine(tmp_path, durability=durability, checkpoint_seconds=0.01)
+    child = start(add_one_by_one, str(tmp_path), durability)
     assert child.receive() == "open"
     shared = [lmdb_commits(engine)]
     for _ in range(10):
@@ -358,9 +374,11 @@ def test_who_is_alone_again_defers_again(tmp_path: Path) -> None:
 # --- the log --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedoLog]:
-    log = RedoLog(tmp_path_factory.mktemp("log"))
+@pytest.fixture(scope="module", params=["mapped", "synced"])
+def log(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedoLog]:
+    log = RedoLog(tmp_path_factory.mktemp("log"), synced=request.param == "synced")
     yield log
     log.close()
 
@@ -377,34 +395,44 @@ def test_of_a_log_that_was_cut_anywhere_whole_records_are_left(
     data: st.DataObject,
 ) -> None:
     log.begin(shared=False)
+    log.begin_anew(7)
     for each in older:
         log.write(log.record(each), log.position)
-    assert list(log.records()) == older
-    log.begin_anew(log.generation + 1)
+    assert list(log.records(7)) == older
+    log.begin_anew(8)
     begin = log.position
-    ends = []
+    places = []
     for each in newer:
-        log.write(log.record(each), log.position)
-        ends.append(log.position)
+        record = log.record(each)
+        places.append((log.position, record))
+        log.write(record, log.position)
 
     cut = data.draw(st.integers(begin, log.position))
     with log.path.open("r+b") as file:
         file.seek(cut)
         file.write(data.draw(st.binary(min_size=16, max_size=16)))
+    found = list(log.records(8))
 
-    assert list(log.records()) == [
-        each for each, end in zip(newer, ends, strict=True) if end <= cut
+    content = log.path.read_bytes()
+    whole = [
+        content.startswith(record[: 16 + int.from_bytes(record[:4], "little")], place)
+        for place, record in places
     ]
+    assert found == newer[: [*whole, False].index(False)]
 
 
-def test_a_log_of_another_boot_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = RedoLog(tmp_path)
+@pytest.mark.parametrize("synced", [False, True])
+def test_of_another_boot_only_a_log_that_was_synced_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool
+) -> None:
+    log = RedoLog(tmp_path, synced=synced)
+    assert not log.counts()
     log.begin(shared=False)
-    assert log.is_of_this_boot()
+    assert log.counts()
 
     monkeypatch.setattr(folder, "boot_id", lambda: "another one")
 
-    assert not log.is_of_this_boot()
+    assert log.counts() is synced
     log.close()
 
 

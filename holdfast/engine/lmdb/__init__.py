@@ -6,8 +6,8 @@ meta pages in turn, so a crash at any moment leaves the state before or after it
 
 engine.py        opening and closing, views, care; everything else is asked for from there
 commits.py       runs the transactions of a group, in memory or in LMDB
-overlay.py       interval mode: commits that wait for LMDB together; redo.py keeps them, room.py
-                 reserves their place on the disk
+overlay.py       commits that wait for LMDB together; redo.py keeps them, room.py reserves their
+                 place on the disk
 checkpointer.py  interval mode: states to return to after a power failure
 """
 

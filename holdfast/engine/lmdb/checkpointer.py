@@ -24,7 +24,6 @@ class Checkpointer:
         data_file: int,
         *,
         flush: Callable[[], None],
-        between: Callable[[], None],
     ) -> None:
         self.pin: Any = None  # the read transaction at the last checkpoint
         self._env = env
@@ -32,7 +31,6 @@ class Checkpointer:
         self._folder = folder
         self._data_file = data_file
         self._flush = flush  # brings into the file what was committed
-        self._between = between  # what else is looked after at the same pace
         self._page_bytes = int(env.stat()["psize"])
         self._lock = threading.Lock()  # the folder's lock is one of processes, not of threads
         self._last = -1  # the number of the last commit in the last checkpoint
@@ -70,7 +68,6 @@ class Checkpointer:
         while not self._stopped.wait(seconds):
             try:
                 self.make()
-                self._between()
             except HoldfastError:
                 # A full disk: the last checkpoint stays good, and the next try may succeed. The
                 # writers hear of the full disk by themselves.

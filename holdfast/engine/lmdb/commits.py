@@ -1,6 +1,6 @@
 """How the transactions of a group are run and committed, by whoever has the writer's turn.
 
-In memory, where a commit may wait for others (overlay.py), or in one LMDB transaction. In both
+In memory, where LMDB may get a commit later (overlay.py), or in one LMDB transaction. In both
 cases each transaction of a group writes into a buffer of its own, so that one that raises is
 dropped and its neighbours are not disturbed.
 

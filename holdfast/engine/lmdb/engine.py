@@ -4,7 +4,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from holdfast.engine import checkpoints
-from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice, Outcome, Reader, Subscription, Transaction
 from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
@@ -21,10 +20,10 @@ from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
 from holdfast.engine.lmdb.noticelog import NoticeLog
-from holdfast.engine.lmdb.overlay import Overlay, replay
+from holdfast.engine.lmdb.overlay import Overlay, Waiting, WaitingView, replay
 from holdfast.engine.lmdb.redo import RedoLog
 from holdfast.engine.lmdb.room import Room, give_back
-from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView
+from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.turns import Request, Turns
 from holdfast.errors import (
@@ -32,9 +31,7 @@ from holdfast.errors import (
     HoldfastError,
     StoreClosed,
     StoreForked,
-    StoreFull,
     StoreUnusable,
-    ViewOnlyReads,
 )
 from holdfast.limits import CHECKPOINT_SECONDS
 
@@ -65,6 +62,7 @@ class LmdbEngine:
         self.path = path
         self._clock = clock
         self._syncs = durability == "commit"
+        self._checkpoint_seconds = checkpoint_seconds
         self._turns = Turns()
         self._unusable: StoreUnusable | None = None
         self._folder = Folder(path, durability)
@@ -96,13 +94,17 @@ class LmdbEngine:
         alone = self._folder.is_ours_alone()
         if alone and data_file.exists():
             checkpoints.recover(self.path, data_file)
-        if not self._syncs and not data_file.exists():
-            # A new file is made durable before the first commit that is not.
-            open_environment(self.path, sync=True).env.close()
+        if alone and not self._syncs:
+            self._make_durable(data_file)
         self._folder.join(alone=alone)
         self._opened = open_environment(self.path, sync=self._syncs)
         self._env, self._data, notices = self._opened
-        self._notice_log = NoticeLog(self._env, notices, self._begin_snapshot)
+        self._notice_log = NoticeLog(
+            self._env,
+            notices,
+            begin_snapshot=self._begin_snapshot,
+            waiting=lambda: (-1, []) if self._overlay is None else self._overlay.notices(),
+        )
         self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
         self._redo: RedoLog | None = None
@@ -118,45 +120,71 @@ class LmdbEngine:
                 raise explain(error, self.path) from error
             raise
 
+    def _make_durable(self, data_file: Path) -> None:
+        """A new file, and what the log of a commit mode that was stopped has promised, is on disk
+        before the first commit that is not."""
+        log_file = self.path / redo.FILE_NAME
+        if data_file.exists() and not log_file.exists():
+            return
+        env, data, _ = open_environment(self.path, sync=True)
+        try:
+            if log_file.exists():
+                with closing(RedoLog(self.path, synced=False)) as log:
+                    if log.was_synced():
+                        replay(env, data, log)
+        except (lmdb.Error, OSError) as error:
+            raise explain(error, self.path) from error
+        finally:
+            env.close()
+
     def _settle(self, alone: bool) -> None:
         """Brings the folder in order for the way in which it was opened."""
         self._env.reader_check()
         sync_folder(self.path)
+        self._open_overlay(alone)
         if not self._syncs:
-            self._open_overlay(alone)
             self._checkpointer = Checkpointer(
-                self._env,
-                self.path,
-                self._folder,
-                self._data_file,
-                flush=self._flush,
-                between=self._look_if_alone,
+                self._env, self.path, self._folder, self._data_file, flush=self._flush
             )
             self._checkpointer.make()
-        elif alone:
-            if (self.path / redo.FILE_NAME).exists():
-                self._take_over_redo(RedoLog(self.path), alone).remove()
-            if checkpoints.load(self.path) is not None:
-                # Left by an interval mode that crashed under the same system: all is there,
-                # unsynced.
-                self._env.sync(True)
-                checkpoints.remove(self.path)
+        elif alone and checkpoints.load(self.path) is not None:
+            # Left by an interval mode that crashed under the same system: all is there, unsynced.
+            self._env.sync(True)
+            checkpoints.remove(self.path)
         if alone:
             self._notice_log.forget_all()
 
     def _open_overlay(self, alone: bool) -> None:
+        log = self._open_redo(alone)
+        if log is None:
+            return
+        self._redo = self._take_over_redo(log, alone)
         if not keeps_written_pages(self.path):
             return
-        self._redo = self._take_over_redo(RedoLog(self.path), alone)
         self._overlay = Overlay(
             self._env,
             self._data,
             folder=self._folder,
             log=self._redo,
             room=Room(self._env, self._data, self._data_file),
+            synced=self._syncs,
+            look_seconds=self._checkpoint_seconds,
             store_notices=self._notice_log.store,
             is_heard=lambda: self._notices.is_heard(),
+            look_if_alone=self._look_if_alone,
         )
+
+    def _open_redo(self, alone: bool) -> RedoLog | None:
+        """The log, if there is one or should be one."""
+        exists = (self.path / redo.FILE_NAME).exists()
+        if not exists and not keeps_written_pages(self.path):
+            return None
+        try:
+            return RedoLog(self.path, synced=self._syncs)
+        except OSError:
+            if exists or not self._syncs:
+                raise
+            return None  # a disk that is full; without a log, all commits are direct
 
     def _take_over_redo(self, log: RedoLog, alone: bool) -> RedoLog:
         """Brings into LMDB's file what others have committed and it has not got: by the flush of
@@ -218,10 +246,11 @@ class LmdbEngine:
                 os.close(self._data_file)
                 if self._redo is not None:
                     self._redo.close()
-            if self._checkpointer is not None and last:
+            if last:
                 if self._redo is not None and self._redo.is_empty():
                     self._redo.remove()
-                checkpoints.remove(self.path)
+                if self._checkpointer is not None:
+                    checkpoints.remove(self.path)
         finally:
             self._folder.close()
 
@@ -296,7 +325,7 @@ class LmdbEngine:
         try:
             if self._turns.take(request):
                 self._commits.run(self._turns.gather(request))
-                if self._overlay is not None:
+                if self._overlay is not None and not self._syncs:
                     for _ in range(_MORE_GROUPS):
                         if not (more := self._turns.gather_more()):
                             break
@@ -373,7 +402,7 @@ class LmdbEngine:
                     "keys": txn.stat(self._data)["entries"],
                     "file_bytes": (self.path / DATA_FILE).stat().st_size,
                     "readers": len(self._env.readers().splitlines()) - 1,
-                    "commits": self._notice_log.newest_notice(),
+                    "commits": self._notice_log.newest_commit(),
                     "groups": self._commits.groups,
                     "transactions": self._commits.transactions,
                 }
@@ -381,9 +410,15 @@ class LmdbEngine:
             raise self.explained(error) from error
 
     def begin_view(self) -> Any:
-        if self._overlay is not None:
-            self._overlay.look()
+        """A snapshot of LMDB that has all that was committed."""
+        self._flush()
         return self._begin_snapshot()
+
+    def begin_reading(self) -> tuple[Any, Waiting | None]:
+        """A snapshot of LMDB, and what it lacks."""
+        waiting = None if self._overlay is None else self._overlay.look()
+        txn = self._begin_snapshot()
+        return txn, waiting if waiting is not None and waiting.above == txn.id() else None
 
     def _begin_snapshot(self) -> Any:
         if self._unusable is not None:
@@ -396,16 +431,6 @@ class LmdbEngine:
             raise self.explained(error) from error
         try:
             return self._env.begin(db=self._data)
-        except lmdb.Error as error:
-            raise self.explained(error) from error
-
-    def begin_view_of_waiting(self) -> tuple[Any, dict[bytes, bytes | None]]:
-        """A snapshot and what it lacks: reading goes on where the disk is full."""
-        if self._unusable is not None:
-            self._refuse_unusable()
-        assert self._overlay is not None
-        try:
-            return self._overlay.begin_view()
         except lmdb.Error as error:
             raise self.explained(error) from error
 
@@ -424,13 +449,9 @@ class _View:
 
     def __enter__(self) -> Reader:
         engine = self._engine
-        try:
-            txn = self._txn = engine.begin_view()
-        except StoreFull:
-            txn, waiting = engine.begin_view_of_waiting()
-            self._txn = txn
-            return _ViewOfWaiting(LmdbReader(txn, self._space, engine._clock()), waiting)
-        return LmdbView(txn, self._space, engine._clock())
+        self._txn, waiting = engine.begin_reading()
+        view = LmdbView(self._txn, self._space, engine._clock())
+        return view if waiting is None else WaitingView(view, waiting)
 
     def __exit__(
         self,
@@ -444,21 +465,6 @@ class _View:
             self._txn.abort()
         if error is not None and isinstance(error, lmdb.Error):
             raise self._engine.explained(error) from error
-
-
-class _ViewOfWaiting(Buffer):
-    """A view of commits that LMDB can't take at the moment."""
-
-    __slots__ = ()
-
-    def __init__(self, reader: LmdbReader, waiting: dict[bytes, bytes | None]) -> None:
-        super().__init__(reader, reader.space, reader.now)
-        self.written = waiting
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("put", "delete", "clear", "add", "after_commit"):
-            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
-        return super().__getattribute__(name)
 
 
 def _close_in_forked_children(engine: LmdbEngine) -> None:

@@ -1,8 +1,8 @@
 """Commits that wait for LMDB together: the overlay of a process that has its store for itself.
 
-An LMDB transaction of its own copies a dozen pages for every commit; a hundred commits in one copy
-hardly more. So in interval mode a commit goes into memory and into the redo log, which survives
-the process, and LMDB gets many of them at once.
+An LMDB transaction of its own copies a dozen pages for every commit, and waits for the disk twice
+if it has to be durable; a hundred commits in one cost hardly more. So a commit goes into memory and
+into the redo log, and LMDB gets many of them at once.
 
     a transaction         a Buffer: its own writes
     the overlay           a Buffer: what was committed and LMDB has not yet     <-> the redo log
@@ -19,10 +19,11 @@ after the next flush, and as long as the mark stands all commit directly to LMDB
 """
 
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import lmdb
 
@@ -32,16 +33,19 @@ from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo import RedoLog, Writes
 from holdfast.engine.lmdb.room import Room
-from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
-from holdfast.errors import HoldfastError
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction, LmdbView, OnlyReads
+from holdfast.errors import HoldfastError, StoreFull
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
+    COMMITS_WITHOUT_LOG,
     FEW_DELETED,
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
     MAX_SEEN_BYTES,
     MAX_SEEN_IN_OVERLAY,
+    MAX_WAITING_KEYS,
+    MAX_WAITING_SECONDS,
     RESERVED_BYTES,
 )
 
@@ -67,14 +71,62 @@ class Draft(Buffer):
         super().clear(begin, end)
 
 
-class _Base(Buffer):
+class _Stacked(Buffer):
+    """What waits for LMDB, above a snapshot of it."""
+
+    __slots__ = ()
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        keys = self._in_order()
+        place = bisect_left(keys, begin)
+        if place == len(keys) or keys[place] >= end:
+            return self._below.scan(begin, end, limit=limit, reverse=reverse)
+        return super().scan(begin, end, limit=limit, reverse=reverse)
+
+
+class Waiting(NamedTuple):
+    """What waits at one moment, for views. Neither the dict nor the list ever changes."""
+
+    above: int  # the LMDB commit
+    written: Writes
+    keys: list[bytes]
+
+
+class WaitingView(OnlyReads, _Stacked):
+    """A view that reads what waits, too."""
+
+    __slots__ = ()
+
+    def __init__(self, view: LmdbView, waiting: Waiting) -> None:
+        super().__init__(view, view.space, view.now)
+        self.written = waiting.written
+        self._keys = waiting.keys
+
+
+class _Base(_Stacked):
     """A snapshot of LMDB, and what was committed since."""
 
-    __slots__ = ("_bare", "_seen", "commits", "deleted", "txn")
+    __slots__ = (
+        "_bare",
+        "_lock",
+        "_seen",
+        "_waiting",
+        "above",
+        "commits",
+        "deleted",
+        "since",
+        "txn",
+    )
 
     def __init__(self, txn: Any) -> None:
         super().__init__(LmdbReader(txn, b"", 0.0), b"", 0.0)
         self.txn = txn
+        self.above: int = txn.id()
+        self.since = time.monotonic()
+        self._waiting: Waiting | None = None  # made for the first view that asks
+        self._lock = threading.RLock()  # held for moments: views freeze what others change
         self.commits = 0
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
         self._bare: Range | None = None  # a range in which there is nothing
@@ -107,16 +159,28 @@ class _Base(Buffer):
             self._bare = begin, max(start, end if pair is None else pair[0])
         return pair
 
-    def scan(
-        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
-    ) -> Iterator[Pair]:
-        keys = self._in_order()
-        place = bisect_left(keys, begin)
-        if place == len(keys) or keys[place] >= end:
-            return self._below.scan(begin, end, limit=limit, reverse=reverse)
-        return super().scan(begin, end, limit=limit, reverse=reverse)
+    def freeze(self) -> Waiting:
+        """What waits now; the same for all views until the next commit."""
+        with self._lock:
+            if self._waiting is None:
+                keys = self._in_order()
+                self._waiting = Waiting(self.above, self.written.copy(), keys)
+            return self._waiting
+
+    def _in_order(self) -> list[bytes]:
+        if len(self._keys) != len(self.written):
+            with self._lock:
+                super()._in_order()
+        return self._keys
 
     def take(self, other: Buffer) -> None:
+        with self._lock:
+            self._take(other)
+
+    def _take(self, other: Buffer) -> None:
+        if self._waiting is not None:
+            self._keys = self._keys.copy()  # views keep theirs
+            self._waiting = None
         super().take(other)
         self.commits += 1
         if self._bare is not None:
@@ -137,8 +201,9 @@ class _Base(Buffer):
 
     def take_again(self, other: Buffer) -> None:
         """Takes a buffer whose taking was interrupted."""
-        self._keys = []
-        self.take(other)
+        with self._lock:
+            self._keys = []
+            self._take(other)
 
     def _drop(self, key: bytes) -> None:
         keys = self._keys
@@ -149,7 +214,11 @@ class _Base(Buffer):
 
 
 class Overlay:
-    """Everything about it; its lock is held for moments, and for the length of a flush."""
+    """Everything about it; its lock is held for the length of a commit or of a flush.
+
+    With `synced`, a commit waits until the disk has its record, and so does a flush: LMDB's file
+    and the log survive the machine at any moment. As a flush is dear then, views don't ask for one.
+    """
 
     def __init__(
         self,
@@ -159,16 +228,22 @@ class Overlay:
         folder: Folder,
         log: RedoLog,
         room: Room,
+        synced: bool,
+        look_seconds: float,
         store_notices: StoreNotices,
         is_heard: Callable[[], bool],
+        look_if_alone: Callable[[], None],
     ) -> None:
         self._env = env
         self._data = data
         self._folder = folder
         self._log = log
         self._room = room
+        self._synced = synced
+        self._look_seconds = look_seconds
         self._store_notices = store_notices
         self._is_heard = is_heard
+        self._look_if_alone = look_if_alone
         self._lock = threading.Lock()
         self._base: _Base | None = None
         self._replaced: list[_Base] = []  # by a flush, and still read by the one who writes
@@ -177,6 +252,13 @@ class Overlay:
         self._due = False  # what waits has waited long enough
         self._looked = False  # someone has opened a view since the last transaction began
         self._hasty = 0  # views in a row that came after a single commit
+        self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
+        self._patience = MAX_WAITING_SECONDS if synced else 0.0
+        self._without_log = COMMITS_WITHOUT_LOG if synced else 0  # still to come
+        self._next_look = 0.0
+        self._known = -1  # the last LMDB commit that is known to be on disk
+        self._prepared = False  # the log has all its blocks
+        self._broken = False  # the log could not be written to, and never is again
         self._closed = False
         self._armed = threading.Event()
         self._stopped = threading.Event()
@@ -187,8 +269,11 @@ class Overlay:
     def begin(self) -> Reader | None:
         """What a transaction may be stacked on, or None: then it has to commit directly."""
         with self._lock:
-            if self._log.shared:
+            if self._is_in_the_way():
                 self._hand_over()
+                return None
+            if self._without_log:
+                self._without_log -= 1  # a short program needs no log, and does not pay for one
                 return None
             if self._hasty >= _HASTY_VIEWS and self._base is None:
                 # Where every commit is looked at, waiting for company is only a detour.
@@ -201,6 +286,18 @@ class Overlay:
                 return None
             self._running = True
             return self._base
+
+    def _is_in_the_way(self) -> bool:
+        """Whether others have the store open, or the log fails: then nothing may wait."""
+        if self._broken:
+            return True
+        if not self._log.shared:
+            return False
+        now = time.monotonic()
+        if not self._leased and now >= self._next_look:
+            self._next_look = now + self._look_seconds
+            self._look_if_alone()
+        return self._log.shared
 
     def commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
@@ -218,38 +315,50 @@ class Overlay:
     def _commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
         writes = tx.written
         # A process that is alone tells no one else: what nobody here listens to is not kept.
-        if tx.cleared or (tx.notices and self._is_heard()):
+        if tx.notices and not self._is_heard():
+            tx.notices = []
+        if tx.cleared:
             return self._commit_directly(tx, publish)
-        if not writes:
+        if not writes and not tx.notices:
             publish()
             return False
+        if self._base is None and not self._open_base():
+            return self._commit_directly(tx, publish)
+        if not writes:
+            return self._defer(tx, None, publish)
         record = self._log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
         if not self._log.has_room_for(record):
             self._flush()
+            if not self._open_base():
+                return self._commit_directly(tx, publish)
             record = self._log.record(writes)
         if not self._room.take(len(writes), len(record)):
             return self._commit_directly(tx, publish)
-        if self._base is None and not self._open_base():
-            return self._commit_directly(tx, publish)
         return self._defer(tx, record, publish)
 
-    def _defer(self, tx: Buffer, record: bytes, publish: Callable[[], None]) -> bool:
+    def _defer(self, tx: Buffer, record: bytes | None, publish: Callable[[], None]) -> bool:
         base = self._base
         assert base is not None
         position = self._log.position
+        noted = len(base.notices)
         interrupted = False
-        try:
-            self._log.write(record, position)
-            base.take(tx)
-            publish()
-        except KeyboardInterrupt:
-            # None of it can be undone, and all of it can be done again.
-            self._log.write(record, position)
-            base.take_again(tx)
-            publish()
-            interrupted = True
+        take = base.take
+        while True:
+            try:
+                if record is not None:
+                    self._log.write(record, position)
+                take(tx)
+                base.notices[noted:] = tx.notices
+                publish()
+                break
+            except KeyboardInterrupt:
+                # None of it can be undone, and all of it can be done again.
+                interrupted = True
+                take = base.take_again
+            except OSError:
+                return self._commit_without_log(tx, position, publish) or interrupted
         if self._is_enough(base):
             try:
                 self._flush()
@@ -259,17 +368,26 @@ class Overlay:
                 pass  # this one is acknowledged; the next one that needs the room hears of it
         return interrupted
 
+    def _commit_without_log(self, tx: Buffer, position: int, publish: Callable[[], None]) -> bool:
+        """The disk has not taken a record, or does not say if it has: nobody may rely on the log
+        from now on. LMDB gets what waits together with `tx`, which makes all records void."""
+        self._broken = True
+        with suppress(OSError):
+            self._log.spoil(position)
+        return self._commit_directly(tx, publish)
+
     def _is_enough(self, base: _Base) -> bool:
         return (
-            self._due or self._room.needed > RESERVED_BYTES or base.deleted > MAX_DELETED_IN_OVERLAY
+            self._due
+            or self._room.needed > self._most_reserved
+            or base.deleted > MAX_DELETED_IN_OVERLAY
+            or len(base.notices) > MAX_WAITING_KEYS
+            or (self._synced and len(base.written) > MAX_WAITING_KEYS)
         )
 
     def _commit_directly(self, tx: Buffer, publish: Callable[[], None]) -> bool:
-        """Commits what is too large for the overlay, or has to be in LMDB's file at once.
-
-        What waits goes first, and alone: a replay of the log on top of `tx` would undo half of it.
-        """
-        self._flush()
+        """Commits what is too large for the overlay, or has to be in LMDB's file at once, together
+        with all that waits."""
         interrupted = self._write(tx, publish)
         self._room.forget()
         return interrupted
@@ -287,48 +405,60 @@ class Overlay:
         base = self._base
         return base is not None and len(base.written) > 0
 
+    def notices(self) -> tuple[int, list[Notice]]:
+        """Those of the commits that wait, and the LMDB commit that they stand above."""
+        base = self._base
+        return (-1, []) if base is None else (base.above, base.notices)
+
     def flush(self) -> None:
         """Writes all that was committed into LMDB's file. It may find the disk full."""
         if self.is_pending():
             with self._lock:
                 self._flush()
 
-    def look(self) -> None:
-        """The same, for a view."""
+    def look(self) -> Waiting | None:
+        """What a view must read besides a snapshot of LMDB that it takes after this. If that turns
+        out to be newer than `above`, it has all of it."""
+        if self._synced:
+            base = self._base
+            return base.freeze() if base is not None and base.written else None
         self._looked = True
         if self.is_pending():
             with self._lock:
                 base = self._base
                 if base is not None:
                     self._hasty = self._hasty + 1 if base.commits == 1 else 0
-                self._flush()
+                    try:
+                        self._flush()
+                    except StoreFull:
+                        return base.freeze()  # reading goes on where the disk is full
+        return None
 
     def _flush(self) -> None:
         # The log may hold what has left the overlay again: it has to begin anew all the same.
-        if self._closed or self._base is None or self._log.is_empty():
+        base = self._base
+        if self._closed or base is None or (self._log.is_empty() and not base.notices):
             return
-        if self._write(self._base, lambda: None):
+        if self._write(None, lambda: None):
             raise KeyboardInterrupt
 
-    def _write(self, writes: Buffer, publish: Callable[[], None]) -> bool:
-        """Writes the overlay, or a transaction while that is empty, into LMDB's file. Says whether
-        Ctrl-C struck when it was too late to undo it."""
-        generation = self._log.generation + 1
+    def _write(self, tx: Buffer | None, publish: Callable[[], None]) -> bool:
+        """Writes what waits, and a transaction above it, into LMDB's file, in one LMDB commit: with
+        it all records of the log are void. Says whether Ctrl-C struck when it was too late to undo
+        it."""
         try:
             txn = self._env.begin(db=self._data, write=True)
         except lmdb.Error as error:
             raise explain(error, self._folder.path) from error
         try:
-            write_out(txn, writes)
-            if writes.notices:
-                self._store_notices(txn, writes.notices)
+            self._write_out(txn, tx)
             txn.commit()
-            self._begin_anew(generation, publish)
+            self._begin_anew(publish)
         except KeyboardInterrupt:
             if is_open(txn):
                 txn.abort()
                 raise
-            self._begin_anew(generation, publish)
+            self._begin_anew(publish)
             return True
         except lmdb.Error as error:
             txn.abort()
@@ -338,9 +468,24 @@ class Overlay:
             raise
         return False
 
-    def _begin_anew(self, generation: int, publish: Callable[[], None]) -> None:
+    def _write_out(self, txn: Any, tx: Buffer | None) -> None:
+        notices = [] if tx is None else tx.notices
+        # LMDB makes no commit of nothing, and records that left nothing must be void all the same.
+        touch = False
+        if self._base is not None:
+            notices = self._base.notices + notices
+            touch = not self._base.written and not self._log.is_empty()
+            write_out(txn, self._base)
+        if tx is not None:
+            write_out(txn, tx)
+        if notices or touch:
+            self._store_notices(txn, notices)
+
+    def _begin_anew(self, publish: Callable[[], None]) -> None:
         """What follows a commit to LMDB. It can be done again."""
-        self._log.begin_anew(generation)
+        self._log.empty()
+        if self._leased:
+            self._known = self._env.info()["last_txnid"]
         publish()
         base, self._base = self._base, None
         self._due = False
@@ -354,21 +499,46 @@ class Overlay:
     # --- the lease -------------------------------------------------------------------------------
 
     def _open_base(self) -> bool:
-        if self._closed:
+        if self._closed or (not self._leased and not self._take_lease()):
             return False
-        if not self._leased:
-            if not self._folder.take_lease(wait=False):
-                return False
-            if self._log.shared:
-                self._folder.leave_lease()
-                return False
-            self._leased = True
-            self._room.forget()
-            self._arm()
         try:
-            self._base = _Base(self._env.begin(db=self._data))
+            txn = self._env.begin(db=self._data)
         except lmdb.ReadersFullError:
             return False  # all places are taken by views; a writer needs none
+        self._base = _Base(txn)
+        self._log.begin_anew(self._base.above)
+        return True
+
+    def _take_lease(self) -> bool:
+        if not self._folder.take_lease(wait=False):
+            return False
+        if self._log.shared or not self._prepare():
+            self._folder.leave_lease()
+            return False
+        self._leased = True
+        self._room.forget()
+        self._arm()
+        return True
+
+    def _prepare(self) -> bool:
+        """Makes sure that records may be relied on: they are worth nothing without the LMDB commit
+        that they stand above, and who made that may have been killed in the middle.
+
+        Then the meta page may be there, and its number not yet where readers look for it: the next
+        writer puts that right. And the page may not be on disk.
+        """
+        try:
+            self._env.begin(write=True).abort()
+            if not self._synced:
+                return True
+            if self._env.info()["last_txnid"] != self._known:
+                self._env.sync(True)
+            if not self._prepared:
+                self._log.prepare()
+                self._prepared = True
+        except (lmdb.Error, OSError):
+            self._broken = True
+            return False
         return True
 
     def _hand_over(self) -> None:
@@ -395,12 +565,15 @@ class Overlay:
             self._armed.clear()  # before all else: whoever sets it from now on is heard
             if self._stopped.wait(FLUSH_SECONDS):
                 return
-            self._due = True  # a busy writer does it by itself, before this thread gets the lock
+            base = self._base
+            # A busy writer does it by itself, before this thread gets the lock.
+            self._due = base is None or time.monotonic() - base.since >= self._patience
             with self._lock:
                 with suppress(HoldfastError):  # a full disk; the next try may succeed
-                    self._hand_over()
-                    if self._leased:
-                        self._flush()
+                    if self._due or self._log.shared:
+                        self._hand_over()
+                        if self._leased:
+                            self._flush()
                 self._due = False
                 if self._leased:
                     self._armed.set()
@@ -432,13 +605,6 @@ class Overlay:
         bases = self._replaced if self._base is None else [*self._replaced, self._base]
         return [base.txn for base in bases]
 
-    def begin_view(self) -> tuple[Any, Writes]:
-        """A snapshot of LMDB and what it lacks, for a reader while the disk is full."""
-        with self._lock:
-            return self._env.begin(db=self._data), {} if self._base is None else dict(
-                self._base.written
-            )
-
     def settle(self) -> None:
         """Returns when every commit that began to end has ended."""
         with self._lock:
@@ -446,11 +612,11 @@ class Overlay:
 
 
 def replay(env: Any, data: Any, log: RedoLog) -> None:
-    """Writes what a process that was killed has left in the log into LMDB's file."""
-    if not log.is_of_this_boot():
+    """Writes what a process that was stopped has left in the log into LMDB's file."""
+    if not log.counts():
         return
     writes: Writes = {}
-    for each in log.records():
+    for each in log.records(env.info()["last_txnid"]):
         writes.update(each)
     if writes:
         with env.begin(db=data, write=True) as txn:

@@ -24,24 +24,26 @@ class Room:
         self._data = data
         self._file = data_file
         self._page_bytes = int(env.stat()["psize"])
-        self._key_bytes = 0  # what one written key may need
+        self._leaf_pages = 0  # at most
+        self._branch_pages = 0  # at most
         self._end = 0  # of LMDB's file, at most
+        self._keys = 0  # that wait
+        self._value_bytes = 0
         self._needed = 0  # by what waits
         self._reserved = 0
         self._fallocate = _find_fallocate()
 
     def take(self, keys: int, value_bytes: int) -> bool:
         """Makes sure that there is room for so much more, and says if there is."""
-        more = keys * self._key_bytes + 2 * value_bytes
-        if self._end + self._needed + more <= self._reserved:
-            self._needed += more
-            return True
-        self._look()
-        more = keys * self._key_bytes + 2 * value_bytes
-        wanted = self._end + self._needed + more
-        if wanted > self._reserved and not self._reserve(wanted):
-            return False
-        self._needed += more
+        keys += self._keys
+        value_bytes += self._value_bytes
+        needed = self._need_of(keys, value_bytes)
+        if self._end + needed > self._reserved:
+            self._look()
+            needed = self._need_of(keys, value_bytes)
+            if self._end + needed > self._reserved and not self._reserve(self._end + needed):
+                return False
+        self._keys, self._value_bytes, self._needed = keys, value_bytes, needed
         return True
 
     @property
@@ -51,20 +53,29 @@ class Room:
     def used(self) -> None:
         """All that waited is in LMDB's file, which has grown by no more than what it needed."""
         self._end += self._needed
-        self._needed = _PAGES_OF_A_FLUSH * self._page_bytes
+        self._leaf_pages += self._needed // self._page_bytes
+        self._keys = self._value_bytes = self._needed = 0
 
     def forget(self) -> None:
         """The file was written to by others, or by what had no room set aside."""
         self._reserved = 0
 
+    def _need_of(self, keys: int, value_bytes: int) -> int:
+        """What LMDB may need at worst.
+
+        A flush copies a page once, however many of its keys are written. A key may have its leaf
+        and a neighbour copied, and its leaf split; a leaf that was split is half empty, and only
+        what is written to it makes it split again. Branches may all be copied and split.
+        """
+        pages = min(3 * keys, 2 * self._leaf_pages) + 2 * self._branch_pages + _PAGES_OF_A_FLUSH
+        return pages * self._page_bytes + 4 * value_bytes
+
     def _look(self) -> None:
-        """Finds out where the file ends by now, and how deep its tree is."""
+        """Finds out where the file ends by now, and how large its tree is."""
         self._end = (self._env.info()["last_pgno"] + 1) * self._page_bytes
         with self._env.begin() as txn:
-            depth = txn.stat(self._data)["depth"]
-        # A key on a page of its own: all pages from the root to it are copied, and one is split.
-        self._key_bytes = (depth + 2) * self._page_bytes
-        self._needed = max(self._needed, _PAGES_OF_A_FLUSH * self._page_bytes)
+            stat = txn.stat(self._data)
+        self._leaf_pages, self._branch_pages = stat["leaf_pages"], stat["branch_pages"]
 
     def _reserve(self, end: int) -> bool:
         limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)

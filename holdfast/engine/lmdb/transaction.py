@@ -188,8 +188,8 @@ class LmdbReader:
         return found
 
 
-class LmdbView(LmdbReader):
-    """A reader that says so when it is asked to write.
+class OnlyReads:
+    """Says so when it is asked to write.
 
     By methods: a class with a `__getattr__` finds all its attributes slowly.
     """
@@ -210,6 +210,12 @@ class LmdbView(LmdbReader):
 
     def after_commit(self, notice: Notice) -> NoReturn:
         raise _only_reads("after_commit")
+
+
+class LmdbView(OnlyReads, LmdbReader):
+    """A reader that is nothing else."""
+
+    __slots__ = ()
 
 
 def _only_reads(asked: str) -> ViewOnlyReads:
