@@ -345,11 +345,12 @@ def test_a_store_of_a_newer_format_is_refused(engine: Engine, url: str) -> None:
         plain.execute("UPDATE holdfast_meta SET value = %s", [str(FORMAT)])
 
 
-def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+def test_a_server_that_is_not_there_is_named_in_one_line_and_without_its_password() -> None:
     with pytest.raises(StoreUnreachable) as caught:
         open_engine("postgresql://me:secret@127.0.0.1:1/db")
     assert "127.0.0.1" in str(caught.value)
     assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_url_that_can_not_be_read_is_bad_input() -> None:

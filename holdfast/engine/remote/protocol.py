@@ -70,6 +70,10 @@ class AddRefused(Exception):
 class Unreachable(Exception):
     """The connection was lost. Nothing was applied, and nothing ever will be."""
 
+    def __str__(self) -> str:
+        """In one line, however many a driver writes."""
+        return " ".join(super().__str__().split())
+
 
 class SnapshotLost(Unreachable):
     """The server answers, and remembers too little to go on reading this snapshot."""
