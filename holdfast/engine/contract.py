@@ -247,9 +247,20 @@ class Draws:
 
 class _ThisThread(threading.local):
     draws: Draws | None = None
+    chance = b""  # random bytes; the first `used` of them are gone
+    used = 0
 
 
 _this_thread: Final = _ThisThread()
+_CHANCE_BYTES: Final = 4_096
+
+
+def _forget_chance() -> None:
+    """In a child process, which would draw what its parent draws."""
+    _this_thread.chance = b""
+
+
+os.register_at_fork(after_in_child=_forget_chance)
 
 
 def draw(count: int) -> bytes:
@@ -258,5 +269,14 @@ def draw(count: int) -> bytes:
     Chance is given, as time is: work that is run again gets the same bytes again. So it asks for
     the same keys again, which an engine on another machine has then fetched for it.
     """
-    draws = _this_thread.draws
-    return os.urandom(count) if draws is None else draws.next(count)
+    this = _this_thread
+    if this.draws is not None:
+        return this.draws.next(count)
+    begin = this.used
+    end = begin + count
+    if end > len(this.chance):
+        # Much at once: asking the system lets go of Python's lock, and another thread may keep it.
+        this.chance = os.urandom(max(count, _CHANCE_BYTES))
+        begin, end = 0, count
+    this.used = end
+    return this.chance[begin:end]
