@@ -34,7 +34,7 @@ def install(folder: Path) -> bool:
         return False
     command = [npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(folder)]
     try:
-        done = subprocess.run([*command, "ioredis@5"], capture_output=True, timeout=30)
+        done = subprocess.run([*command, "ioredis@5"], capture_output=True, timeout=12)
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
