@@ -1,6 +1,7 @@
 """Commit mode and its log: one wait for the disk, and what happens when the disk fails."""
 
 import errno
+import itertools
 import os
 import resource
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,6 +123,25 @@ def test_what_has_waited_long_enough_gets_into_lmdb(
 
     while lmdb_commits(engine) == before:  # ends when LMDB has got it
         pass
+    engine.close()
+
+
+def test_lmdb_gets_what_waits_sooner_when_no_more_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
+    monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 600.0)
+    engine = open_engine(tmp_path)
+    before = lmdb_commits(engine)
+    seconds = itertools.count(step=30)  # between two looks at the clock
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr(overlay, "time", clock)
+
+    put(engine, b"a", b"1")
+
+    while lmdb_commits(engine) == before:  # ends when LMDB has got it
+        pass
+    assert next(seconds) < 600
     engine.close()
 
 

@@ -50,6 +50,7 @@ from holdfast.limits import (
 )
 
 _HASTY_VIEWS: Final = 4
+_NOTHING_CLEARED: Final[list[Range]] = []
 StoreNotices = Callable[[Any, list[Notice]], None]
 
 
@@ -100,9 +101,20 @@ class WaitingView(OnlyReads, _Stacked):
     __slots__ = ()
 
     def __init__(self, view: LmdbView, waiting: Waiting) -> None:
-        super().__init__(view, view.space, view.now)
-        self.written = waiting.written
-        self._keys = waiting.keys
+        # What makes a buffer, but for what a view never has: views are many.
+        self._below = view
+        self.space = view.space
+        self.now = view.now
+        _, self.written, self._keys = waiting
+        self.cleared = _NOTHING_CLEARED
+        self._clears = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        written = self.written
+        return written[key] if key in written else self._below.get(key)
+
+    def _in_order(self) -> list[bytes]:
+        return self._keys
 
 
 class _Base(_Stacked):
@@ -161,11 +173,12 @@ class _Base(_Stacked):
 
     def freeze(self) -> Waiting:
         """What waits now; the same for all views until the next commit."""
-        with self._lock:
-            if self._waiting is None:
+        waiting = self._waiting
+        if waiting is None:
+            with self._lock:
                 keys = self._in_order()
-                self._waiting = Waiting(self.above, self.written.copy(), keys)
-            return self._waiting
+                waiting = self._waiting = Waiting(self.above, self.written.copy(), keys)
+        return waiting
 
     def _in_order(self) -> list[bytes]:
         if len(self._keys) != len(self.written):
@@ -559,15 +572,22 @@ class Overlay:
         self._armed.set()
 
     def _run(self) -> None:
-        """Flushes what has waited for `FLUSH_SECONDS`, and then sleeps until something waits."""
+        """Flushes what has waited long enough, and then sleeps until something waits."""
+        newest, since = (0, 0), 0.0  # the last commit that was seen, and when it was seen first
         while True:
             self._armed.wait()
             self._armed.clear()  # before all else: whoever sets it from now on is heard
             if self._stopped.wait(FLUSH_SECONDS):
                 return
-            base = self._base
+            base, now = self._base, time.monotonic()
+            if base is not None and (base.above, base.commits) != newest:
+                newest, since = (base.above, base.commits), now
             # A busy writer does it by itself, before this thread gets the lock.
-            self._due = base is None or time.monotonic() - base.since >= self._patience
+            self._due = (
+                base is None
+                or now - base.since >= self._patience
+                or now - since >= self._patience / 10  # nobody writes: who reads should pass less
+            )
             with self._lock:
                 with suppress(HoldfastError):  # a full disk; the next try may succeed
                     if self._due or self._log.shared:
