@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from benchmarks.page import PAGE, PICTURES, RESULTS, Machine, Results, page, pictures
 from benchmarks.rounds import Book, Line, Table, Target
@@ -52,7 +51,6 @@ def test_a_picture_shows_the_contenders_and_stays_well_formed() -> None:
     assert drawing.count("<rect") == 3  # the ground and two bars
 
 
-@pytest.mark.skipif(not RESULTS.exists(), reason="no run has been kept yet")
 def test_the_page_is_the_one_that_the_kept_run_makes() -> None:
     results = msgspec.json.decode(RESULTS.read_bytes(), type=Results)
 

@@ -136,11 +136,13 @@ class FileSettings(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(SETTINGS)
 
+    # click asks for a mapping that could be changed, and never changes it.
+
     def __setitem__(self, name: str, value: Any) -> None:
-        raise NotImplementedError
+        raise TypeError(f"the settings of {self.file} are only read")
 
     def __delitem__(self, name: str) -> None:
-        raise NotImplementedError
+        raise TypeError(f"the settings of {self.file} are only read")
 
 
 def read_file(config: str | None) -> FileSettings | None:
