@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from holdfast.engine.contract import Notice, Reader, pack_counter, read_counter
+from holdfast.engine.contract import COUNTER, Notice, Reader
 from holdfast.errors import BadInput, KeyTooLong, NotACounter, OutsideSpace, ValueTooLarge
 from holdfast.limits import MAX_COUNTER, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_COUNTER
 
@@ -18,6 +18,10 @@ Pair = tuple[bytes, bytes]
 Range = tuple[bytes, bytes]
 
 _BEHIND_ALL: Final = b"\xff" * (MAX_KEY_BYTES + 1)
+_pack_counter, _unpack_counter = COUNTER.pack, COUNTER.unpack
+# What every buffer begins with: neither is ever changed, only replaced.
+NOTHING_CLEARED: Final[list[Range]] = []
+NO_KEYS: Final[list[bytes]] = []
 
 
 class Buffer:
@@ -29,16 +33,27 @@ class Buffer:
     order when a scan asks for them.
     """
 
-    __slots__ = ("_below", "_clears", "_keys", "cleared", "notices", "now", "space", "written")
+    __slots__ = (
+        "_below",
+        "_clears",
+        "_keys",
+        "cleared",
+        "deletes",
+        "notices",
+        "now",
+        "space",
+        "written",
+    )
 
     def __init__(self, below: Reader, space: bytes, now: float) -> None:
         self._below = below
         self.space = space
         self.now = now
         self.written: dict[bytes, bytes | None] = {}
-        self.cleared: list[Range] = []
+        self.deletes = False  # whether `written` holds keys that were deleted
+        self.cleared = NOTHING_CLEARED
         self.notices: list[Notice] = []
-        self._keys: list[bytes] = []  # of `written`, in order; the newest may still be missing
+        self._keys = NO_KEYS  # of `written`, in order; the newest may still be missing
         self._clears = 0  # counted so that a scan notices a clear in its way
 
     # --- reading ---------------------------------------------------------------------------------
@@ -66,10 +81,11 @@ class Buffer:
         if limit > 1:
             return islice(self._walk(begin, end, limit, reverse), limit)
         # One pair is a question without a next one: nothing can be written ahead of it.
-        pair = self._first(begin, end, reverse) if limit == 1 else None
+        pair = self.first(begin, end, reverse) if limit == 1 else None
         return iter(() if pair is None else (pair,))
 
-    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        """What a scan would give first."""
         written = self.written
         keys = self._in_order() if written else self._keys
         at = bisect_left(keys, begin)
@@ -171,6 +187,7 @@ class Buffer:
             or not key.startswith(self.space)
         ):
             key, _ = check_pair(key, b"", self.space)
+        self.deletes = True
         self.written[key] = None
 
     def clear(self, begin: bytes, end: bytes) -> None:
@@ -182,7 +199,7 @@ class Buffer:
         self.cleared = [*_without(self.cleared, [(begin, end)]), (begin, end)]
 
     def add(self, key: bytes, delta: int) -> None:
-        self.put(key, pack_counter(added(key, self.get(key), delta)))
+        self.put(key, added(key, self.get(key), delta))
 
     def after_commit(self, notice: Notice) -> None:
         self.notices.append(addressed(notice, self.space))
@@ -205,6 +222,8 @@ class Buffer:
         there. Interrupted, it can be called again."""
         for begin, end in other.cleared:
             self.clear(begin, end)
+        if other.deletes:
+            self.deletes = True
         self.written.update(other.written)
 
 
@@ -232,14 +251,17 @@ def check_range(begin: bytes, end: bytes, space: bytes) -> None:
         raise OutsideSpace(f"the range from {begin!r} to {end!r} leaves {space!r}")
 
 
-def added(key: bytes, value: bytes | None, delta: int) -> int:
-    """The number of a counter after an addition."""
-    if value is not None and len(value) != 8:
+def added(key: bytes, value: bytes | None, delta: int) -> bytes:
+    """The value of a counter after an addition."""
+    if value is None:
+        number = delta
+    elif len(value) == 8:
+        number = _unpack_counter(value)[0] + delta
+    else:
         raise NotACounter(f"the value of {key!r} has {len(value)} bytes, a counter has 8")
-    number = read_counter(value) + delta
     if not MIN_COUNTER <= number <= MAX_COUNTER:
         raise NotACounter(f"{key!r} would become {number}, a counter has 64 bits")
-    return number
+    return _pack_counter(number)
 
 
 def addressed(notice: Notice, space: bytes) -> Notice:
@@ -248,7 +270,7 @@ def addressed(notice: Notice, space: bytes) -> Notice:
         # One that can't be written would undo its neighbours, and one that can't be read again
         # would stop every subscriber.
         raise BadInput(f"{notice} is no notice", hint="The topic is a str, the payload bytes.")
-    return Notice(notice.topic, notice.payload, space)
+    return notice if notice.space == space else Notice(notice.topic, notice.payload, space)
 
 
 def after_prefix(prefix: bytes) -> bytes:

@@ -34,7 +34,7 @@ __all__ = [
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_COUNTER: Final = struct.Struct(">q")
+COUNTER: Final = struct.Struct(">q")
 
 
 class Notice(msgspec.Struct, frozen=True, array_like=True):
@@ -202,7 +202,7 @@ def read_counter(value: bytes | None) -> int:
     >>> read_counter(None), read_counter(pack_counter(-3))
     (0, -3)
     """
-    return 0 if value is None else int(_COUNTER.unpack(value)[0])
+    return 0 if value is None else int(COUNTER.unpack(value)[0])
 
 
 def read_counters(values: Iterable[bytes | None]) -> list[int]:
@@ -211,13 +211,13 @@ def read_counters(values: Iterable[bytes | None]) -> list[int]:
     >>> read_counters([pack_counter(2), None, pack_counter(-3)])
     [2, 0, -3]
     """
-    unpack = _COUNTER.unpack
+    unpack = COUNTER.unpack
     return [0 if value is None else unpack(value)[0] for value in values]
 
 
 def pack_counter(number: int) -> bytes:
     """The value that `add` stores: 8 bytes, big-endian, two's complement."""
-    return _COUNTER.pack(number)
+    return COUNTER.pack(number)
 
 
 class Draws:

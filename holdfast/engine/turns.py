@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from holdfast.engine.contract import Outcome, Transaction
 from holdfast.errors import StoreUnusable
 from holdfast.limits import MAX_GROUP_TRANSACTIONS
@@ -21,17 +23,14 @@ from holdfast.limits import MAX_GROUP_TRANSACTIONS
 Work = Callable[[Transaction], Any]
 
 
-class Request:
+class Request(msgspec.Struct, eq=False):
     """The transactions of one caller, and what became of them. Without any, it asks for a turn."""
 
-    __slots__ = ("_gate", "outcomes", "spaces", "thread", "works")
-
-    def __init__(self, works: Sequence[Work] = (), spaces: Sequence[bytes] = ()) -> None:
-        self.works = works
-        self.spaces = spaces
-        self.thread = threading.get_ident()
-        self.outcomes: list[Outcome[Any]] | None = None  # set once, after the commit
-        self._gate: threading.Lock | None = None  # what its caller sleeps on while it waits
+    works: Sequence[Work] = ()
+    spaces: Sequence[bytes] = ()
+    thread: int = msgspec.field(default_factory=threading.get_ident)
+    outcomes: list[Outcome[Any]] | None = None  # set once, after the commit
+    _gate: Any = None  # a lock that its caller sleeps on while it waits
 
     def close_gate(self) -> None:
         self._gate = threading.Lock()
@@ -50,57 +49,67 @@ class Turns:
     """The line in front of the writer."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._leading: Request | None = (
-            None  # has the turn; still first in the line: until it wakes
-        )
+        self._lock = threading.Lock()  # guards the line
+        # Who has the turn, or nothing; still first in the line: until it wakes. It is a dict
+        # because to take a free turn, and to give back one that nobody waits for, are single steps
+        # of a dict. So they need no lock, which would cost more than the rest of them.
+        self._leading: dict[None, Request] = {}
         self._group: list[Request] = []  # what the leader runs beside its own
         self._waiting: deque[Request] = deque()
         self._closed: StoreUnusable | None = None  # why no one is let in
 
-    def take(self, request: Request, *, last: bool = False) -> bool:
-        """Waits for the turn, and returns False if another one has done the work meanwhile.
+    def take(self, request: Request, *, last: bool = False) -> list[Request]:
+        """Waits for the turn, and returns the group to run now: this request and all that wait, up
+        to a bound, or up to one that asks for a turn of its own. An empty one means that another
+        leader has done the work meanwhile.
 
-        Whatever happens in it or after it, `leave` follows, unless the answer was False.
+        Whatever happens in it or after it, `leave` follows, unless the group was empty.
         """
+        if self._waiting or self._leading.setdefault(None, request) is not request:
+            return self._line_up(request, last)
+        if self._closed is not None and not last:
+            raise self._closed.with_traceback(None)  # the same for all: no frames pile up
+        return [request]
+
+    def _line_up(self, request: Request, last: bool) -> list[Request]:
         with self._lock:
             if self._closed is not None and not last:
-                raise self._closed.with_traceback(None)  # the same for all: no frames pile up
-            if self._leading is None:
-                self._leading = request
-                return True
+                raise self._closed.with_traceback(None)
             self.refuse_inside(
                 "a transaction was begun inside another one of the same store: "
                 "use the transaction that the work was given"
             )
             request.close_gate()
             self._waiting.append(request)
+            self._appoint()  # the one before may have left a moment ago, and seen nobody
         request.wait_at_gate()
-        if self._leading is not request:
-            return False
+        if self._leading.get(None) is not request:
+            return []
         with self._lock:
             self._waiting.popleft()
-        return True
+            size = len(request.works)
+            return [request, *self._gather(size)] if size else [request]
 
-    def gather(self, first: Request) -> list[Request]:
-        """The group to run now: the leader's own request and all that wait, up to a bound, or up
-        to one that asks for a turn of its own."""
-        return [first, *self.gather_more(len(first.works))] if self._waiting else [first]
-
-    def gather_more(self, size: int = 0) -> list[Request]:
-        """Those who wait, for a leader that has run `size` transactions of the same group.
+    def gather_more(self) -> list[Request]:
+        """Those who wait, for a leader that has run its group.
 
         A leader that has not waited for the disk may run the work of those who came meanwhile too:
         to pass the turn on would put it to sleep and wake another one, for each of them.
         """
-        more: list[Request] = []
+        if not self._waiting:
+            return []
         with self._lock:
-            while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
-                request = self._waiting[0]
-                self._group.append(request)
-                self._waiting.popleft()
-                more.append(request)
-                size += len(request.works)
+            return self._gather(0)
+
+    def _gather(self, size: int) -> list[Request]:
+        """Those who wait, for a group that has `size` transactions already."""
+        more: list[Request] = []
+        while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
+            request = self._waiting[0]
+            self._group.append(request)
+            self._waiting.popleft()
+            more.append(request)
+            size += len(request.works)
         return more
 
     def leave(self, request: Request) -> None:
@@ -108,12 +117,17 @@ class Turns:
 
         For a caller that was interrupted in the line or in its turn, it undoes what was begun.
         """
+        leading = self._leading
+        if not self._group and not self._waiting and leading.get(None) is request:
+            del leading[None]
+            if not self._waiting:
+                return
         while True:
             with self._lock:
-                if self._leading is request:
+                if leading.get(None) is request:
                     self._pass_on(request)
                     return
-                self._wake_appointed()
+                self._appoint()
                 if request in self._waiting:
                     self._waiting.remove(request)
                     return
@@ -130,7 +144,8 @@ class Turns:
 
     def refuse_inside(self, why: str) -> None:
         """Raises if this thread has the turn: it would wait for itself, for ever."""
-        if self._leading is not None and self._leading.thread == threading.get_ident():
+        leading = self._leading.get(None)
+        if leading is not None and leading.thread == threading.get_ident():
             raise RuntimeError(why)
 
     def _pass_on(self, request: Request) -> None:
@@ -143,9 +158,15 @@ class Turns:
                 # The leader had to leave it undone; the next one does it first.
                 self._waiting.appendleft(other)
         self._group = []
-        self._leading = self._waiting[0] if self._waiting else None
-        self._wake_appointed()
+        if self._waiting:
+            self._leading[None] = self._waiting[0]
+            self._appoint()
+        else:
+            del self._leading[None]
 
-    def _wake_appointed(self) -> None:
-        if self._waiting and self._waiting[0] is self._leading:
-            self._leading.open_gate()
+    def _appoint(self) -> None:
+        """Gives a turn that is free to the first in line, and wakes it if it has the turn."""
+        if self._waiting:
+            first = self._waiting[0]
+            if self._leading.setdefault(None, first) is first:
+                first.open_gate()

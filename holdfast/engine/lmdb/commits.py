@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import lmdb
 
-from holdfast.engine.buffer import Buffer
-from holdfast.engine.contract import Notice, Outcome, Reader, Transaction
+from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.noticelog import NoticeLog
 from holdfast.engine.lmdb.overlay import Draft, Overlay, is_open, write_out
@@ -54,15 +53,15 @@ class Commits:
         self._wake = wake
         self._refuse_unusable = refuse_unusable
         self._explained = explained
-        self._interrupted = False
+        self.interrupted = False  # by a Ctrl-C that came too late to undo anything
 
     def run(self, group: list[Request]) -> None:
         """Commits a group together. If that can't be done, each transaction alone: one that is too
         large for the disk must not take the others with it."""
         if len(group) == 1 and len(group[0].works) == 1:
             [request] = group
-            outcome = self._run_alone(request.works[0], request.spaces[0], group)
-            request.outcomes = [outcome]
+            request.outcomes = [self._run_alone(request.works[0], request.spaces[0], request)]
+            self.groups += 1
             self.transactions += 1
             return
         steps = [
@@ -71,24 +70,26 @@ class Commits:
         try:
             self._run_together(steps, group)
         except (lmdb.Error, StoreUnusable):
-            _publish(group, [self._run_alone(*step, ()) for step in steps])
+            _publish(group, [self._run_alone(*step, None) for step in steps])
+        self.groups += 1
         self.transactions += len(steps)
 
     def raise_interrupt(self) -> None:
-        """Raises the Ctrl-C that came too late to undo anything."""
-        if self._interrupted:
-            self._interrupted = False
+        """Raises the Ctrl-C that came too late."""
+        if self.interrupted:
+            self.interrupted = False
             raise KeyboardInterrupt
 
     @contextmanager
     def block(self, space: bytes) -> Iterator[Transaction]:
         """A transaction that is committed at the end of the block."""
+        overlay = self._overlay
         try:
-            base = self._begin_deferred()
-            if base is not None:
-                draft = Draft(base, space, self._clock())
+            base = None if overlay is None else overlay.begin()
+            if overlay is not None and base is not None:
+                draft = Draft(base, space, self._clock(), base.written, base.seen)
                 yield draft
-                self._defer(draft, _tell_no_one)
+                self.interrupted = overlay.commit(draft, _tell_no_one)
                 return
         except BaseException:
             self._end_deferred()
@@ -104,32 +105,29 @@ class Commits:
 
     # --- one transaction -------------------------------------------------------------------------
 
-    def _run_alone(self, work: Work, space: bytes, group: Group) -> Outcome[Any]:
+    def _run_alone(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
+        """Runs one transaction; its caller, if it waits for nothing else, is told by `request`."""
+        overlay = self._overlay
         try:
-            outcome = self._run_deferred(work, space, group)
-            return self._run_directly(work, space, group) if outcome is None else outcome
+            base = None if overlay is None else overlay.begin()
+            if overlay is None or base is None:
+                return self._run_directly(work, space, request)
+            tx = Draft(base, space, self._clock(), base.written, base.seen)
+            outcome = Outcome(work(tx))
+            if overlay.commit(tx, _telling(request, outcome)):
+                self.interrupted = True
+            return outcome
         except KeyboardInterrupt:
-            raise
-        except lmdb.Error as error:
-            return Outcome(error=self._explained(error))
-        except BaseException as error:
-            return Outcome(error=error)
-
-    def _run_deferred(self, work: Work, space: bytes, group: Group) -> Outcome[Any] | None:
-        """Runs a transaction in memory; None, and it was not run, if it has to commit directly."""
-        try:
-            base = self._begin_deferred()
-            if base is None:
-                return None
-            tx = Draft(base, space, self._clock())
-            outcome = Outcome(result=work(tx))
-            self._defer(tx, partial(_publish, group, [outcome]))
-        except BaseException:
             self._end_deferred()
             raise
-        return outcome
+        except lmdb.Error as error:
+            self._end_deferred()
+            return Outcome(error=self._explained(error))
+        except BaseException as error:
+            self._end_deferred()
+            return Outcome(error=error)
 
-    def _run_directly(self, work: Work, space: bytes, group: Group) -> Outcome[Any]:
+    def _run_directly(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
         txn = self._begin()
         try:
             tx = LmdbTransaction(txn, space, self._clock())
@@ -137,7 +135,7 @@ class Commits:
         except BaseException:
             txn.abort()
             raise
-        self._commit(txn, tx.notices, partial(_publish, group, [outcome]))
+        self._commit(txn, tx.notices, _telling(request, outcome))
         return outcome
 
     # --- several ---------------------------------------------------------------------------------
@@ -157,13 +155,15 @@ class Commits:
 
     def _run_together_deferred(self, steps: list[Step], group: Group) -> bool:
         """Runs a group in memory; False, and it was not run, if it has to commit directly."""
+        overlay = self._overlay
         try:
-            base = self._begin_deferred()
-            if base is None:
+            base = None if overlay is None else overlay.begin()
+            if overlay is None or base is None:
                 return False
-            together = Draft(base, b"", 0.0)
+            together = Draft(base, b"", 0.0, base.written, base.seen)
             outcomes = [self._run_stacked(together, work, space) for work, space in steps]
-            self._defer(together, partial(_publish, group, outcomes))
+            if overlay.commit(together, partial(_publish, group, outcomes)):
+                self.interrupted = True
         except BaseException:
             self._end_deferred()
             raise
@@ -181,29 +181,11 @@ class Commits:
         together.notices += tx.notices
         return outcome
 
-    # --- commits in memory -----------------------------------------------------------------------
-
-    def _begin_deferred(self) -> Reader | None:
-        """What a transaction is stacked on if its commit may wait for others."""
-        if self._overlay is None:
-            return None
-        self._refuse_unusable()
-        return self._overlay.begin()
-
-    def _defer(self, tx: Buffer, publish: Callable[[], None]) -> None:
-        self._refuse_unusable()  # the work may have forked
-        assert self._overlay is not None
-        if self._overlay.commit(tx, publish):
-            self._interrupted = True
-        self.groups += 1
-        if tx.notices:
-            self._wake()
+    # --- committing ------------------------------------------------------------------------------
 
     def _end_deferred(self) -> None:
         if self._overlay is not None:
             self._overlay.end()
-
-    # --- commits to LMDB -------------------------------------------------------------------------
 
     def _begin(self) -> Any:
         self._refuse_unusable()
@@ -225,11 +207,10 @@ class Commits:
                 txn.abort()
                 raise
             publish()
-            self._interrupted = True
+            self.interrupted = True
         except BaseException:
             txn.abort()
             raise
-        self.groups += 1
         if notices:
             self._wake()
 
@@ -240,6 +221,11 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
         end = begin + len(request.works)
         request.outcomes = outcomes[begin:end]
         begin = end
+
+
+def _telling(request: Request | None, outcome: Outcome[Any]) -> Callable[[], None]:
+    """What tells the caller of a single transaction; without one it is told later."""
+    return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
 
 
 def _tell_no_one() -> None:

@@ -73,7 +73,6 @@ class LmdbEngine:
             self._folder.close()
             raise
         self._folder.unlock_opening()
-        self._notices = NoticeHub(self._notice_log)
         self._commits = Commits(
             self._opened,
             self._overlay,
@@ -105,6 +104,7 @@ class LmdbEngine:
             begin_snapshot=self._begin_snapshot,
             waiting=lambda: (-1, []) if self._overlay is None else self._overlay.notices(),
         )
+        self._notices = NoticeHub(self._notice_log)
         self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
         self._redo: RedoLog | None = None
@@ -170,7 +170,8 @@ class LmdbEngine:
             synced=self._syncs,
             look_seconds=self._checkpoint_seconds,
             store_notices=self._notice_log.store,
-            is_heard=lambda: self._notices.is_heard(),
+            notices=self._notices,
+            refuse_unusable=self._refuse_unusable,
             look_if_alone=self._look_if_alone,
         )
 
@@ -289,8 +290,9 @@ class LmdbEngine:
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
         [outcome] = self._serve(Request((work,), (space,)))
-        result: T = outcome.unwrap()
-        return result
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result  # type: ignore[return-value]  # without an error it is a T
 
     def transact_many(
         self,
@@ -322,16 +324,18 @@ class LmdbEngine:
 
     def _serve(self, request: Request) -> list[Outcome[Any]]:
         """Has a request run, by this thread or by the one that leads its group."""
+        turns, commits = self._turns, self._commits
         try:
-            if self._turns.take(request):
-                self._commits.run(self._turns.gather(request))
-                if self._overlay is not None and not self._syncs:
-                    for _ in range(_MORE_GROUPS):
-                        if not (more := self._turns.gather_more()):
-                            break
-                        self._commits.run(more)
-                self._commits.raise_interrupt()
-                self._turns.leave(request)
+            if group := turns.take(request):
+                commits.run(group)
+                if not self._syncs:
+                    left = _MORE_GROUPS
+                    while left and (group := turns.gather_more()):
+                        commits.run(group)
+                        left -= 1
+                if commits.interrupted:
+                    commits.raise_interrupt()
+                turns.leave(request)
         except BaseException:
             # Ctrl-C in the leader's thread: the others' work is for the next leader.
             self._turns.leave(request)

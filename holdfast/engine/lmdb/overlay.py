@@ -23,17 +23,18 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import lmdb
 
-from holdfast.engine.buffer import Buffer, Pair, Range, check_range
+from holdfast.engine.buffer import NO_KEYS, NOTHING_CLEARED, Buffer, Pair, Range, check_range
 from holdfast.engine.contract import Notice, Reader
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo import RedoLog, Writes
 from holdfast.engine.lmdb.room import Room
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction, LmdbView, OnlyReads
+from holdfast.engine.notices import NoticeHub
 from holdfast.errors import HoldfastError, StoreFull
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
@@ -50,14 +51,60 @@ from holdfast.limits import (
 )
 
 _HASTY_VIEWS: Final = 4
-_NOTHING_CLEARED: Final[list[Range]] = []
+_NOTHING: Final[Writes] = {}
 StoreNotices = Callable[[Any, list[Notice]], None]
+
+
+class Below(Reader, Protocol):
+    """What a transaction or the overlay may be stacked on."""
+
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None: ...
 
 
 class Draft(Buffer):
     """The writes of one transaction, or of one group, above the overlay."""
 
-    __slots__ = ()
+    __slots__ = ("_committed", "_seen")
+
+    _below: Below
+
+    def __init__(
+        self,
+        below: Below,
+        space: bytes,
+        now: float,
+        committed: Writes = _NOTHING,
+        seen: Writes = _NOTHING,
+    ) -> None:
+        # What makes a buffer, and what the reader below would look at first.
+        self._below = below
+        self.space = space
+        self.now = now
+        self.written = {}
+        self.deletes = False
+        self.cleared = NOTHING_CLEARED
+        self.notices = []
+        self._keys = NO_KEYS
+        self._clears = 0
+        self._committed = committed
+        self._seen = seen
+
+    def get(self, key: bytes) -> bytes | None:
+        written = self.written
+        if key in written:
+            return written[key]
+        if self.cleared and self._is_cleared(key):
+            return None
+        if key in self._committed:
+            return self._committed[key]
+        if key in self._seen:
+            return self._seen[key]
+        return self._below.get(key)
+
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        if self.written or self.cleared:
+            return super().first(begin, end, reverse)
+        return self._below.first(begin, end, reverse)
 
     def clear(self, begin: bytes, end: bytes) -> None:
         """Deletes what there is, if it is little: an overlay without cleared ranges reads faster,
@@ -76,6 +123,8 @@ class _Stacked(Buffer):
     """What waits for LMDB, above a snapshot of it."""
 
     __slots__ = ()
+
+    _below: LmdbReader
 
     def scan(
         self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
@@ -106,7 +155,7 @@ class WaitingView(OnlyReads, _Stacked):
         self.space = view.space
         self.now = view.now
         _, self.written, self._keys = waiting
-        self.cleared = _NOTHING_CLEARED
+        self.cleared = NOTHING_CLEARED
         self._clears = 0
 
     def get(self, key: bytes) -> bytes | None:
@@ -117,17 +166,17 @@ class WaitingView(OnlyReads, _Stacked):
         return self._keys
 
 
-class _Base(_Stacked):
+class Base(_Stacked):
     """A snapshot of LMDB, and what was committed since."""
 
     __slots__ = (
         "_bare",
         "_lock",
-        "_seen",
         "_waiting",
         "above",
         "commits",
         "deleted",
+        "seen",
         "since",
         "txn",
     )
@@ -142,7 +191,7 @@ class _Base(_Stacked):
         self.commits = 0
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
         self._bare: Range | None = None  # a range in which there is nothing
-        self._seen: dict[bytes, bytes | None] = {}  # what was read of the snapshot
+        self.seen: Writes = {}  # what was read of the snapshot
 
     def get(self, key: bytes) -> bytes | None:
         """What is read in each transaction is read from LMDB once: it lets go of Python's lock
@@ -150,7 +199,7 @@ class _Base(_Stacked):
         written = self.written
         if key in written:
             return written[key]
-        seen = self._seen
+        seen = self.seen
         if key in seen:
             return seen[key]
         value = self._below.get(key)
@@ -161,12 +210,18 @@ class _Base(_Stacked):
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self.get(key) for key in keys]
 
-    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
         """Who takes the first of a range again and again leaves deleted keys behind, and they are
         passed once."""
+        keys = self._keys if len(self._keys) == len(self.written) else self._in_order()
         bare = self._bare
         start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
-        pair = super()._first(start, end, reverse) if start < end else None
+        place = bisect_left(keys, start)
+        pair: Pair | None
+        if place == len(keys) or keys[place] >= end:
+            pair = self._below.first(start, end, reverse) if start < end else None
+        else:
+            pair = super().first(start, end, reverse)
         if self.deleted > FEW_DELETED and not reverse:
             self._bare = begin, max(start, end if pair is None else pair[0])
         return pair
@@ -188,35 +243,36 @@ class _Base(_Stacked):
 
     def take(self, other: Buffer) -> None:
         with self._lock:
-            self._take(other)
+            self.take_unseen(other)
 
-    def _take(self, other: Buffer) -> None:
+    def take_unseen(self, other: Buffer) -> None:
+        """The same where no view can come between."""
         if self._waiting is not None:
             self._keys = self._keys.copy()  # views keep theirs
             self._waiting = None
-        super().take(other)
+        written = other.written
+        self.written.update(written)  # nothing was cleared: that is for LMDB itself
         self.commits += 1
         if self._bare is not None:
             begin, end = self._bare
-            for key in other.written:
+            for key in written:
                 if begin <= key < end:
                     self._bare = None
                     break
-        if None not in other.written.values():
-            return
-        below = self._below.get
-        for key, value in other.written.items():
-            if value is None:
-                if below(key) is None:
-                    self._drop(key)  # put and deleted, and LMDB never hears of it
-                else:
-                    self.deleted += 1
+        if other.deletes:
+            seen, below = self.seen, self._below.get
+            for key, value in written.items():
+                if value is None:
+                    if (seen[key] if key in seen else below(key)) is None:
+                        self._drop(key)  # put and deleted, and LMDB never hears of it
+                    else:
+                        self.deleted += 1
 
     def take_again(self, other: Buffer) -> None:
         """Takes a buffer whose taking was interrupted."""
         with self._lock:
             self._keys = []
-            self._take(other)
+            self.take_unseen(other)
 
     def _drop(self, key: bytes) -> None:
         keys = self._keys
@@ -244,8 +300,9 @@ class Overlay:
         synced: bool,
         look_seconds: float,
         store_notices: StoreNotices,
-        is_heard: Callable[[], bool],
+        notices: NoticeHub,
         look_if_alone: Callable[[], None],
+        refuse_unusable: Callable[[], None],
     ) -> None:
         self._env = env
         self._data = data
@@ -255,13 +312,15 @@ class Overlay:
         self._synced = synced
         self._look_seconds = look_seconds
         self._store_notices = store_notices
-        self._is_heard = is_heard
+        self._notices = notices
         self._look_if_alone = look_if_alone
+        self._refuse_unusable = refuse_unusable
         self._lock = threading.Lock()
-        self._base: _Base | None = None
-        self._replaced: list[_Base] = []  # by a flush, and still read by the one who writes
+        self._base: Base | None = None
+        self._replaced: list[Base] = []  # by a flush, and still read by the one who writes
         self._leased = False
         self._running = False  # someone writes, above a base
+        self._asked = False  # others want to open the store
         self._due = False  # what waits has waited long enough
         self._looked = False  # someone has opened a view since the last transaction began
         self._hasty = 0  # views in a row that came after a single commit
@@ -272,16 +331,25 @@ class Overlay:
         self._known = -1  # the last LMDB commit that is known to be on disk
         self._prepared = False  # the log has all its blocks
         self._broken = False  # the log could not be written to, and never is again
-        self._closed = False
+        self.closed = False
         self._armed = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     # --- for whoever has the turn ----------------------------------------------------------------
 
-    def begin(self) -> Reader | None:
+    def begin(self) -> Base | None:
         """What a transaction may be stacked on, or None: then it has to commit directly."""
+        # In this order, and without the lock: who takes the base away does so before it looks if
+        # someone is running.
+        self._running = True
+        base = self._base
+        return base if base is not None and not self._asked else self._begin()
+
+    def _begin(self) -> Base | None:
         with self._lock:
+            self._running = False
+            self._end()
             if self._is_in_the_way():
                 self._hand_over()
                 return None
@@ -315,55 +383,75 @@ class Overlay:
     def commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
         is done. Says whether Ctrl-C struck when it was too late to undo it."""
+        if self.closed:
+            self._refuse_unusable()  # the work has forked
+        # A process that is alone tells no one else: what nobody here listens to is not kept.
         with self._lock:
-            interrupted = self._commit(tx, publish)
-            self._end()
+            if tx.notices and not self._notices.is_heard():
+                tx.notices = []
+            writes, log = tx.written, self._log
+            if writes and not tx.cleared and self._base is not None:
+                record = log.record(writes)
+                size = len(record)
+                if (
+                    size <= MAX_DEFERRED_BYTES
+                    and log.position + size <= log.end
+                    and self._room.take(len(writes), size)
+                ):
+                    interrupted = self._defer(tx, record, publish)
+                else:
+                    interrupted = self._commit(tx, publish)
+            else:
+                interrupted = self._commit(tx, publish)
+            self._running = False
+            if self._replaced:
+                self._end()
+        if tx.notices:
+            self._notices.wake()
         return interrupted
 
     def end(self) -> None:
         """Ends a transaction that is not committed."""
         with self._lock:
+            self._running = False
             self._end()
 
     def _commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
-        writes = tx.written
-        # A process that is alone tells no one else: what nobody here listens to is not kept.
-        if tx.notices and not self._is_heard():
-            tx.notices = []
-        if tx.cleared:
-            return self._commit_directly(tx, publish)
-        if not writes and not tx.notices:
+        """Commits what has nothing to write, or too much for the overlay as it is."""
+        writes, log = tx.written, self._log
+        if not writes and not tx.notices and not tx.cleared:
             publish()
             return False
-        if self._base is None and not self._open_base():
+        if tx.cleared or (self._base is None and not self._open_base()):
             return self._commit_directly(tx, publish)
         if not writes:
             return self._defer(tx, None, publish)
-        record = self._log.record(writes)
+        record = log.record(writes)
         if len(record) > MAX_DEFERRED_BYTES:
             return self._commit_directly(tx, publish)
-        if not self._log.has_room_for(record):
+        if log.position + len(record) > log.end:
             self._flush()
             if not self._open_base():
                 return self._commit_directly(tx, publish)
-            record = self._log.record(writes)
+            record = log.record(writes)
         if not self._room.take(len(writes), len(record)):
             return self._commit_directly(tx, publish)
         return self._defer(tx, record, publish)
 
     def _defer(self, tx: Buffer, record: bytes | None, publish: Callable[[], None]) -> bool:
-        base = self._base
+        base, log = self._base, self._log
         assert base is not None
-        position = self._log.position
+        position = log.position
         noted = len(base.notices)
         interrupted = False
-        take = base.take
+        take = base.take if self._synced else base.take_unseen
         while True:
             try:
                 if record is not None:
-                    self._log.write(record, position)
+                    log.write(record, position)
                 take(tx)
-                base.notices[noted:] = tx.notices
+                if tx.notices:
+                    base.notices[noted:] = tx.notices
                 publish()
                 break
             except KeyboardInterrupt:
@@ -372,7 +460,13 @@ class Overlay:
                 take = base.take_again
             except OSError:
                 return self._commit_without_log(tx, position, publish) or interrupted
-        if self._is_enough(base):
+        if (
+            self._due
+            or self._room.needed > self._most_reserved
+            or base.deleted > MAX_DELETED_IN_OVERLAY
+            or len(base.notices) > MAX_WAITING_KEYS
+            or (self._synced and len(base.written) > MAX_WAITING_KEYS)
+        ):
             try:
                 self._flush()
             except KeyboardInterrupt:
@@ -389,15 +483,6 @@ class Overlay:
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
 
-    def _is_enough(self, base: _Base) -> bool:
-        return (
-            self._due
-            or self._room.needed > self._most_reserved
-            or base.deleted > MAX_DELETED_IN_OVERLAY
-            or len(base.notices) > MAX_WAITING_KEYS
-            or (self._synced and len(base.written) > MAX_WAITING_KEYS)
-        )
-
     def _commit_directly(self, tx: Buffer, publish: Callable[[], None]) -> bool:
         """Commits what is too large for the overlay, or has to be in LMDB's file at once, together
         with all that waits."""
@@ -406,7 +491,6 @@ class Overlay:
         return interrupted
 
     def _end(self) -> None:
-        self._running = False
         while self._replaced:
             self._replaced.pop().txn.abort()
 
@@ -450,7 +534,7 @@ class Overlay:
     def _flush(self) -> None:
         # The log may hold what has left the overlay again: it has to begin anew all the same.
         base = self._base
-        if self._closed or base is None or (self._log.is_empty() and not base.notices):
+        if self.closed or base is None or (self._log.is_empty() and not base.notices):
             return
         if self._write(None, lambda: None):
             raise KeyboardInterrupt
@@ -512,13 +596,13 @@ class Overlay:
     # --- the lease -------------------------------------------------------------------------------
 
     def _open_base(self) -> bool:
-        if self._closed or (not self._leased and not self._take_lease()):
+        if self.closed or (not self._leased and not self._take_lease()):
             return False
         try:
             txn = self._env.begin(db=self._data)
         except lmdb.ReadersFullError:
             return False  # all places are taken by views; a writer needs none
-        self._base = _Base(txn)
+        self._base = Base(txn)
         self._log.begin_anew(self._base.above)
         return True
 
@@ -559,11 +643,14 @@ class Overlay:
         if not self._leased or self._running:
             return
         self._flush()
-        if self._base is not None:
-            self._base.txn.abort()
-            self._base = None
+        base, self._base = self._base, None
+        if self._running:  # begun in this moment, and perhaps above it
+            self._base = base
+            return
+        if base is not None:
+            base.txn.abort()
         self._folder.leave_lease()
-        self._leased = False
+        self._leased = self._asked = False
 
     def _arm(self) -> None:
         if self._thread is None:
@@ -579,18 +666,25 @@ class Overlay:
             self._armed.clear()  # before all else: whoever sets it from now on is heard
             if self._stopped.wait(FLUSH_SECONDS):
                 return
+            self._asked = self._log.shared
             base, now = self._base, time.monotonic()
             if base is not None and (base.above, base.commits) != newest:
                 newest, since = (base.above, base.commits), now
-            # A busy writer does it by itself, before this thread gets the lock.
-            self._due = (
+            due = self._due = (
                 base is None
                 or now - base.since >= self._patience
                 or now - since >= self._patience / 10  # nobody writes: who reads should pass less
             )
+            # A busy writer does it by itself, with its next commit. If both did, they would take
+            # Python's lock from each other at every call of LMDB.
+            if due and self._stopped.wait(FLUSH_SECONDS / 8):
+                return
+            if due and not self._due:
+                self._armed.set()
+                continue
             with self._lock:
                 with suppress(HoldfastError):  # a full disk; the next try may succeed
-                    if self._due or self._log.shared:
+                    if self._due or self._asked:
                         self._hand_over()
                         if self._leased:
                             self._flush()
@@ -610,7 +704,7 @@ class Overlay:
             try:
                 self._flush()
             finally:
-                self._closed = True
+                self.closed = True
                 if self._base is not None:
                     self._base.txn.abort()
                     self._base = None
@@ -621,7 +715,7 @@ class Overlay:
     def forked(self) -> list[Any]:
         """Called in a child process. Returns what must never be cleaned up there."""
         self._lock = threading.Lock()
-        self._closed = True
+        self.closed = True
         bases = self._replaced if self._base is None else [*self._replaced, self._base]
         return [base.txn for base in bases]
 

@@ -18,10 +18,10 @@ import errno
 import mmap
 import os
 import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -39,6 +39,7 @@ _PAGE: Final = 4096
 _SHARED: Final = _PAGE  # on a page of its own: others set it while the owner's records count
 _BEGIN: Final = 2 * _PAGE
 _HEAD: Final = struct.Struct("<IIQ")
+_pack_head: Final = _HEAD.pack
 _MASK: Final = 2**64 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Writes).decode
@@ -47,7 +48,7 @@ _decode: Final = msgspec.msgpack.Decoder(Writes).decode
 class RedoLog:
     """The log of one store. Who writes to it, or begins it anew, holds the folder's lease."""
 
-    __slots__ = ("_file", "_map", "_mark", "_synced", "path", "position")
+    __slots__ = ("_file", "_map", "_mark", "_synced", "end", "path", "position")
 
     def __init__(self, path: Path, *, synced: bool) -> None:
         self.path = path / FILE_NAME
@@ -65,6 +66,7 @@ class RedoLog:
         self._synced = synced
         self._mark = 0
         self.position = _BEGIN  # where the next record goes
+        self.end = REDO_LOG_BYTES
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -137,11 +139,8 @@ class RedoLog:
         """The bytes that stand for `writes` in the log."""
         body = _encode(writes)
         mark = self._mark
-        record = _HEAD.pack(len(body), zlib.crc32(body, mark & 0xFFFFFFFF), mark) + body
+        record = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark) + body
         return record + bytes(-len(record) % _PAGE) if self._synced else record
-
-    def has_room_for(self, record: bytes) -> bool:
-        return self.position + len(record) <= REDO_LOG_BYTES
 
     def write(self, record: bytes, position: int) -> None:
         """Writes a record at the place where the log's `position` was; it can be done again."""
@@ -166,11 +165,7 @@ class RedoLog:
             length, checksum, found = _HEAD.unpack_from(self._map, position)
             begin = position + _HEAD.size
             body = self._map[begin : begin + length]
-            if (
-                found != mark
-                or len(body) != length
-                or zlib.crc32(body, mark & 0xFFFFFFFF) != checksum
-            ):
+            if found != mark or len(body) != length or crc32(body, mark & 0xFFFFFFFF) != checksum:
                 return  # the end, or a record in whose middle its writer was stopped
             yield _decode(body)
             position = begin + length

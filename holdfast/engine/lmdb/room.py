@@ -14,6 +14,7 @@ from holdfast.limits import RESERVED_BYTES
 
 _KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE: the blocks are there, the file does not grow
 _PAGES_OF_A_FLUSH: Final = 64  # roots, the list of free pages
+_PAGES_OF_A_KEY: Final = 3  # its leaf, a neighbour, and what its leaf is split into
 
 
 class Room:
@@ -29,32 +30,31 @@ class Room:
         self._end = 0  # of LMDB's file, at most
         self._keys = 0  # that wait
         self._value_bytes = 0
-        self._needed = 0  # by what waits
+        self.needed = 0  # by what waits, at most
         self._reserved = 0
         self._fallocate = _find_fallocate()
 
     def take(self, keys: int, value_bytes: int) -> bool:
         """Makes sure that there is room for so much more, and says if there is."""
+        # No key needs more than this; what they need together is less, and found out below.
+        needed = self.needed + _PAGES_OF_A_KEY * self._page_bytes * keys + 4 * value_bytes
         keys += self._keys
         value_bytes += self._value_bytes
-        needed = self._need_of(keys, value_bytes)
-        if self._end + needed > self._reserved:
-            self._look()
+        if not self._keys or needed > RESERVED_BYTES or self._end + needed > self._reserved:
             needed = self._need_of(keys, value_bytes)
-            if self._end + needed > self._reserved and not self._reserve(self._end + needed):
-                return False
-        self._keys, self._value_bytes, self._needed = keys, value_bytes, needed
+            if self._end + needed > self._reserved:
+                self._look()
+                needed = self._need_of(keys, value_bytes)
+                if self._end + needed > self._reserved and not self._reserve(self._end + needed):
+                    return False
+        self._keys, self._value_bytes, self.needed = keys, value_bytes, needed
         return True
-
-    @property
-    def needed(self) -> int:
-        return self._needed
 
     def used(self) -> None:
         """All that waited is in LMDB's file, which has grown by no more than what it needed."""
-        self._end += self._needed
-        self._leaf_pages += self._needed // self._page_bytes
-        self._keys = self._value_bytes = self._needed = 0
+        self._end += self.needed
+        self._leaf_pages += self.needed // self._page_bytes
+        self._keys = self._value_bytes = self.needed = 0
 
     def forget(self) -> None:
         """The file was written to by others, or by what had no room set aside."""
@@ -67,7 +67,8 @@ class Room:
         and a neighbour copied, and its leaf split; a leaf that was split is half empty, and only
         what is written to it makes it split again. Branches may all be copied and split.
         """
-        pages = min(3 * keys, 2 * self._leaf_pages) + 2 * self._branch_pages + _PAGES_OF_A_FLUSH
+        pages = min(_PAGES_OF_A_KEY * keys, 2 * self._leaf_pages)
+        pages += 2 * self._branch_pages + _PAGES_OF_A_FLUSH
         return pages * self._page_bytes + 4 * value_bytes
 
     def _look(self) -> None:

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, Final, NoReturn
 
 from holdfast.engine.buffer import added, addressed, check_pair, check_range
-from holdfast.engine.contract import Notice, pack_counter
+from holdfast.engine.contract import Notice
 from holdfast.engine.longkeys import LongKeys
 from holdfast.errors import ViewOnlyReads
 from holdfast.limits import MAX_VALUE_BYTES
@@ -279,7 +279,7 @@ class LmdbTransaction(LmdbReader):
                 found = bool(cursor.key())
 
     def add(self, key: bytes, delta: int) -> None:
-        self.put(key, pack_counter(added(key, self.get(key), delta)))
+        self.put(key, added(key, self.get(key), delta))
 
     def after_commit(self, notice: Notice) -> None:
         self.notices.append(addressed(notice, self.space))

@@ -155,8 +155,8 @@ class RemoteEngine:
         """Has a request run, by this thread or by the one that leads its group."""
         with self._lines.join(space, self._refuse_unusable) as turns:
             try:
-                if turns.take(request):
-                    interrupted = self._run_group(turns.gather(request), space)
+                if group := turns.take(request):
+                    interrupted = self._run_group(group, space)
                     if interrupted:
                         raise KeyboardInterrupt
             finally:

@@ -72,9 +72,9 @@ class Writes(Buffer):
             return False
         return key in self.written or self._is_cleared(key) or self._below.has_read(key)
 
-    def _first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
         self._settle_range(begin, end)
-        return super()._first(begin, end, reverse)
+        return super().first(begin, end, reverse)
 
     def _settle_range(self, begin: bytes, end: bytes) -> None:
         if self.adds:
