@@ -25,29 +25,39 @@ class Room:
         self._data = data
         self._file = data_file
         self._page_bytes = int(env.stat()["psize"])
+        self._key_bytes = _PAGES_OF_A_KEY * self._page_bytes
         self._leaf_pages = 0  # at most
         self._branch_pages = 0  # at most
         self._end = 0  # of LMDB's file, at most
         self._keys = 0  # that wait
         self._value_bytes = 0
         self.needed = 0  # by what waits, at most
+        self._sure = -1  # how much of that is there, without another look
         self._reserved = 0
         self._fallocate = _find_fallocate()
 
     def take(self, keys: int, value_bytes: int) -> bool:
         """Makes sure that there is room for so much more, and says if there is."""
-        # No key needs more than this; what they need together is less, and found out below.
-        needed = self.needed + _PAGES_OF_A_KEY * self._page_bytes * keys + 4 * value_bytes
-        keys += self._keys
-        value_bytes += self._value_bytes
-        if not self._keys or needed > RESERVED_BYTES or self._end + needed > self._reserved:
+        # No key needs more than this. What they all need together is less, and is found out if it
+        # has to be.
+        needed = self.needed + self._key_bytes * keys + 4 * value_bytes
+        if needed <= self._sure:
+            self.needed = needed
+        elif not self._make(self._keys + keys, self._value_bytes + value_bytes):
+            return False
+        self._keys += keys
+        self._value_bytes += value_bytes
+        return True
+
+    def _make(self, keys: int, value_bytes: int) -> bool:
+        needed = self._need_of(keys, value_bytes)
+        if self._end + needed > self._reserved:
+            self._look()
             needed = self._need_of(keys, value_bytes)
-            if self._end + needed > self._reserved:
-                self._look()
-                needed = self._need_of(keys, value_bytes)
-                if self._end + needed > self._reserved and not self._reserve(self._end + needed):
-                    return False
-        self._keys, self._value_bytes, self.needed = keys, value_bytes, needed
+            if self._end + needed > self._reserved and not self._reserve(self._end + needed):
+                return False
+        self.needed = needed
+        self._sure = min(self._reserved - self._end, RESERVED_BYTES)
         return True
 
     def used(self) -> None:
@@ -55,10 +65,12 @@ class Room:
         self._end += self.needed
         self._leaf_pages += self.needed // self._page_bytes
         self._keys = self._value_bytes = self.needed = 0
+        self._sure = -1
 
     def forget(self) -> None:
         """The file was written to by others, or by what had no room set aside."""
         self._reserved = 0
+        self._sure = -1
 
     def _need_of(self, keys: int, value_bytes: int) -> int:
         """What LMDB may need at worst.
