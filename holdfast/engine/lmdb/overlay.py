@@ -385,8 +385,8 @@ class Overlay:
         is done. Says whether Ctrl-C struck when it was too late to undo it."""
         if self.closed:
             self._refuse_unusable()  # the work has forked
-        # A process that is alone tells no one else: what nobody here listens to is not kept.
         with self._lock:
+            # A process that is alone tells no one else: what nobody here listens to is not kept.
             if tx.notices and not self._notices.is_heard():
                 tx.notices = []
             writes, log = tx.written, self._log
@@ -670,21 +670,23 @@ class Overlay:
             base, now = self._base, time.monotonic()
             if base is not None and (base.above, base.commits) != newest:
                 newest, since = (base.above, base.commits), now
-            due = self._due = (
+            due = (
                 base is None
                 or now - base.since >= self._patience
                 or now - since >= self._patience / 10  # nobody writes: who reads should pass less
             )
-            # A busy writer does it by itself, with its next commit. If both did, they would take
-            # Python's lock from each other at every call of LMDB.
-            if due and self._stopped.wait(FLUSH_SECONDS / 8):
-                return
-            if due and not self._due:
-                self._armed.set()
-                continue
+            if due and base is not None:
+                # A busy writer does it by itself, with its next commit. If this thread did, the two
+                # would take Python's lock from each other at every call of LMDB.
+                self._due = True
+                if self._stopped.wait(FLUSH_SECONDS / 8):
+                    return
+                if not self._due:
+                    self._armed.set()
+                    continue
             with self._lock:
                 with suppress(HoldfastError):  # a full disk; the next try may succeed
-                    if self._due or self._asked:
+                    if due or self._asked:
                         self._hand_over()
                         if self._leased:
                             self._flush()
