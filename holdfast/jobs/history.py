@@ -4,6 +4,7 @@ To add an entry is to append its bytes. Only who shows the history decodes it.
 """
 
 import struct
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -14,6 +15,22 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[HistoryEntry, ...]).decode
 _pack_length: Final = struct.Struct(">BI").pack
 _ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
+
+
+@lru_cache(maxsize=1024)
+def put_entry(second: int, queue: str) -> bytes:
+    """The entry of a job that is put; many are put within a second."""
+    return _encode(HistoryEntry("put", second, {"q": queue}))
+
+
+@lru_cache(maxsize=1024)
+def popped_entry(second: int, worker: str) -> bytes:
+    return _encode(HistoryEntry("popped", second, {"worker": worker}))
+
+
+@lru_cache(maxsize=16)
+def done_entry(second: int) -> bytes:
+    return _encode(HistoryEntry("done", second))
 
 
 def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:

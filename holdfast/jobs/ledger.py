@@ -27,11 +27,11 @@ from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS
+from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOBS_HANDED_OVER
 
 LOG: Final = "jobs.log"
 QUIET: Final = f"{LOG}.quiet"  # who listens to the log by its beginning hears this too
-READY: Final = "jobs.ready"
+READY: Final = layout.READY
 WORKER: Final = "jobs.worker."
 TRACKED: Final = "jobs.tracked."
 
@@ -49,9 +49,10 @@ class Ledger:
     def __init__(self, tx: Transaction) -> None:
         self.tx = tx
         self.keys: Keys = keys_of(tx.space)
-        self._announced: set[str] = set()
-        self.arrivals: dict[bytes, int] = {}  # the last one of each crowd, see places.py
         self._settings: Settings | None = None  # read once: most operations need them several times
+        # Made when something goes into them: most transactions are one operation.
+        self._announced: set[str] | None = None
+        self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see places.py
 
     def time(self, now: float | None) -> float:
         """The time of the operation: the caller's, else the transaction's."""
@@ -68,12 +69,31 @@ class Ledger:
         value = self.tx.get(key)
         return None if value is None else _decode_job(value)
 
+    def take_job(self, key: bytes) -> JobRecord | None:
+        """The same for those who will also write it anew."""
+        value = self.tx.get(key)
+        if value is None:
+            return None
+        job = _HANDED_OVER.pop(value, None)
+        return _decode_job(value) if job is None else job
+
     def jobs(self, jids: list[str]) -> list[JobRecord | None]:
         values = self.tx.get_many([self.keys.job(jid) for jid in jids])
         return [None if value is None else _decode_job(value) for value in values]
 
     def save(self, job: JobRecord) -> None:
         self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
+
+    def hand_over(self, key: bytes, job: JobRecord) -> None:
+        """Saves a job that nobody here will touch again: who takes it next gets this very record.
+
+        To decode it costs as much as all else that a completion does with it.
+        """
+        if len(_HANDED_OVER) >= MAX_JOBS_HANDED_OVER:
+            _HANDED_OVER.clear()
+        value = encode(job)
+        _HANDED_OVER[value] = job
+        self.tx.put(key, value)
 
     def data_of(self, job: JobRecord) -> str:
         """The job's data as the JSON text that it was given as."""
@@ -182,6 +202,10 @@ class Ledger:
         """Publishes `event`; Qless clients compare the text, so the order of its keys counts."""
         self.tx.after_commit(Notice(LOG, _encode_json(event)))
 
+    def log_about(self, jid: str, rest: bytes) -> None:
+        """The same for those who have all of the text but its beginning: the jid."""
+        self.tx.after_commit(Notice(LOG, b'{"jid":' + _encode_json(jid) + rest, self.tx.space))
+
     def log_quietly(self, event: dict[str, Any]) -> None:
         """Publishes `event` to those who wait for a job, and on no channel of Qless."""
         self.tx.after_commit(Notice(QUIET, _encode_json(event)))
@@ -203,9 +227,14 @@ class Ledger:
 
     def ready(self, queue: str) -> None:
         """Wakes those who wait for a job of `queue`, once for each operation."""
-        if queue not in self._announced:
-            self._announced.add(queue)
-            self.tx.after_commit(Notice(READY, queue.encode()))
+        announced = self._announced
+        if announced is None:
+            self._announced = {queue}
+        elif queue in announced:
+            return
+        else:
+            announced.add(queue)
+        self.tx.after_commit(self.keys.queue(queue).ready)
 
     def ready_everywhere(self) -> None:
         self.ready("")
@@ -217,6 +246,9 @@ def mention_of(jid: str) -> bytes:
 
 
 _NEW_QUEUE: Final = QueueRecord()
+# Records that were written, by their bytes. A transaction that is undone leaves some behind that
+# nobody asks for, and one that is run again finds them gone: then there are still the bytes.
+_HANDED_OVER: Final[dict[bytes, JobRecord]] = {}
 
 
 @lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from holdfast.binding import read
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
-from holdfast.jobs.records import JobRecord, QueueStats, Times
+from holdfast.jobs.records import QueueStats, Times
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import JOBS_PER_STEP
 
@@ -110,23 +110,30 @@ def count(
     keys: QueueKeys,
     key: bytes,
     now: float,
-    jobs: Sequence[JobRecord],
+    times: Sequence[float],
     through: int,
 ) -> None:
-    """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
-    gone. Reads 1 key, writes 1."""
+    """Adds `times` to the flow at `key`, through which `through` jobs have gone.
+
+    Reads 1 key, writes 1.
+    """
     flow = ledger.tx.get(key)
     day = int(now // DAY)
-    if flow is None or _unpack_flow(flow)[0] != day:
+    changed = None if flow is None else counted(flow, day, times, through)
+    if changed is None:
         _turn(ledger, keys, day)
         flow = ledger.tx.get(key)
         assert flow is not None
-    ledger.tx.put(key, counted(flow, [now - job.time for job in jobs], through))
+        changed = counted(flow, day, times, through)
+        assert changed is not None
+    ledger.tx.put(key, changed)
 
 
-def counted(flow: bytes, times: Sequence[float], through: int = 0) -> bytes:
-    """`flow` when `times` have been added to it."""
-    day, gone, count, mean, vk, at_once = _unpack_flow(flow)
+def counted(flow: bytes, day: int, times: Sequence[float], through: int = 0) -> bytes | None:
+    """`flow` when `times` have been added to it, or None if it is that of another day."""
+    its_day, gone, count, mean, vk, at_once = _unpack_flow(flow)
+    if its_day != day:
+        return None
     rest = flow[_FLOW_BYTES:]
     for seconds in times:
         if seconds < 0:  # a client's clock ran behind another's

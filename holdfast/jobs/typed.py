@@ -4,6 +4,9 @@ The doors decode what comes from outside into these types. A caller in the same 
 bound: without this check `count="3"` would be a `TypeError` from somewhere below, and `klass=None`
 a record that nobody can read again. `typed` is for a class of operations; the check of a method is
 made from its signature when it is first called, and costs a µs or less from then on.
+
+The few that are called all day are marked with `checks_itself`: they let their usual arguments
+through in their first lines, and give all others to `check`.
 """
 
 import functools
@@ -21,10 +24,11 @@ from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import shortened
 
 Face = TypeVar("Face", bound=type[Any])
+Method = TypeVar("Method", bound=Callable[..., Any])
 Fits = Callable[[Any], bool]
 
 _LARGEST: Final = sys.float_info.max
-_LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what the doors let through
+LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what the doors let through
 
 
 class Kind(NamedTuple):
@@ -55,11 +59,27 @@ def typed(face: Face) -> Face:
     names = [name for base in face.__mro__ for name in vars(base) if not name.startswith("_")]
     for name in dict.fromkeys(names):
         method = inspect.getattr_static(face, name)
-        if inspect.isfunction(method) and (
-            name in vars(face) or not hasattr(method, "__wrapped__")
+        if (
+            inspect.isfunction(method)
+            and not hasattr(method, "__checks_itself__")
+            and (name in vars(face) or not hasattr(method, "__wrapped__"))
         ):
             setattr(face, name, _checked(method))
     return face
+
+
+def checks_itself(method: Method) -> Method:
+    """Marks a method that calls `check` for all but its usual arguments."""
+    method.__checks_itself__ = True  # type: ignore[attr-defined]  # a mark on the function, found by `typed`
+    return method
+
+
+def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuses what is not of its kind among the arguments of `method`, which are in `given`."""
+    for name, kind in _checks_of(method).by_name.items():
+        value = given[name]
+        if kind.fits is not None and type(value) not in kind.surely and not kind.fits(value):
+            raise _refusal(method, name, kind, value)
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,6 +135,7 @@ def _shown(value: Any) -> str:
         return f"something of type {type(value).__name__}"
 
 
+@functools.cache
 def _checks_of(method: Callable[..., Any]) -> _Checks:
     hints = typing.get_type_hints(method)
     in_order: list[tuple[str, Kind]] = []
@@ -161,7 +182,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return type(value) is int and -_LARGEST_INT <= value <= _LARGEST_INT
+    return type(value) is int and -LARGEST_INT <= value <= LARGEST_INT
 
 
 def _is_number(value: Any) -> bool:

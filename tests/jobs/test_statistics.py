@@ -119,7 +119,9 @@ def test_malformed_stats_are_refused(qless: Qless, words: list[str], text: str) 
 
 
 def measured(*values: float) -> Measured:
-    return Measured(summary_of(counted(empty_flow(0), values)))
+    flow = counted(empty_flow(0), 0, values)
+    assert flow is not None
+    return Measured(summary_of(flow))
 
 
 @pytest.mark.parametrize(
