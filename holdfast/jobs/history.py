@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.jobs.layout import QueueKeys, WorkerKeys
 from holdfast.jobs.records import HistoryEntry, JobRecord
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -17,19 +18,27 @@ _pack_length: Final = struct.Struct(">BI").pack
 _ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
 
 
-@lru_cache(maxsize=1024)
-def put_entry(second: int, queue: str) -> bytes:
-    """The entry of a job that is put; many are put within a second."""
-    return _encode(HistoryEntry("put", second, {"q": queue}))
+def put_entry(keys: QueueKeys, now: float) -> bytes:
+    """The entry of a job that is put; for as long as the second lasts it is the same."""
+    second = int(now)
+    last = keys.last_entry
+    if last[0] != second:
+        last = keys.last_entry = second, _encode(HistoryEntry("put", second, {"q": keys.name}))
+    return last[1]
 
 
-@lru_cache(maxsize=1024)
-def popped_entry(second: int, worker: str) -> bytes:
-    return _encode(HistoryEntry("popped", second, {"worker": worker}))
+def popped_entry(keys: WorkerKeys, worker: str, now: float) -> bytes:
+    """The same for one that `worker` pops."""
+    second = int(now)
+    last = keys.last_entry
+    if last[0] != second:
+        last = keys.last_entry = second, _encode(HistoryEntry("popped", second, {"worker": worker}))
+    return last[1]
 
 
 @lru_cache(maxsize=16)
 def done_entry(second: int) -> bytes:
+    """The same for one that is completed."""
     return _encode(HistoryEntry("done", second))
 
 

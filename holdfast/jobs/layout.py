@@ -49,6 +49,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from holdfast.engine.contract import Notice
+from holdfast.jobs.arguments import is_name
+from holdfast.jobs.records import QueueRecord
 from holdfast.keys import pack_float, pack_float_desc, pack_int, pack_str, unpack
 from holdfast.limits import MAX_NAMES_KEPT_PACKED
 
@@ -107,7 +109,10 @@ def read_pair(number: int) -> tuple[int, int]:
 
 
 class QueueKeys:
-    """The beginnings of all keys of one queue, packed once, and how words about it end."""
+    """The beginnings of all keys of one queue, packed once, and how words about it end.
+
+    And what two things were last, for they hardly ever change from one operation to the next.
+    """
 
     __slots__ = (
         "blocked",
@@ -115,6 +120,9 @@ class QueueKeys:
         "depends",
         "ended",
         "front",
+        "is_named",
+        "last_entry",
+        "last_record",
         "locks",
         "name",
         "other",
@@ -136,6 +144,9 @@ class QueueKeys:
     def __init__(self, space: bytes, base: bytes, name: str) -> None:
         packed = pack_str(name)
         self.name = name
+        self.is_named = is_name(name)
+        self.last_entry = -1, b""  # of the history of those that are put, and its second
+        self.last_record: tuple[bytes | None, QueueRecord] = None, QueueRecord()
         named = _encode_json(name)
         self.put_event = b',"event":"put","queue":' + named + b"}"
         self.completed_event = b',"event":"completed","queue":' + named + b"}"
@@ -154,7 +165,7 @@ class QueueKeys:
         self.depends = base + pack_int(16) + packed
         self.recurring = base + pack_int(17) + packed
         self.work = base + pack_int(19) + packed
-        self.front = self.work + pack_int(0)
+        self.front = self.work + pack_int(0) + pack_float_desc(0.0)
         self.usual = self.work + pack_int(1)
         self.plain = self.usual + pack_float_desc(0.0)
         self.work_end = self.work + b"\xff"
@@ -171,9 +182,9 @@ class QueueKeys:
     def next_run(self, next_run: float, jid: str) -> bytes:
         return self.recurring + pack_float(next_run) + pack_str(jid)
 
-    def line(self, front: bool, priority: float) -> bytes:
+    def line(self, priority: float) -> bytes:
         """How the work list's entries of one priority begin; time and arrival follow."""
-        return (self.front if front else self.usual) + pack_float_desc(priority)
+        return self.usual + pack_float_desc(priority)
 
     def summary(self, day: int, kind: str) -> bytes:
         return self.statistics + pack_int(day) + pack_str(kind)
@@ -185,10 +196,12 @@ class QueueKeys:
 class WorkerKeys:
     """The keys of one worker, packed once."""
 
-    __slots__ = ("held", "seen")
+    __slots__ = ("held", "is_named", "last_entry", "seen")
 
     def __init__(self, base: bytes, name: str) -> None:
         packed = pack_str(name)
+        self.is_named = is_name(name)
+        self.last_entry = -1, b""  # of the history of what it pops, and its second
         self.seen = base + pack_int(3) + packed
         self.held = base + pack_int(4) + packed
 
@@ -226,6 +239,7 @@ class Keys:
         "failure_groups",
         "jobs",
         "queue",
+        "queue_seen",
         "queues",
         "recurring",
         "settings",
@@ -236,6 +250,7 @@ class Keys:
         "throttle_waiters",
         "throttles",
         "worker",
+        "worker_seen",
         "workers",
     )
 
@@ -263,9 +278,11 @@ class Keys:
         self._result = base + pack_int(28)
         self.jobs = base + pack_int(29)
         queues = _Seen(partial(QueueKeys, space, base))
-        workers = _Seen(partial(WorkerKeys, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
+        self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
+        workers = _Seen(partial(WorkerKeys, base))
         self.worker: Callable[[str], WorkerKeys] = workers.__getitem__
+        self.worker_seen: Callable[[str], WorkerKeys | None] = workers.get
 
     @property
     def all(self) -> bytes:

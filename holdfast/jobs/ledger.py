@@ -10,7 +10,6 @@ Topics of the notices, and the Qless channels that they stand for:
                                            empty: all queues
 """
 
-from functools import lru_cache
 from itertools import islice
 from sys import maxsize
 from typing import Any, Final
@@ -74,8 +73,8 @@ class Ledger:
         value = self.tx.get(key)
         if value is None:
             return None
-        job = _HANDED_OVER.pop(value, None)
-        return _decode_job(value) if job is None else job
+        given = _HANDED_OVER.pop(key, None)
+        return given[1] if given is not None and given[0] == value else _decode_job(value)
 
     def jobs(self, jids: list[str]) -> list[JobRecord | None]:
         values = self.tx.get_many([self.keys.job(jid) for jid in jids])
@@ -92,7 +91,7 @@ class Ledger:
         if len(_HANDED_OVER) >= MAX_JOBS_HANDED_OVER:
             _HANDED_OVER.clear()
         value = encode(job)
-        _HANDED_OVER[value] = job
+        _HANDED_OVER[key] = value, job
         self.tx.put(key, value)
 
     def data_of(self, job: JobRecord) -> str:
@@ -129,8 +128,7 @@ class Ledger:
     # --- queues -------------------------------------------------------------------------------
 
     def queue(self, keys: QueueKeys) -> QueueRecord:
-        value = self.tx.get(keys.record)
-        return QueueRecord() if value is None else _decode_queue(value)
+        return _queue_from(self.tx.get(keys.record))
 
     def save_queue(self, keys: QueueKeys, queue: QueueRecord) -> None:
         if queue == QueueRecord():
@@ -141,12 +139,14 @@ class Ledger:
     def look_at_queue(self, keys: QueueKeys) -> QueueRecord:
         """The same for those who only look at it."""
         value = self.tx.get(keys.record)
-        return _NEW_QUEUE if value is None else _seen_queue(value)
+        last = keys.last_record
+        if value != last[0]:
+            last = keys.last_record = value, _queue_from(value)
+        return last[1]
 
     def know_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
         """Makes the queue known."""
-        value = self.tx.get(keys.record)
-        queue = _NEW_QUEUE if value is None else _seen_queue(value)
+        queue = self.look_at_queue(keys)
         if queue.known_since is None:
             queue = replace(queue, known_since=now)
             self.tx.put(keys.record, encode(queue))
@@ -245,13 +245,10 @@ def mention_of(jid: str) -> bytes:
     return b'"jid":' + _encode_json(jid)
 
 
-_NEW_QUEUE: Final = QueueRecord()
-# Records that were written, by their bytes. A transaction that is undone leaves some behind that
-# nobody asks for, and one that is run again finds them gone: then there are still the bytes.
-_HANDED_OVER: Final[dict[bytes, JobRecord]] = {}
+# Records that were written, by their keys, with their bytes. What a transaction that was undone has
+# left here, or another process has changed since, is not what is read: then there are the bytes.
+_HANDED_OVER: Final[dict[bytes, tuple[bytes, JobRecord]]] = {}
 
 
-@lru_cache(maxsize=1024)
-def _seen_queue(value: bytes) -> QueueRecord:
-    # Every put and pop looks at the record of its queue, and that hardly ever changes.
-    return _decode_queue(value)
+def _queue_from(value: bytes | None) -> QueueRecord:
+    return QueueRecord() if value is None else _decode_queue(value)

@@ -76,10 +76,11 @@ def enter_work(
     keys = ledger.keys.queue(job.queue)
     if queue is None:
         queue = ledger.look_at_queue(keys)
-    if front or job.priority:
-        line = keys.line(front, 0.0 if front else job.priority)
-    else:
-        line = keys.plain
+    line = keys.plain
+    if front:
+        line = keys.front
+    elif job.priority:
+        line = keys.line(job.priority)
     job.state = STALLED if front else WAITING
     job.place = last_place(ledger, keys, line, time, queue)
     tx.put(job.place, pack_str(job.jid))
@@ -183,7 +184,7 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
     tx.delete(job.place)
     job.place = b""
     if job.state == RUNNING:
-        unlock(ledger, job, pack_str(job.jid), now)
+        unlock(ledger, job, now)
         tx.add(ledger.keys.queue(job.queue).work_counts, -HIGH)
     elif job.state == COMPLETE:
         count, oldest = unpack_complete(tx.get(ledger.keys.complete))
@@ -221,9 +222,14 @@ def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float)
     ledger.tx.put(job.place, b"")
 
 
-def unlock(ledger: "Ledger", job: JobRecord, packed_jid: bytes, now: float) -> None:
+def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """What follows when a lock has ended in any way; the count is the caller's."""
-    ledger.tx.delete(ledger.keys.worker(job.worker).held + packed_jid)
+    ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
+    make_room(ledger, job, now)
+
+
+def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """Gives others what the lock has occupied."""
     if job.holds:
         for throttle in slots.release(ledger, job, now):
             admit(ledger, throttle, now)

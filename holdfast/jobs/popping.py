@@ -13,12 +13,21 @@ from msgspec.structs import replace
 
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
-from holdfast.jobs.arguments import check_name, check_queue, check_time, is_name
+from holdfast.jobs.arguments import check_name, check_queue, check_time
 from holdfast.jobs.history import popped_entry, shorten
-from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
+from holdfast.jobs.layout import (
+    LOW,
+    QueueKeys,
+    WorkerKeys,
+    below,
+    pack_time,
+    since,
+    time_and_jid,
+    until,
+)
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
-from holdfast.jobs.showing import shown
+from holdfast.jobs.showing import all_shown
 from holdfast.jobs.typed import check, checks_itself
 from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
@@ -50,7 +59,8 @@ class Popping:
         each further one.
         """
         if not (
-            lock_seconds is now is None
+            lock_seconds is None
+            and now is None
             and type(queue) is type(worker) is str
             and type(count) is int
             and 0 < count <= MAX_JOBS_PER_CALL
@@ -59,7 +69,7 @@ class Popping:
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
         expires = None if lock_seconds is None else time + lock_seconds
-        return [shown(ledger, job) for job in pop(ledger, queue, worker, count, time, expires)]
+        return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
 
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
         """The next `count` jobs of `queue`, left where they are.
@@ -67,7 +77,7 @@ class Popping:
         Starts what is due, so it may write. Reads 2 keys for each job, and 3 more.
         """
         jobs = peek(self._ledger, check_queue(queue), count, self._ledger.time(now))
-        return [shown(self._ledger, job) for job in jobs]
+        return all_shown(self._ledger, jobs)
 
 
 # --- pop --------------------------------------------------------------------------------------
@@ -84,18 +94,18 @@ def pop(
     grace_period: float | None = None,
 ) -> list[JobRecord]:
     """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
-    if not is_name(worker):
-        check_name(worker, "Pop", "worker")
+    worker_keys = ledger.keys.worker_seen(worker)
+    if worker_keys is None or not worker_keys.is_named:
+        worker_keys = ledger.keys.worker(check_name(worker, "Pop", "worker"))
     if count > MAX_JOBS_PER_CALL:
         raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
-    if not is_name(queue):
-        check_name(queue, "Pop", "queue")
-    keys = ledger.keys.queue(queue)
+    keys = ledger.keys.queue_seen(queue)
+    if keys is None or not keys.is_named:
+        keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
     record = ledger.look_at_queue(keys)
     if record.paused:
         return []
     settings = ledger.settings()
-    worker_keys = ledger.keys.worker(worker)
     if settings.given and (limit := settings.concurrency_of(queue)) > 0:
         count = min(count, limit - _running(ledger, keys, now, limit))
     if count <= 0:
@@ -119,11 +129,10 @@ def pop(
     # After the scan, which is quickest before any write.
     ledger.tx.put(worker_keys.seen, pack_time(now))
     if jobs:
-        times = [now - job.time for job in jobs]
-        statistics.count(ledger, keys, keys.popped, now, times, len(jobs) - reclaimed)
+        statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
         if reclaimed:
             _take_away(ledger, jobs[:reclaimed])
-        _hand_out(ledger, keys, jobs, worker, worker_keys.held, now, expires)
+        _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires)
     if wake != record.wake or (jobs and expires < wake):
         _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
@@ -170,7 +179,7 @@ def _hand_out(
     keys: QueueKeys,
     jobs: list[JobRecord],
     worker: str,
-    held: bytes,
+    worker_keys: WorkerKeys,
     now: float,
     expires: float,
 ) -> None:
@@ -181,10 +190,11 @@ def _hand_out(
     """
     put = ledger.tx.put
     job_keys = ledger.keys.jobs
+    held = worker_keys.held
     locks = keys.locks + pack_float(expires)
     packed_expires = pack_time(expires)
     micros = int(ledger.tx.now * 1_000_000)
-    entry = popped_entry(int(now), worker)
+    entry = popped_entry(worker_keys, worker, now)
     longest = ledger.settings().history_length
     for job in jobs:
         packed_jid = pack_str(job.jid)

@@ -1,7 +1,8 @@
 """Putting: a job comes into a queue, new or from any state, one at a time or many at once."""
 
+import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob
@@ -18,7 +19,7 @@ from holdfast.jobs.canceling import cancel_jobs
 from holdfast.jobs.history import put_entry
 from holdfast.jobs.layout import LOW
 from holdfast.jobs.records import NOT_APART, WAITING, JobRecord, NewJob, Tag
-from holdfast.jobs.typed import check, checks_itself
+from holdfast.jobs.typed import ZERO, check, checks_itself
 from holdfast.keys import pack_str
 from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOBS_PER_CALL
 
@@ -64,11 +65,17 @@ class Putting:
         Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3.
         """
         if (
-            id is priority is tags is retries is depends is throttles is unique is now is None
+            id is None
+            and priority is None
+            and tags is None
+            and retries is None
+            and depends is None
+            and throttles is None
+            and unique is None
+            and now is None
             and type(queue) is type(klass) is type(worker) is str
             and type(unique_for) is type(unique_mode) is str
-            and type(delay) is int
-            and delay == 0
+            and delay is ZERO
         ):
             return put_new(self._ledger, queue, klass, data, self._ledger.tx.now)
         check(Putting.put, locals())
@@ -154,22 +161,22 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
 
     What `put` would write, without its detours: half of the cost.
     """
-    if not is_name(queue):
-        check_name(queue, "Put", "queue")
+    keys = ledger.keys.queue_seen(queue)
+    if keys is None or not keys.is_named:
+        keys = ledger.keys.queue(check_name(queue, "Put", "queue"))
     if klass and not is_name(klass):
         check_name(klass, "Put", "klass")
     text = json_text(data, "Put")
-    tx = ledger.tx
-    keys = ledger.keys.queue(queue)
     jid = new_jid(now)
     packed_jid = pack_str(jid)
-    entry = put_entry(int(now), queue)
+    entry = put_entry(keys, now)
     job = JobRecord(jid, klass, WAITING, queue, b"", now, text, history=entry, entries=1)
     if len(text) > JOB_DATA_INLINE_CHARS:
         ledger.set_data(job, text)
+    tx = ledger.tx
     ledger.log_about(jid, keys.put_event)
-    line = keys.plain
-    job.place = place = places.last_place(ledger, keys, line, now, ledger.know_queue(keys, now))
+    record = ledger.know_queue(keys, now)
+    job.place = place = places.last_place(ledger, keys, keys.plain, now, record)
     tx.put(place, packed_jid)
     tx.add(keys.work_counts, LOW)
     ledger.ready(queue)
@@ -180,6 +187,18 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
 def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     """Puts one job. `caller` is the worker that does so, "" if it is none."""
     queue, klass = new.queue, new.klass
+    if (
+        new.id is None
+        and new.priority is None
+        and new.tags is None
+        and new.retries is None
+        and new.depends is None
+        and new.throttles is None
+        and new.unique is None
+        and new.delay == 0
+        and new.data is not Kept
+    ):
+        return put_new(ledger, queue, klass, new.data, now)
     if not is_name(queue):
         check_name(queue, "Put", "queue")
     jid = new_jid(now) if new.id is None else check_name(new.id, "Put", "jid")
@@ -209,7 +228,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     if text is not None:
         ledger.set_data(job, text)
     _apply_options(ledger, job, new, now)
-    ledger.add_entry(job, put_entry(int(now), queue))
+    ledger.add_entry(job, put_entry(keys, now))
     job.time = now
     record = ledger.know_queue(keys, now)
     if new.delay > 0 or job.unmet:
@@ -263,4 +282,7 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 
 def new_jid(now: float) -> str:
     """A new id of 32 hex digits that begins with the time: jobs put together lie together."""
-    return (int(now * 1_000_000).to_bytes(8, "big") + draw(8)).hex()
+    return (_pack_micros(int(now * 1_000_000)) + draw(8)).hex()
+
+
+_pack_micros: Final = struct.Struct(">Q").pack

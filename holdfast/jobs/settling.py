@@ -18,13 +18,13 @@ from holdfast.jobs.arguments import (
     cut_message,
     json_text,
 )
-from holdfast.jobs.history import done_entry
+from holdfast.jobs.history import done_entry, shorten
 from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.popping import exhaust, pop
 from holdfast.jobs.records import COMPLETE, RUNNING, Failure, Job, JobRecord
-from holdfast.jobs.showing import shown
-from holdfast.jobs.typed import LARGEST_INT, check, checks_itself
+from holdfast.jobs.showing import all_shown
+from holdfast.jobs.typed import EMPTY, LARGEST_INT, ZERO, check, checks_itself
 from holdfast.keys import pack_float, pack_str
 from holdfast.limits import MAX_JOBS_PER_CALL
 
@@ -59,7 +59,9 @@ class Settling:
     ) -> float:
         """Renews the lock and returns when it ends now. Reads 3 keys, writes 4."""
         if not (
-            progress is lock_seconds is now is None
+            progress is None
+            and lock_seconds is None
+            and now is None
             and type(id) is type(worker) is type(progress_text) is str
             and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
         ):
@@ -97,13 +99,13 @@ class Settling:
         keys, writes 6.
         """
         if not (
-            queue is next is now is None
+            queue is None
+            and next is None
+            and now is None
             and type(id) is type(worker) is str
             and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
-            and type(delay) is int
-            and delay == 0
-            and type(depends) is tuple
-            and not depends
+            and delay is ZERO
+            and depends is EMPTY
         ):
             check(Settling.complete, locals())
         ledger = self._ledger
@@ -144,7 +146,10 @@ class Settling:
         completed, none is handed out. Costs what the two calls do.
         """
         if not (
-            pop_from is next is lock_seconds is now is None
+            pop_from is None
+            and next is None
+            and lock_seconds is None
+            and now is None
             and type(id) is type(worker) is str
             and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
             and type(count) is int
@@ -168,7 +173,7 @@ class Settling:
         )
         expires = None if lock_seconds is None else time + lock_seconds
         queue = left if pop_from is None else pop_from
-        return [shown(ledger, job) for job in pop(ledger, queue, worker, count, time, expires)]
+        return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
 
     def fail(
         self,
@@ -322,19 +327,26 @@ def complete(
         if next_queue is None:
             given = "delay" if delay else "depends"
             raise BadArgument(f'Complete(): "{given}" cannot be used without a "next".')
+    tx, all_keys = ledger.tx, ledger.keys
     packed_jid = pack_str(jid)
-    key = ledger.keys.jobs + packed_jid
+    key = all_keys.jobs + packed_jid
     job = _held_job(ledger, key, jid, worker, lock, "Complete")
     left = job.queue
     if queue is not None and left != queue:
         raise JobLost(f"Complete(): Job {jid} running in another queue: {left}")
-    ledger.add_entry(job, done_entry(int(now)))
+    settings = ledger.settings()
+    job.history += done_entry(int(now))
+    job.entries = entries = job.entries + 1
+    if entries > settings.history_length:
+        shorten(job, settings.history_length)
     if data is not None:
         ledger.set_data(job, data)
-    ledger.tx.delete(job.place)
-    places.unlock(ledger, job, packed_jid, now)
-    keys = ledger.keys.queue(left)
-    statistics.count(ledger, keys, keys.ended, now, (now - job.time,), 1)
+    tx.delete(job.place)
+    tx.delete(all_keys.worker(worker).held + packed_jid)
+    if job.holds or settings.given:
+        places.make_room(ledger, job, now)
+    keys = all_keys.queue(left)
+    statistics.count(ledger, keys, keys.ended, now, (job,), 1)
     job.time = now
     job.worker = ""
     job.expires = 0.0
@@ -353,8 +365,9 @@ def complete(
     count, oldest = places.enter_complete(ledger, job, packed_jid, now)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
-    ledger.tx.put(key, encode(job))
-    retention.forget_old(ledger, now, count, oldest)
+    tx.put(key, encode(job))
+    if oldest <= now - settings.jobs_history or count > settings.jobs_history_count:
+        retention.forget_old(ledger, now)
     return COMPLETE, left
 
 

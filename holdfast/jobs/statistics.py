@@ -19,12 +19,13 @@ from holdfast.binding import read
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
-from holdfast.jobs.records import QueueStats, Times
+from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
+
 
 DAY: Final = 86400
 _HOUR: Final = 3600
@@ -110,32 +111,31 @@ def count(
     keys: QueueKeys,
     key: bytes,
     now: float,
-    times: Sequence[float],
+    jobs: Sequence[JobRecord],
     through: int,
 ) -> None:
-    """Adds `times` to the flow at `key`, through which `through` jobs have gone.
-
-    Reads 1 key, writes 1.
-    """
-    flow = ledger.tx.get(key)
-    day = int(now // DAY)
-    changed = None if flow is None else counted(flow, day, times, through)
+    """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
+    gone. Reads 1 key, writes 1."""
+    tx = ledger.tx
+    flow = tx.get(key)
+    changed = None if flow is None else counted(flow, now, jobs, through)
     if changed is None:
-        _turn(ledger, keys, day)
-        flow = ledger.tx.get(key)
+        _turn(ledger, keys, day_of(now))
+        flow = tx.get(key)
         assert flow is not None
-        changed = counted(flow, day, times, through)
+        changed = counted(flow, now, jobs, through)
         assert changed is not None
-    ledger.tx.put(key, changed)
+    tx.put(key, changed)
 
 
-def counted(flow: bytes, day: int, times: Sequence[float], through: int = 0) -> bytes | None:
-    """`flow` when `times` have been added to it, or None if it is that of another day."""
-    its_day, gone, count, mean, vk, at_once = _unpack_flow(flow)
-    if its_day != day:
+def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0) -> bytes | None:
+    """`flow` when the times of `jobs` have been added to it; None if it is of another day."""
+    day, gone, count, mean, vk, at_once = _unpack_flow(flow)
+    if not 0 <= now - day * DAY < DAY:
         return None
     rest = flow[_FLOW_BYTES:]
-    for seconds in times:
+    for job in jobs:
+        seconds = now - job.time
         if seconds < 0:  # a client's clock ran behind another's
             seconds = 0.0
         count += 1
