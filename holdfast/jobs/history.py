@@ -4,7 +4,6 @@ To add an entry is to append its bytes. Only who shows the history decodes it.
 """
 
 import struct
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -20,26 +19,35 @@ _ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
 
 def put_entry(keys: QueueKeys, now: float) -> bytes:
     """The entry of a job that is put; for as long as the second lasts it is the same."""
-    second = int(now)
-    last = keys.last_entry
-    if last[0] != second:
-        last = keys.last_entry = second, _encode(HistoryEntry("put", second, {"q": keys.name}))
-    return last[1]
+    begin, entry = keys.last_entry
+    age = now - begin
+    if age < 0.0 or age >= 1.0:
+        second = int(now)
+        entry = _encode(HistoryEntry("put", second, {"q": keys.name}))
+        keys.last_entry = float(second), entry
+    return entry
 
 
 def popped_entry(keys: WorkerKeys, worker: str, now: float) -> bytes:
     """The same for one that `worker` pops."""
-    second = int(now)
-    last = keys.last_entry
-    if last[0] != second:
-        last = keys.last_entry = second, _encode(HistoryEntry("popped", second, {"worker": worker}))
-    return last[1]
+    begin, entry = keys.last_entry
+    age = now - begin
+    if age < 0.0 or age >= 1.0:
+        second = int(now)
+        entry = _encode(HistoryEntry("popped", second, {"worker": worker}))
+        keys.last_entry = float(second), entry
+    return entry
 
 
-@lru_cache(maxsize=16)
-def done_entry(second: int) -> bytes:
+def done_entry(keys: QueueKeys, now: float) -> bytes:
     """The same for one that is completed."""
-    return _encode(HistoryEntry("done", second))
+    begin, entry = keys.last_done
+    age = now - begin
+    if age < 0.0 or age >= 1.0:
+        second = int(now)
+        entry = _encode(HistoryEntry("done", second))
+        keys.last_done = float(second), entry
+    return entry
 
 
 def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:

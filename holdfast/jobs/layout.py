@@ -60,6 +60,7 @@ LAYER: Final = 4
 READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
 
 _encode_json: Final = msgspec.json.Encoder().encode
+_NOT_YET: Final = (math.inf, b"")  # nothing was made, in a second that never comes
 
 _TIME: Final = struct.Struct(">d")
 pack_time: Final = _TIME.pack
@@ -111,7 +112,7 @@ def read_pair(number: int) -> tuple[int, int]:
 class QueueKeys:
     """The beginnings of all keys of one queue, packed once, and how words about it end.
 
-    And what two things were last, for they hardly ever change from one operation to the next.
+    And what was made for it last, for that hardly ever changes from one operation to the next.
     """
 
     __slots__ = (
@@ -121,6 +122,7 @@ class QueueKeys:
         "ended",
         "front",
         "is_named",
+        "last_done",
         "last_entry",
         "last_record",
         "locks",
@@ -145,7 +147,8 @@ class QueueKeys:
         packed = pack_str(name)
         self.name = name
         self.is_named = is_name(name)
-        self.last_entry = -1, b""  # of the history of those that are put, and its second
+        self.last_entry = _NOT_YET  # of the history of a job that was put, and its second
+        self.last_done = _NOT_YET  # the same of one that was completed
         self.last_record: tuple[bytes | None, QueueRecord] = None, QueueRecord()
         named = _encode_json(name)
         self.put_event = b',"event":"put","queue":' + named + b"}"
@@ -201,7 +204,7 @@ class WorkerKeys:
     def __init__(self, base: bytes, name: str) -> None:
         packed = pack_str(name)
         self.is_named = is_name(name)
-        self.last_entry = -1, b""  # of the history of what it pops, and its second
+        self.last_entry = _NOT_YET  # of the history of what it pops, and its second
         self.seen = base + pack_int(3) + packed
         self.held = base + pack_int(4) + packed
 

@@ -146,7 +146,9 @@ class Ledger:
 
     def know_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
         """Makes the queue known."""
-        queue = self.look_at_queue(keys)
+        value = self.tx.get(keys.record)
+        last = keys.last_record
+        queue = last[1] if value == last[0] else self.look_at_queue(keys)
         if queue.known_since is None:
             queue = replace(queue, known_since=now)
             self.tx.put(keys.record, encode(queue))
@@ -225,19 +227,19 @@ class Ledger:
         if job.tracked:
             self.tx.after_commit(Notice(TRACKED + what, job.jid.encode()))
 
-    def ready(self, queue: str) -> None:
-        """Wakes those who wait for a job of `queue`, once for each operation."""
+    def ready(self, keys: QueueKeys) -> None:
+        """Wakes those who wait for a job of a queue, once for each operation."""
         announced = self._announced
         if announced is None:
-            self._announced = {queue}
-        elif queue in announced:
+            self._announced = {keys.name}
+        elif keys.name in announced:
             return
         else:
-            announced.add(queue)
-        self.tx.after_commit(self.keys.queue(queue).ready)
+            announced.add(keys.name)
+        self.tx.after_commit(keys.ready)
 
     def ready_everywhere(self) -> None:
-        self.ready("")
+        self.ready(self.keys.queue(""))
 
 
 def mention_of(jid: str) -> bytes:

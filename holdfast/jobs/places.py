@@ -86,7 +86,7 @@ def enter_work(
     tx.put(job.place, pack_str(job.jid))
     if counted:
         tx.add(keys.work_counts, LOW)
-    ledger.ready(job.queue)
+    ledger.ready(keys)
 
 
 def last_place(
@@ -127,7 +127,7 @@ def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
     note_priority(ledger, job)
     ledger.tx.add(keys.blocked, LOW)
     ledger.wake_queue(keys, start)
-    ledger.ready(job.queue)  # those who wait for a job wait no longer than until it starts
+    ledger.ready(keys)  # those who wait for a job wait no longer than until it starts
 
 
 def note_priority(ledger: "Ledger", job: JobRecord) -> None:
@@ -235,7 +235,7 @@ def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
             admit(ledger, throttle, now)
     settings = ledger.settings()
     if settings.given and settings.concurrency_of(job.queue):
-        ledger.ready(job.queue)
+        ledger.ready(ledger.keys.queue(job.queue))
 
 
 def admit(ledger: "Ledger", name: str, now: float) -> int:

@@ -132,7 +132,7 @@ def pop(
         statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
         if reclaimed:
             _take_away(ledger, jobs[:reclaimed])
-        _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires)
+        _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires, settings.history_length)
     if wake != record.wake or (jobs and expires < wake):
         _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
@@ -156,11 +156,12 @@ def _take_work(
     """Takes jobs from the work list until there are `count` in `jobs`; sets those aside whose
     throttle is full."""
     tx = ledger.tx
+    job_keys = ledger.keys.jobs
     aside = 0
     while (wanted := count - len(jobs)) > 0 and aside < JOBS_PER_STEP:
         entries = list(tx.scan(keys.work, keys.work_end, limit=wanted))
         for key, packed_jid in entries:
-            job = ledger.take_job(ledger.keys.jobs + packed_jid)
+            job = ledger.take_job(job_keys + packed_jid)
             assert job is not None
             tx.delete(key)
             if job.throttles and (full := slots.acquire(ledger, job, now)) is not None:
@@ -182,6 +183,7 @@ def _hand_out(
     worker_keys: WorkerKeys,
     now: float,
     expires: float,
+    longest: int,
 ) -> None:
     """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
 
@@ -195,7 +197,6 @@ def _hand_out(
     packed_expires = pack_time(expires)
     micros = int(ledger.tx.now * 1_000_000)
     entry = popped_entry(worker_keys, worker, now)
-    longest = ledger.settings().history_length
     for job in jobs:
         packed_jid = pack_str(job.jid)
         job.state = RUNNING

@@ -179,7 +179,7 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
     job.place = place = places.last_place(ledger, keys, keys.plain, now, record)
     tx.put(place, packed_jid)
     tx.add(keys.work_counts, LOW)
-    ledger.ready(queue)
+    ledger.ready(keys)
     ledger.hand_over(ledger.keys.jobs + packed_jid, job)
     return jid
 

@@ -335,17 +335,18 @@ def complete(
     if queue is not None and left != queue:
         raise JobLost(f"Complete(): Job {jid} running in another queue: {left}")
     settings = ledger.settings()
-    job.history += done_entry(int(now))
+    keys = all_keys.queue_seen(left) or all_keys.queue(left)
+    job.history += done_entry(keys, now)
     job.entries = entries = job.entries + 1
     if entries > settings.history_length:
         shorten(job, settings.history_length)
     if data is not None:
         ledger.set_data(job, data)
     tx.delete(job.place)
-    tx.delete(all_keys.worker(worker).held + packed_jid)
+    worker_keys = all_keys.worker_seen(worker) or all_keys.worker(worker)
+    tx.delete(worker_keys.held + packed_jid)
     if job.holds or settings.given:
         places.make_room(ledger, job, now)
-    keys = all_keys.queue(left)
     statistics.count(ledger, keys, keys.ended, now, (job,), 1)
     job.time = now
     job.worker = ""

@@ -131,22 +131,23 @@ def count(
 def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0) -> bytes | None:
     """`flow` when the times of `jobs` have been added to it; None if it is of another day."""
     day, gone, count, mean, vk, at_once = _unpack_flow(flow)
-    if not 0 <= now - day * DAY < DAY:
+    if day != now // DAY:
         return None
-    rest = flow[_FLOW_BYTES:]
+    rest = flow[_FLOW_BYTES:] if len(flow) > _FLOW_BYTES else b""
     for job in jobs:
         seconds = now - job.time
-        if seconds < 0:  # a client's clock ran behind another's
+        if seconds < 0.0:  # a client's clock ran behind another's
             seconds = 0.0
         count += 1
         before = seconds - mean
         mean += before / count
         vk += (seconds - mean) * before
-        if seconds < 1:
+        if seconds < 1.0:
             at_once += 1
         else:
             rest = _counted_in(rest, bucket_of(int(seconds)))
-    return _pack_flow(day, gone + through, count, mean, vk, at_once) + rest
+    changed = _pack_flow(day, gone + through, count, mean, vk, at_once)
+    return changed + rest if rest else changed
 
 
 def _counted_in(buckets: bytes, bucket: int) -> bytes:

@@ -79,11 +79,25 @@ def checks_itself(method: Method) -> Method:
 
 
 def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuses what is not of its kind among the arguments of `method`, which are in `given`."""
-    for name, kind in _checks_of(method).by_name.items():
-        value = given[name]
-        if kind.fits is not None and type(value) not in kind.surely and not kind.fits(value):
-            raise _refusal(method, name, kind, value)
+    """Refuses what is not of its kind among the arguments of `method`.
+
+    `given` are all of them, by name and in their order: the `locals()` with which it begins.
+    """
+    for name, fits in _unsure(method, tuple(map(type, given.values()))):
+        if not fits(given[name]):
+            raise _refusal(method, name, _checks_of(method).by_name[name], given[name])
+
+
+@functools.lru_cache(maxsize=1024)
+def _unsure(method: Callable[..., Any], types_: tuple[type, ...]) -> tuple[tuple[str, Fits], ...]:
+    """The arguments that have to be looked at, of calls with arguments of these types."""
+    by_name = _checks_of(method).by_name
+    named = zip(by_name.items(), types_[1:], strict=True)  # all but `self`
+    return tuple(
+        (name, fits)
+        for (name, (fits, _, surely)), type_ in named
+        if fits is not None and type_ not in surely
+    )
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
