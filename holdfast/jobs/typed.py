@@ -63,12 +63,11 @@ def typed(face: Face) -> Face:
     names = [name for base in face.__mro__ for name in vars(base) if not name.startswith("_")]
     for name in dict.fromkeys(names):
         method = inspect.getattr_static(face, name)
-        if (
-            inspect.isfunction(method)
-            and not hasattr(method, "__checks_itself__")
-            and (name in vars(face) or not hasattr(method, "__wrapped__"))
+        if inspect.isfunction(method) and (
+            name in vars(face) or not hasattr(method, "__wrapped__")
         ):
-            setattr(face, name, _checked(method))
+            itself = hasattr(method, "__checks_itself__")
+            setattr(face, name, method if itself else _checked(method))
     return face
 
 
