@@ -178,6 +178,7 @@ MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unl
 JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
 MAX_NAMES_KEPT_PACKED: Final = 4_096  # queues and workers of a space whose keys stay packed
 MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for whoever pops or completes them next
+MAX_HANDED_OVER_BYTES: Final = 4_096  # of one of them; jobs with a long history are decoded
 JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: some 10 ms
 MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of dependencies looks at
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away

@@ -26,7 +26,7 @@ from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOBS_HANDED_OVER
+from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_HANDED_OVER_BYTES, MAX_JOBS_HANDED_OVER
 
 LOG: Final = "jobs.log"
 QUIET: Final = f"{LOG}.quiet"  # who listens to the log by its beginning hears this too
@@ -88,10 +88,11 @@ class Ledger:
 
         To decode it costs as much as all else that a completion does with it.
         """
-        if len(_HANDED_OVER) >= MAX_JOBS_HANDED_OVER:
-            _HANDED_OVER.clear()
         value = encode(job)
-        _HANDED_OVER[key] = value, job
+        if len(value) <= MAX_HANDED_OVER_BYTES:
+            if len(_HANDED_OVER) >= MAX_JOBS_HANDED_OVER:
+                _HANDED_OVER.clear()
+            _HANDED_OVER[key] = value, job
         self.tx.put(key, value)
 
     def data_of(self, job: JobRecord) -> str:
