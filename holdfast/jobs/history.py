@@ -15,6 +15,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[HistoryEntry, ...]).decode
 _pack_length: Final = struct.Struct(">BI").pack
 _ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
+_SHORT: Final = [bytes((0x90 + length,)) for length in range(16)]  # and one of up to 15 elements
 
 
 def put_entry(keys: QueueKeys, now: float) -> bytes:
@@ -52,7 +53,9 @@ def done_entry(keys: QueueKeys, now: float) -> bytes:
 
 def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
     """All entries, oldest first."""
-    return _decode(_pack_length(_ARRAY_32, job.entries) + job.history)
+    entries = job.entries
+    head = _SHORT[entries] if entries < 16 else _pack_length(_ARRAY_32, entries)
+    return _decode(head + job.history)
 
 
 def shorten(job: JobRecord, limit: int) -> None:

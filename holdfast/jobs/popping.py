@@ -7,6 +7,7 @@ come: a queue without them pays nothing.
 """
 
 from collections.abc import Iterator
+from math import floor
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -159,7 +160,7 @@ def _take_work(
     job_keys = ledger.keys.jobs
     aside = 0
     while (wanted := count - len(jobs)) > 0 and aside < JOBS_PER_STEP:
-        entries = list(tx.scan(keys.work, keys.work_end, limit=wanted))
+        entries = [*tx.scan(keys.work, keys.work_end, limit=wanted)]
         for key, packed_jid in entries:
             job = ledger.take_job(job_keys + packed_jid)
             assert job is not None
@@ -195,7 +196,7 @@ def _hand_out(
     held = worker_keys.held
     locks = keys.locks + pack_float(expires)
     packed_expires = pack_time(expires)
-    micros = int(ledger.tx.now * 1_000_000)
+    micros = floor(ledger.tx.now * 1_000_000.0)
     entry = popped_entry(worker_keys, worker, now)
     for job in jobs:
         packed_jid = pack_str(job.jid)

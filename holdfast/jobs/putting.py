@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Sequence
+from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.engine.contract import draw
@@ -282,7 +283,7 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 
 def new_jid(now: float) -> str:
     """A new id of 32 hex digits that begins with the time: jobs put together lie together."""
-    return (_pack_micros(int(now * 1_000_000)) + draw(8)).hex()
+    return (_pack_micros(floor(now * 1_000_000.0)) + draw(8)).hex()
 
 
 _pack_micros: Final = struct.Struct(">Q").pack

@@ -26,7 +26,7 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
         job.lock,
         job.retries,
         job.remaining,
-        tuple(job.tags),
+        tuple(job.tags) if job.tags else (),
         history_of(job),
         job.failure,
         job.spawned_from or None,
@@ -35,7 +35,7 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
         tuple(dependencies.dependencies_of(ledger, job)) if job.unmet else (),
         job.progress,
         job.progress_text,
-        tuple(job.throttles),
+        tuple(job.throttles) if job.throttles else (),
         job.unique or None,
     )
 

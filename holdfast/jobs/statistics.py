@@ -40,6 +40,7 @@ _FLOW_BYTES: Final = _FLOW.size
 _DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what stands before the summary
 _pack_day: Final = struct.Struct(">qq").pack
 _pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
+_pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
 
@@ -152,12 +153,10 @@ def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0
 
 def _counted_in(buckets: bytes, bucket: int) -> bytes:
     """`buckets`, of which there are as many as are in use from s1 on, with one more in `bucket`."""
-    changed = bytearray(buckets)
     at = 4 * (bucket - 1)
-    if at >= len(changed):
-        changed += bytes(at + 4 - len(changed))
-    _BUCKET.pack_into(changed, at, _BUCKET.unpack_from(changed, at)[0] + 1)
-    return bytes(changed)
+    if at >= len(buckets):
+        return buckets.ljust(at, b"\0") + _pack_bucket(1)
+    return buckets[:at] + _pack_bucket(_unpack_bucket(buckets, at)[0] + 1) + buckets[at + 4 :]
 
 
 def empty_flow(day: int, summary: bytes = NOTHING) -> bytes:
