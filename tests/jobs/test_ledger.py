@@ -72,7 +72,7 @@ def test_records_are_kept_for_a_few_jobs_only_and_for_none_that_is_long(store: S
 WORK = st.sampled_from(["put", "put later", "pop", "complete", "heartbeat", "retry", "undone pop"])
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(WORK, max_size=20))
 def test_nobody_changes_a_record_that_was_handed_over(stores: Stores, work: list[str]) -> None:
     ledger._HANDED_OVER.clear()
