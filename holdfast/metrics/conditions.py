@@ -112,6 +112,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     capacity: int  # of GCRA and token bucket
     metric: Metric
     asks: Window
+    algorithm: str
     stored: bytes  # the spec, as the limiter itself stores it
     is_tallied: bool  # whether its counters are repeated in one record
 
@@ -119,7 +120,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class Place:
     """A condition under a prefix: its keys, computed once."""
 
-    __slots__ = ("_bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
+    __slots__ = ("bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
 
     def __init__(self, keys: Keys, condition: Compiled) -> None:
         self.keys: Final = keys
@@ -130,14 +131,14 @@ class Place:
         self.tallies: Final = keys.of_entity(TALLIES, condition.name, b"")
         self.cells: Final = keys.of_entity(CELLS, condition.name, b"")
         self.logs: Final = keys.of_entity(LOGS, condition.name, b"")
-        self._bucket = (-1, b"")
+        self.bucket = (-1, b"")  # the one that was asked for last, mostly the next one, too
 
-    def bucket(self, number: int) -> bytes:
-        """What the counters of a bucket begin with. Mostly it is the same as the last time."""
-        known, stem = self._bucket
+    def stem_of(self, number: int) -> bytes:
+        """What the counters of a bucket begin with."""
+        known, stem = self.bucket
         if known != number:
             stem = self.stem + pack_int(number)
-            self._bucket = (number, stem)
+            self.bucket = (number, stem)
         return stem
 
 
@@ -251,6 +252,7 @@ def _compile(
         capacity=condition.limit if condition.burst is None else condition.burst,
         metric=metric,
         asks=asks,
+        algorithm=algorithm,
         stored=encode_spec(StoredSpec(metric=metric, window=asks)),
         is_tallied=bucket_count <= MAX_TALLIED_BUCKETS,
     )

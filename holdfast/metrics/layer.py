@@ -472,7 +472,9 @@ class Metrics:
             plan,
             **self._bound(prefix, namespace),
             sleep=None,
-            try_one=SingleHits(lambda work: work(self._tx), keys, plan, as_namespace(namespace)),
+            try_one=SingleHits(
+                lambda work: work(self._tx), keys, plan, as_namespace(namespace)
+            ).try_incr,
         )
 
     # --- pieces -------------------------------------------------------------------------------

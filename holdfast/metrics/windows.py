@@ -11,6 +11,7 @@ next window. All of them were counted when it was admitted, so with it they are 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from holdfast.engine.contract import Reader, Transaction, read_counters
@@ -43,8 +44,10 @@ class EstimateWindow:
         "prev_total",
     )
 
-    def __init__(self, reader: Reader, place: Place, suffix: bytes, now: float) -> None:
-        """Reads 1 key; bucket_count + 1 more, and a scan of no key, if it finds no tally."""
+    def __init__(
+        self, reader: Reader, place: Place, suffix: bytes, now: float, value: bytes | None
+    ) -> None:
+        """`value` is the tally. Without it, reads bucket_count + 1 keys and scans for one more."""
         self._place = place
         self._suffix = suffix
         self._now = now
@@ -54,18 +57,15 @@ class EstimateWindow:
         start = now - condition.window
         self._first = first = int(start / step) if start > 0 else 0
         self._last = last = int(now / step)
-        self._has_tally = False
-        if condition.is_tallied:
-            value = reader.get(place.tallies + suffix)
-            if value is not None:
-                self._has_tally = True
-                tally = read_tally(value)
-                # One that begins after the window, or knows of what other clocks have dated ahead,
-                # is not asked.
-                if tally[0] <= first and newest_of(tally) <= last:
-                    self._take(tally, first)
-                    self.prev_total = self._total(now)
-                    return
+        self._has_tally = value is not None
+        if value is not None:
+            tally = read_tally(value)
+            # One that begins after the window, or knows of what other clocks have dated ahead,
+            # is not asked.
+            if tally[0] <= first and newest_of(tally) <= last:
+                self._take(tally, first)
+                self.prev_total = self._total(now)
+                return
         self._read_counters(reader)
         self.prev_total = self._total(now)
 
@@ -109,7 +109,7 @@ class EstimateWindow:
         if not amount:
             return
         suffix, units, last = self._suffix, self._units, self._last
-        tx.add(self._place.bucket(last) + suffix, amount)
+        tx.add(self._place.stem_of(last) + suffix, amount)
         if not units:
             self._begin = last
         index = last - self._begin
@@ -173,15 +173,10 @@ class EstimateWindow:
             start = max(now - condition.window, 0.0)
             return round15(sum_up(self._counts(), step, start, now, now)[0])
         place = first - self._begin
-        oldest = units[place] if 0 <= place < len(units) else 0
-        if not oldest:
-            return sum(units[place + 1 :] if place >= 0 else units)
-        # One by one, as the original adds them: a sum of fractions depends on the order.
+        if place < 0:
+            return sum(units)
         start = now - condition.window if now > condition.window else 0.0
-        total = oldest * max((first + 1) * step - start, 0) / step
-        for found in units[place + 1 :]:
-            total += found
-        return round15(total)
+        return thinned(units, place, (first + 1) * step - start, step)
 
 
 class StrictWindow(EstimateWindow):
@@ -210,3 +205,17 @@ class StrictWindow(EstimateWindow):
         condition = self._condition
         first = int(max(now - condition.window, 0.0) / condition.step)
         return sum(self._units[max(first - self._begin, 0) :])
+
+
+def thinned(units: Sequence[int], place: int, inside: float, step: float) -> int:
+    """The sum of `units` from `place` on, where only `inside` of `step` seconds count of the first.
+
+    One by one, as the original adds them: a sum of fractions depends on the order.
+    """
+    oldest = units[place] if place < len(units) else 0
+    if not oldest:
+        return sum(units[place + 1 :])
+    total = oldest * max(inside, 0) / step
+    for found in units[place + 1 :]:
+        total += found
+    return round15(total)
