@@ -78,7 +78,7 @@ def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> B
     if len(asked) == 1:
         [(condition, entity, amount)] = asked
         place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
-        only = hit_of(plan.algorithm)(tx, place, suffix, amount, now)
+        only = hit_of(condition)(tx, place, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
     allowed, placed = decide(tx, keys, plan, asked, namespace, now)

@@ -7,19 +7,28 @@ one function without a call that it could do without. Whatever is different take
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import MetricOverflow, NotACounter
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
-from holdfast.metrics.cells import Cell
-from holdfast.metrics.conditions import Compiled, Place, Plan, check_amount, place_of
-from holdfast.metrics.entity import EntityKey, EntityLike, as_entity, suffix_of
+from holdfast.metrics.cells import Cell, microseconds
+from holdfast.metrics.conditions import (
+    WITH_BUCKETS,
+    WITH_BURST,
+    Compiled,
+    Place,
+    Plan,
+    check_amount,
+    place_of,
+)
+from holdfast.metrics.entity import EntityKey, EntityLike, LocalEntityKey, as_entity, suffix_of
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.logs import LogWindow
 from holdfast.metrics.records import LimitResult
-from holdfast.metrics.tallies import moved_tally, pack_units, read_tally
+from holdfast.metrics.tallies import newest_of, pack_units, read_tally, split_tally
 from holdfast.metrics.windows import EstimateWindow, StrictWindow, thinned
 
 Asked: TypeAlias = tuple[Compiled, EntityKey, int]
@@ -30,24 +39,35 @@ Transact: TypeAlias = Callable[[Callable[[Transaction], Any]], Any]
 class SingleHits:
     """Tries single operations under one plan, prefix and namespace."""
 
-    __slots__ = ("_hit", "_namespace", "_places", "_plan", "_transact")
+    __slots__ = ("_namespace", "_places", "_plan", "_transact")
 
     def __init__(self, transact: Transact, keys: Keys, plan: Plan, namespace: str) -> None:
         """`transact` runs work on a transaction: a new one of a store, or the one that is open."""
         self._transact = transact
         self._plan = plan
-        self._hit = hit_of(plan.algorithm)
         self._namespace = namespace
-        self._places: dict[str, Place] = {
-            name: place_of(keys, condition) for name, condition in plan.conditions.items()
+        self._places: dict[str, tuple[Place, Hit]] = {
+            name: (place_of(keys, condition), hit_of(condition))
+            for name, condition in plan.conditions.items()
         }
 
     def try_incr(self, name: str, entity: EntityLike, amount: int) -> LimitResult:
         # Read before the transaction, so that all who wait to write wait less.
-        _, found, amount = read_operation(self._plan, name, entity, amount)
-        suffix = suffix_of(found, self._namespace)
-        place, hit = self._places[name], self._hit
-        result: LimitResult = self._transact(lambda tx: hit(tx, place, suffix, amount, tx.now))
+        known = self._places.get(name) if type(name) is str else None
+        if known is None or type(amount) is not int or not 0 <= amount <= MAX_UNITS:
+            _, entity, amount = read_operation(self._plan, name, entity, amount)
+            known = self._places[name]
+        place, hit = known
+        found = entity if type(entity) is LocalEntityKey else as_entity(entity)
+        namespace, suffix = found.packed
+        if namespace != self._namespace:
+            suffix = suffix_of(found, self._namespace)
+        # Handed over by defaults: the cells of a closure would cost another percent of the hit.
+        result: LimitResult = self._transact(
+            lambda tx, hit=hit, place=place, suffix=suffix, amount=amount: hit(  # type: ignore[misc]  # it infers no defaults
+                tx, place, suffix, amount, tx.now
+            )
+        )
         return result
 
 
@@ -62,54 +82,68 @@ def read_operation(plan: Plan, name: Any, entity: Any, amount: Any) -> Asked:
 # --- the usual hit ----------------------------------------------------------------------------
 
 
-def hit_of(algorithm: str) -> Hit:
-    """How one operation is tried under an algorithm."""
-    return _HITS[algorithm]
+def hit_of(condition: Compiled) -> Hit:
+    """How one operation is tried under a condition."""
+    if condition.algorithm in WITH_BURST:
+        return _hit_cell
+    return _hit_window if condition.is_tallied else _hit_any
+
+
+class _Known(NamedTuple):
+    """What a tally says of one window. It follows from the tally, so it is never out of date."""
+
+    tally: bytes
+    first: int  # the oldest bucket of the window; -1 if the sum moves on with the time
+    last: int
+    head: bytes  # the tally after a hit now, without the units of its newest bucket
+    units: int  # of that bucket, before the hit
+    total: int  # of the window
+    counter: bytes  # the key of that bucket
+
+
+_NOTHING: Final = _Known(b"", -1, -1, b"", 0, 0, b"")
+
+
+@lru_cache(maxsize=8_192)
+def _memory(place: Place, suffix: bytes) -> list[Any]:
+    """The key of an entity's tally, and what is known of the one that was there last.
+
+    The next hit mostly finds that one, in the same window: it need not be taken apart again.
+    """
+    return [place.tallies + suffix, _NOTHING]
 
 
 def _hit_window(
     tx: Transaction, place: Place, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
-    """A hit with buckets. Reads 2 keys and writes 2; see `EstimateWindow` for the other ones."""
+    """A hit with buckets and a tally. Reads 2 keys and writes 2; for more see `EstimateWindow`."""
     condition = place.condition
     if tx.get(place.spec) != condition.stored:
         registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
-    key = place.tallies + suffix
-    value = tx.get(key) if condition.is_tallied else None
-    window = condition.window
-    if value is None or not amount or now <= window:
-        return _decided(tx, place, _window(tx, place, suffix, now, value), amount)
-    step = condition.step
+    window, step, limit = condition.window, condition.step, condition.limit
     first, last = int((now - window) / step), int(now / step)
-    tally = read_tally(value)
-    begin = tally[1]
-    newest = begin + len(tally) - 3
-    if tally[0] > first or newest > last:
-        return _decided(tx, place, _window(tx, place, suffix, now, value), amount)
-    oldest = first - begin + 2  # its place in the tally
-    if condition.algorithm == "strict":
-        prev_total = sum(tally[oldest:] if oldest > 2 else tally[2:])
-    elif first == last or not last * step <= now <= (last + 1) * step:
-        return _decided(tx, place, _window(tx, place, suffix, now, value), amount)
-    elif oldest < 2:
-        prev_total = sum(tally[2:])
-    else:
-        prev_total = thinned(tally, oldest, (first + 1) * step - (now - window), step)
+    memory = _memory(place, suffix)
+    key, known = memory
+    value = tx.get(key)
+    tally, since, until, head, units, prev_total, counter = known
+    if value != tally or first != since or last != until:
+        _, since, _, head, units, prev_total, counter = _look(place, suffix, value, now)
     new_total = prev_total + amount
-    limit = condition.limit
-    if new_total > limit:
+    if (
+        not counter
+        or not amount
+        or new_total > limit
+        or not (condition.is_strict or last * step <= now <= (last + 1) * step)
+    ):
         return _decided(tx, place, _window(tx, place, suffix, now, value), amount)
-    number, bucket = place.bucket
-    if number != last:
-        bucket = place.stem_of(last)
     try:
-        tx.add(bucket + suffix, amount)
+        tx.add(counter, amount)
     except NotACounter as error:
         raise _overflow() from error
-    if newest == last and oldest < 4:
-        tx.put(key, value[:-8] + pack_units(tally[-1] + amount))
-    else:
-        tx.put(key, moved_tally(value, tally, first - 1, last, amount))
+    units += amount
+    value = head + pack_units(units)
+    tx.put(key, value)
+    memory[1] = (value, since, last, head, units, new_total, counter)
     return LimitResult(
         condition=condition.name,
         limit=limit,
@@ -124,17 +158,61 @@ def _hit_window(
     )
 
 
+def _look(place: Place, suffix: bytes, value: bytes | None, now: float) -> _Known:
+    """What a tally says of the window that ends now; nothing if it does not know it whole."""
+    condition = place.condition
+    start, step = now - condition.window, condition.step
+    first, last = int(start / step), int(now / step)
+    if value is None or start <= 0 or first == last:
+        return _NOTHING
+    tally = read_tally(value)
+    if tally[0] > first or newest_of(tally) > last:
+        return _NOTHING
+    counter = place.stem_of(last) + suffix
+    head, units = split_tally(value, tally, first - 1, last)
+    oldest = first - tally[1] + 2  # its place in the tally
+    if condition.is_strict or oldest < 2:
+        total = sum(tally[max(oldest, 2) :])
+        return _Known(value, first, last, head, units, total, counter)
+    total = thinned(tally, oldest, (first + 1) * step - start, step)
+    return _Known(value, -1, last, head, units, total, counter)
+
+
+def _hit_cell(tx: Transaction, place: Place, suffix: bytes, amount: int, now: float) -> LimitResult:
+    """A hit with an arrival time. Reads 1 key and writes 1; see `Cell` for what the numbers say."""
+    condition = place.condition
+    key = place.cells + suffix
+    value = tx.get(key)
+    if value is None or not amount:
+        return _decided(tx, place, _cell(condition, key, now, value), amount)
+    arrival, written = value.split()
+    rate, interval, capacity = condition.rate, condition.interval, condition.capacity
+    time = microseconds(now) * rate
+    used = max(int(arrival) - time, 0)
+    after = used + amount * interval
+    if after > capacity * interval or written != condition.written_rate:
+        return _decided(tx, place, _cell(condition, key, now, value), amount)
+    tx.put(key, b"%d %b" % (time + after, written))
+    prev_total = -(-used // interval)
+    return LimitResult(
+        condition=condition.name,
+        limit=capacity,
+        window=condition.window,
+        amount=amount,
+        allowed=True,
+        prev_total=prev_total,
+        new_total=prev_total + amount,
+        remaining=capacity - -(-after // interval),
+        retry_after=0.0,
+        reset_after=-(-after // rate) / 1_000_000,
+    )
+
+
 def _hit_any(tx: Transaction, place: Place, suffix: bytes, amount: int, now: float) -> LimitResult:
+    condition = place.condition
+    if condition.algorithm in WITH_BUCKETS and tx.get(place.spec) != condition.stored:
+        registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
     return _decided(tx, place, standing_of(tx, place, suffix, now), amount)
-
-
-_HITS: Final[dict[str, Hit]] = {
-    "estimate": _hit_window,
-    "strict": _hit_window,
-    "log": _hit_any,
-    "gcra": _hit_any,
-    "token_bucket": _hit_any,
-}
 
 
 # --- the long way -----------------------------------------------------------------------------
@@ -162,21 +240,24 @@ class Standing(Protocol):
 def standing_of(reader: Reader, place: Place, suffix: bytes, now: float) -> Standing:
     condition = place.condition
     algorithm = condition.algorithm
-    if algorithm == "strict" or algorithm == "estimate":
+    if algorithm in WITH_BUCKETS:
         value = reader.get(place.tallies + suffix) if condition.is_tallied else None
         return _window(reader, place, suffix, now, value)
     if algorithm == "log":
         return LogWindow(reader, place.logs + suffix, condition.limit, condition.window, now)
-    return Cell(
-        reader, place.cells + suffix, condition.limit, condition.window, condition.capacity, now
-    )
+    key = place.cells + suffix
+    return _cell(condition, key, now, reader.get(key))
 
 
 def _window(
     reader: Reader, place: Place, suffix: bytes, now: float, value: bytes | None
 ) -> Standing:
-    kind = StrictWindow if place.condition.algorithm == "strict" else EstimateWindow
+    kind = StrictWindow if place.condition.is_strict else EstimateWindow
     return kind(reader, place, suffix, now, value)
+
+
+def _cell(condition: Compiled, key: bytes, now: float, value: bytes | None) -> Standing:
+    return Cell(key, condition.limit, condition.window, condition.capacity, now, value)
 
 
 def _decided(tx: Transaction, place: Place, standing: Standing, amount: int) -> LimitResult:

@@ -37,23 +37,20 @@ def pack_tally(since: int, begin: int, units: list[int]) -> bytes:
     return _numbers(len(units) + 2).pack(since, begin, *units)
 
 
-def moved_tally(value: bytes, tally: tuple[int, ...], first: int, last: int, amount: int) -> bytes:
-    """What `value`, which is `tally`, becomes when `amount` is added to the bucket `last`, its
-    newest one or a later one, and nothing before `first` is asked for any more.
+def split_tally(value: bytes, tally: tuple[int, ...], first: int, last: int) -> tuple[bytes, int]:
+    """`value`, which is `tally`, as it is when the bucket `last`, its newest one or a later one, is
+    in progress and nothing before `first` is asked for: all but that bucket's units, and these.
 
     >>> value = pack_tally(1, 3, [7, 8, 9])
-    >>> [read_tally(moved_tally(value, read_tally(value), 4, last, 1)) for last in (5, 7)]
-    [(4, 4, 8, 10), (4, 4, 8, 9, 0, 1)]
+    >>> head, units = split_tally(value, read_tally(value), 4, last=7)
+    >>> read_tally(head + pack_units(units + 1))
+    (4, 4, 8, 9, 0, 1)
     """
-    since, begin = tally[0], tally[1]
-    cut, gap = first - begin, last - newest_of(tally)
+    cut, gap = first - tally[1], last - newest_of(tally)
     if cut >= len(tally) - 2:
-        return _pack_begin(first, last) + pack_units(amount)
-    head = _pack_begin(first, first) if cut > 0 else _pack_begin(since, begin)
-    units = value[16 + 8 * cut :] if cut > 0 else value[16:]
-    if gap == 0:
-        return head + units[:-8] + pack_units(tally[-1] + amount)
-    return head + units + bytes(8 * gap - 8) + pack_units(amount)
+        return _pack_begin(first, last), 0
+    head = _pack_begin(first, first) + value[16 + 8 * cut :] if cut > 0 else value
+    return (head + bytes(8 * gap - 8), 0) if gap else (head[:-8], tally[-1])
 
 
 def newest_of(tally: tuple[int, ...]) -> int:
