@@ -8,7 +8,7 @@ one function without a call that it could do without. Whatever is different take
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import MetricOverflow, NotACounter
@@ -89,19 +89,18 @@ def hit_of(condition: Compiled) -> Hit:
     return _hit_window if condition.is_tallied else _hit_any
 
 
-class _Known(NamedTuple):
-    """What a tally says of one window. It follows from the tally, so it is never out of date."""
-
-    tally: bytes
-    first: int  # the oldest bucket of the window; -1 if the sum moves on with the time
-    last: int
-    head: bytes  # the tally after a hit now, without the units of its newest bucket
-    units: int  # of that bucket, before the hit
-    total: int  # of the window
-    counter: bytes  # the key of that bucket
-
-
-_NOTHING: Final = _Known(b"", -1, -1, b"", 0, 0, b"")
+# What a tally says of one window. It follows from the tally, so it can't be out of date:
+_Known: TypeAlias = tuple[
+    bytes,  # the tally
+    int,  # the oldest bucket of the window
+    int,  # the newest one
+    bytes,  # the tally after a hit now, without the units of its newest bucket
+    int,  # these units, before the hit
+    int,  # the sum of the window
+    bytes,  # the key of the newest bucket's counter; empty if the tally does not know the window
+    tuple[int, ...] | None,  # the tally's numbers, if the sum moves on with the time
+]
+_NOTHING: Final[_Known] = (b"", -1, -1, b"", 0, 0, b"", None)
 
 
 @lru_cache(maxsize=8_192)
@@ -125,9 +124,12 @@ def _hit_window(
     memory = _memory(place, suffix)
     key, known = memory
     value = tx.get(key)
-    tally, since, until, head, units, prev_total, counter = known
+    tally, since, until, head, units, prev_total, counter, numbers = known
     if value != tally or first != since or last != until:
-        _, since, _, head, units, prev_total, counter = _look(place, suffix, value, now)
+        known = memory[1] = _look(place, suffix, value, now)
+        _, _, _, head, units, prev_total, counter, numbers = known
+    elif numbers is not None:
+        prev_total = _thin(condition, numbers, now)
     new_total = prev_total + amount
     if (
         not counter
@@ -143,7 +145,9 @@ def _hit_window(
     units += amount
     value = head + pack_units(units)
     tx.put(key, value)
-    memory[1] = (value, since, last, head, units, new_total, counter)
+    if numbers is None or newest_of(numbers) == last:
+        numbers = numbers and (*numbers[:-1], units)
+        memory[1] = (value, first, last, head, units, new_total, counter, numbers)
     return LimitResult(
         condition=condition.name,
         limit=limit,
@@ -172,10 +176,17 @@ def _look(place: Place, suffix: bytes, value: bytes | None, now: float) -> _Know
     head, units = split_tally(value, tally, first - 1, last)
     oldest = first - tally[1] + 2  # its place in the tally
     if condition.is_strict or oldest < 2:
-        total = sum(tally[max(oldest, 2) :])
-        return _Known(value, first, last, head, units, total, counter)
-    total = thinned(tally, oldest, (first + 1) * step - start, step)
-    return _Known(value, -1, last, head, units, total, counter)
+        total = sum(tally[oldest:] if oldest > 2 else tally[2:])
+        return value, first, last, head, units, total, counter, None
+    return value, first, last, head, units, _thin(condition, tally, now), counter, tally
+
+
+def _thin(condition: Compiled, tally: tuple[int, ...], now: float) -> int:
+    """The estimate of the window that ends now, whose oldest bucket the tally knows."""
+    start, step = now - condition.window, condition.step
+    first = int(start / step)
+    oldest = first - tally[1] + 2  # its place in the tally
+    return thinned(tally, oldest, (first + 1) * step - start, step)
 
 
 def _hit_cell(tx: Transaction, place: Place, suffix: bytes, amount: int, now: float) -> LimitResult:
