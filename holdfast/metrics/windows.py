@@ -123,7 +123,8 @@ class EstimateWindow:
             tx.delete(self._place.tallies + suffix)
 
     def remaining(self, counted: int) -> int:
-        return max(0, self.limit - self.prev_total - counted)
+        left = self.limit - self.prev_total - counted
+        return left if left > 0 else 0
 
     def reset_after(self) -> float:
         """When the newest bucket will have left the window."""
@@ -193,18 +194,21 @@ class StrictWindow(EstimateWindow):
 
     def _first_fit(self, amount: int) -> float:
         """Buckets leave whole, the oldest first."""
-        left = self.prev_total
-        for bucket, units in self._counts().items():
-            left -= units
-            if left + amount <= self.limit:
-                leaves = (bucket + 1) * self._condition.step + self._condition.window
-                return math.ceil((leaves - self._now) * 1000 - _NOISE) / 1000
+        left, first = self.prev_total + amount - self.limit, self._first
+        for bucket, units in enumerate(self._units, self._begin):
+            if units and bucket >= first:
+                left -= units
+                if left <= 0:
+                    leaves = (bucket + 1) * self._condition.step + self._condition.window
+                    return math.ceil((leaves - self._now) * 1000 - _NOISE) / 1000
         return 0.0
 
     def _total(self, now: float) -> int:
-        condition = self._condition
-        first = int(max(now - condition.window, 0.0) / condition.step)
-        return sum(self._units[max(first - self._begin, 0) :])
+        first = self._first
+        if now != self._now:
+            first = int(max(now - self._condition.window, 0.0) / self._condition.step)
+        place = first - self._begin
+        return sum(self._units[place:] if place > 0 else self._units)
 
 
 def thinned(units: Sequence[int], place: int, inside: float, step: float) -> int:
