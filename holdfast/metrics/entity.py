@@ -24,12 +24,13 @@ class EntityKey:
     False
     """
 
-    __slots__ = ("components", "packed")
+    __slots__ = ("_hash", "components", "packed")
 
     is_global = False
 
     def __init__(self, components: "Components" = ()) -> None:
         self.components: Final = _flat(components)
+        self._hash: Final = hash((self.is_global, self.components))
         self.packed = _NOWHERE  # the namespace that was asked for last, and the suffix there
 
     def __eq__(self, other: object) -> bool:
@@ -38,7 +39,7 @@ class EntityKey:
         return self.components == other.components and self.is_global == other.is_global
 
     def __hash__(self) -> int:
-        return hash((self.is_global, self.components))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self.components)!r})"
@@ -118,6 +119,11 @@ def suffix_of(entity: EntityKey, namespace: str) -> bytes:
         suffix = _suffix(GLOBAL if entity.is_global else namespace, entity.components)
         entity.packed = (namespace, suffix)  # in one step, as other threads may have their own
     return suffix
+
+
+def suffix_of_list(components: list[Any], namespace: str) -> bytes:
+    """The same for the local entity of `components`, which nobody else asks for."""
+    return _suffix(namespace, _flat(components))
 
 
 @lru_cache(maxsize=8_192)

@@ -24,7 +24,14 @@ from holdfast.metrics.conditions import (
     check_amount,
     place_of,
 )
-from holdfast.metrics.entity import EntityKey, EntityLike, LocalEntityKey, as_entity, suffix_of
+from holdfast.metrics.entity import (
+    EntityKey,
+    EntityLike,
+    LocalEntityKey,
+    as_entity,
+    suffix_of,
+    suffix_of_list,
+)
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.logs import LogWindow
 from holdfast.metrics.records import LimitResult
@@ -58,10 +65,14 @@ class SingleHits:
             _, entity, amount = read_operation(self._plan, name, entity, amount)
             known = self._places[name]
         place, hit = known
-        found = entity if type(entity) is LocalEntityKey else as_entity(entity)
-        namespace, suffix = found.packed
-        if namespace != self._namespace:
-            suffix = suffix_of(found, self._namespace)
+        if type(entity) is LocalEntityKey:
+            namespace, suffix = entity.packed
+            if namespace != self._namespace:
+                suffix = suffix_of(entity, self._namespace)
+        elif type(entity) is list:
+            suffix = suffix_of_list(entity, self._namespace)
+        else:
+            suffix = suffix_of(as_entity(entity), self._namespace)
         # Handed over by defaults: the cells of a closure would cost another percent of the hit.
         result: LimitResult = self._transact(
             lambda tx, hit=hit, place=place, suffix=suffix, amount=amount: hit(  # type: ignore[misc]  # it infers no defaults
