@@ -28,9 +28,13 @@ def _numbers(count: int) -> struct.Struct:
     return struct.Struct(f">{count}q")
 
 
-def read_tally(value: bytes) -> tuple[int, ...]:
-    """`since`, `begin`, and the units of each bucket from there on."""
+def read_numbers(value: bytes) -> tuple[int, ...]:
+    """Numbers of 8 bytes each: a tally (`since`, `begin`, the units of each bucket from there on),
+    or counters that were joined."""
     return _numbers(len(value) >> 3).unpack(value)
+
+
+read_tally: Final = read_numbers
 
 
 def pack_tally(since: int, begin: int, units: list[int]) -> bytes:
