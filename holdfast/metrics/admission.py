@@ -7,7 +7,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
 from holdfast.metrics import registry
 from holdfast.metrics.conditions import WITH_BUCKETS, Plan, place_of
-from holdfast.metrics.entity import EntityKey, suffix_of
+from holdfast.metrics.entity import suffix_of
 from holdfast.metrics.hits import Asked, Standing, hit_of, read_operation, standing_of
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
@@ -28,15 +28,16 @@ def decide(
 
     Operations on the same condition and entity share a group, and each is judged by its sum.
     """
-    groups: dict[tuple[str, EntityKey], Group] = {}
+    groups: dict[tuple[str, bytes], Group] = {}
     placed: list[tuple[Asked, Group]] = []
     for operation in asked:
         condition, entity, amount = operation
-        group = groups.get((condition.name, entity))
+        suffix = suffix_of(entity, namespace)
+        which = condition.name, suffix
+        group = groups.get(which)
         if group is None:
-            place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
-            group = Group(standing_of(reader, place, suffix, now), 0)
-            groups[condition.name, entity] = group
+            standing = standing_of(reader, place_of(keys, condition), suffix, now)
+            group = groups[which] = Group(standing)
         group.amount += amount
         placed.append((operation, group))
     allowed = True
@@ -51,10 +52,10 @@ class Group:
 
     __slots__ = ("allowed", "amount", "counted", "prev_total", "standing")
 
-    def __init__(self, standing: Standing, amount: int) -> None:
+    def __init__(self, standing: Standing) -> None:
         self.standing = standing
         self.prev_total = standing.prev_total
-        self.amount = amount
+        self.amount = 0
         self.counted = 0
         self.allowed = True
 

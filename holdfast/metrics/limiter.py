@@ -234,6 +234,8 @@ def _operation(condition: str, entity: Any, amount: int) -> Operation:
 
 def _named(condition: str, components: Any) -> list[Any]:
     """The condition's name, then the components; what is no list counts as a list of one."""
+    if type(components) is list:
+        return [condition, *components]
     if isinstance(components, dict):
         return [condition, *[part for item in components.items() for part in item]]
     return (

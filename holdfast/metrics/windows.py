@@ -19,7 +19,7 @@ from holdfast.keys import pack_int, prefix_range
 from holdfast.metrics.conditions import Place
 from holdfast.metrics.layout import window_stems
 from holdfast.metrics.rounding import round15
-from holdfast.metrics.tallies import newest_of, pack_tally, read_tally
+from holdfast.metrics.tallies import pack_tally, read_tally
 from holdfast.metrics.totals import sum_up
 
 _NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today leaves behind
@@ -60,26 +60,23 @@ class EstimateWindow:
         self._has_tally = value is not None
         if value is not None:
             tally = read_tally(value)
+            begin = tally[1]
             # One that begins after the window, or knows of what other clocks have dated ahead,
             # is not asked.
-            if tally[0] <= first and newest_of(tally) <= last:
-                self._take(tally, first)
+            if tally[0] <= first and begin + len(tally) - 3 <= last:
+                # It is needed as far back as the bucket before the window: a clock that is a
+                # little behind still asks for that one.
+                self._is_whole = True
+                if begin < first - 1:
+                    self._since = self._begin = first - 1
+                    self._units = list(tally[1 + first - begin :])
+                else:
+                    self._since, self._begin = tally[0], begin
+                    self._units = list(tally[2:])
                 self.prev_total = self._total(now)
                 return
         self._read_counters(reader)
         self.prev_total = self._total(now)
-
-    def _take(self, tally: tuple[int, ...], first: int) -> None:
-        """Takes over what a tally says of the window, and of the bucket before it: a clock that is
-        a little behind still asks for that one."""
-        self._is_whole = True
-        since, begin = tally[0], tally[1]
-        if begin < first - 1:
-            self._since = self._begin = first - 1
-            self._units = list(tally[1 + first - begin :])
-        else:
-            self._since, self._begin = since, begin
-            self._units = list(tally[2:])
 
     def _read_counters(self, reader: Reader) -> None:
         """What a tally would say, from the counters themselves."""
