@@ -89,12 +89,6 @@ def keys_of(space: bytes) -> Keys:
     return Keys(*(below + pack(kind) for kind in range(10)))
 
 
-@lru_cache(maxsize=4096)
-def table_key(space: bytes, name: str) -> bytes:
-    """`keys_of(space).table(name)`, which every operation begins with."""
-    return keys_of(space).table(name)
-
-
 def hash_key(components: bytes) -> bytes:
     """The place of a hash key: its components themselves, or a digest if they are long."""
     if len(components) <= MAX_INLINE_HASH_BYTES:
