@@ -451,13 +451,7 @@ class _View(LmdbView):
         engine, guard = self._engine, self._guard
         overlay = engine._overlay
         waiting = None if overlay is None else overlay.look()
-        if engine._unusable is not None:
-            engine._refuse_unusable()
-        try:
-            txn = engine._env.begin(engine._data)
-        except lmdb.Error:
-            txn = engine._begin_snapshot()
-        self._txn = txn
+        self._txn = txn = engine._begin_snapshot()
         self._get = txn.get
         self.now = engine._clock()
         try:
