@@ -33,6 +33,12 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
     Ordinary entries first, against the milestones as they were; then the milestones that came or
     went, whose walks see all entries already in their places. One search per stretch between two
     milestones."""
+    if len(changes) == 1:
+        [(entry, change)] = changes.items()
+        if not is_milestone(entry):  # the usual case, with one look for one pair
+            if change:
+                tx.add(index.counts + _milestone_from(tx, index, entry), change)
+            return
     milestones = []
     deltas: dict[bytes, int] = {}
     search = _Search(tx, index)
