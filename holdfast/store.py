@@ -36,6 +36,7 @@ from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Engine,
+    Guard,
     Notice,
     Outcome,
     Reader,
@@ -206,6 +207,7 @@ class SpaceRunner:
         self.prefix = prefix
         self.dropped_key = expiry.dropped_key(prefix)
         self.is_remote = engine.is_remote
+        self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self._looked = -math.inf  # when nothing was found to be due
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
@@ -267,7 +269,8 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        return _SpaceView(self._engine.view(space=self.prefix), self)
+        """A view that refuses a dropped space: it would be found empty, or half empty."""
+        return self._engine.view(space=self.prefix, guard=self._guard)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
@@ -276,49 +279,21 @@ class SpaceRunner:
         return self._engine.read_clock()
 
 
-class _SpaceView:
-    """A view that refuses a dropped space: its reader would find it empty, or half empty.
+class _LayersView:
+    """The layers on a view. A context manager by hand: a generator would cost as much as the view
+    itself."""
 
-    A context manager by hand: a generator would cost as much as the view itself.
-    """
+    __slots__ = ("_shared", "_view")
 
-    __slots__ = ("_runner", "_view")
-
-    def __init__(self, view: AbstractContextManager[Reader], runner: SpaceRunner) -> None:
+    def __init__(self, view: AbstractContextManager[Reader], shared: "Shared") -> None:
         self._view = view
-        self._runner = runner
+        self._shared = shared
 
-    def __enter__(self) -> Reader:
-        reader: Any = self._view.__enter__()
-        runner = self._runner
-        try:
-            if runner.is_remote:  # a read is a round trip: the engine looks with the first one
-                reader.guard(runner.dropped_key, expiry.refuse_dropped)
-            elif reader.get(runner.dropped_key) is not None:
-                expiry.refuse_dropped(reader)
-        except BaseException:
-            self._view.__exit__(None, None, None)
-            raise
-        return reader  # type: ignore[no-any-return]  # a reader, remote ones with one method more
+    def __enter__(self) -> View:
+        return View(self._view.__enter__(), self._shared)
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
         return self._view.__exit__(kind, error, traceback)
-
-
-class _LayersView(_SpaceView):
-    """The layers on such a view."""
-
-    __slots__ = ("_shared",)
-
-    def __init__(
-        self, view: AbstractContextManager[Reader], runner: SpaceRunner, shared: "Shared"
-    ) -> None:
-        self._view = view
-        self._runner = runner
-        self._shared = shared
-
-    def __enter__(self) -> View:  # type: ignore[override]  # the layers, and not their reader
-        return View(super().__enter__(), self._shared)
 
 
 class Shared:
@@ -423,7 +398,7 @@ class Space:
 
     def view(self) -> AbstractContextManager[View]:
         """One consistent snapshot for any number of reads."""
-        return _LayersView(self._engine.view(space=self.prefix), self._runner, self._shared)
+        return _LayersView(self._runner.view(), self._shared)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         """The notices of this space from now on, in the order of their commits."""

@@ -20,6 +20,7 @@ import msgspec
 __all__ = [
     "Draws",
     "Engine",
+    "Guard",
     "Notice",
     "Outcome",
     "Reader",
@@ -131,6 +132,17 @@ class Subscription(Protocol):
     def __exit__(self, *exc: object) -> None: ...
 
 
+class Guard:
+    """A key that keeps views away: where it is there, `refuse` is called with the reader."""
+
+    __slots__ = ("absent_from", "key", "refuse")
+
+    def __init__(self, key: bytes, refuse: Callable[[Any], None]) -> None:
+        self.key: Final = key
+        self.refuse: Final = refuse
+        self.absent_from = -1  # the last snapshot that was looked at, by an engine that knows them
+
+
 class Engine(Protocol):
     """The ground. `transact` may run `work` more than once, so work touches its transaction and
     nothing else."""
@@ -140,9 +152,12 @@ class Engine(Protocol):
         """Whether reading waits for a network."""
         ...
 
-    def view(self, *, space: bytes = b"") -> AbstractContextManager[Reader]:
+    def view(
+        self, *, space: bytes = b"", guard: Guard | None = None
+    ) -> AbstractContextManager[Reader]:
         """A consistent snapshot that blocks no one and is blocked by no one. Keep it short: it
-        holds old pages."""
+        holds old pages. What `guard` refuses is refused before anything is read, or, where reading
+        is a round trip, along with the first read."""
         ...
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:

@@ -86,12 +86,37 @@ class TableAccess:
 def access_to(reader: Reader, name: str) -> TableAccess:
     """The access of the table `schema.Table`. Reads 1 key."""
     try:
-        stored = reader.get(keys_of(reader.space).table(name))
+        place = _place(reader.space, name)
     except TypeError:  # a name is looked at only if it is no text
-        stored = None
+        raise _not_deployed(name) from None
+    stored = reader.get(place.key)
     if stored is None:
-        raise InvalidTable("Invalid Table", hint=f"{name!r} is not deployed. {InvalidTable.hint}")
-    return _access(reader.space, stored)
+        raise _not_deployed(name)
+    known, access = place.found
+    if access is None or stored != known:
+        access = _access(reader.space, stored)
+        place.found = stored, access
+    return access
+
+
+def _not_deployed(name: Any) -> InvalidTable:
+    return InvalidTable("Invalid Table", hint=f"{name!r} is not deployed. {InvalidTable.hint}")
+
+
+class _Place:
+    """Where a table is stored, and what was found there last: to compare its bytes costs less than
+    to look for them in the memo of all tables."""
+
+    __slots__ = ("found", "key")
+
+    def __init__(self, key: bytes) -> None:
+        self.key: Final = key
+        self.found: tuple[bytes, TableAccess | None] = b"", None
+
+
+@lru_cache(maxsize=1024)
+def _place(space: bytes, name: str) -> _Place:
+    return _Place(keys_of(space).table(name))
 
 
 @lru_cache(maxsize=1024)

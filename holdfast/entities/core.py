@@ -71,7 +71,7 @@ class Entities(StoredModelCalls):
             raise BadQuery("No table for PUT query")
         if not isinstance(entities, Iterable):
             raise BadQuery(f"entities come as a list, not as {entities!r}")
-        listed = [_put_entity(entity) for entity in entities]
+        listed = [e if type(e) is PutEntity else _put_entity(e) for e in entities]
         if not listed:
             raise BadQuery("PUT query does not contain entities")
         return put(self._tx, access_to(self._tx, table), listed, mode)

@@ -33,6 +33,12 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
     Ordinary entries first, against the milestones as they were; then the milestones that came or
     went, whose walks see all entries already in their places. One search per stretch between two
     milestones."""
+    if len(changes) == 1:
+        [(entry, change)] = changes.items()
+        if not is_milestone(entry):  # the usual case, with one look for one pair
+            if change:
+                tx.add(index.counts + _milestone_from(tx, index, entry), change)
+            return
     milestones = []
     deltas: dict[bytes, int] = {}
     search = _Search(tx, index)
@@ -56,15 +62,17 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
 
 class _Search:
     """Finds the milestones of ascending entries: by a few steps where they lie close together, by a
-    new look into the index where they don't."""
+    new look into the index where they don't. Entries that once lay far apart mostly do again, so
+    it makes fewer steps the next time: in a large index they would cost more than all looks."""
 
-    __slots__ = ("_found", "_index", "_reader", "_scan")
+    __slots__ = ("_found", "_index", "_reader", "_scan", "_steps")
 
     def __init__(self, reader: Reader, index: IndexAccess) -> None:
         self._reader = reader
         self._index = index
         self._scan: Iterator[tuple[bytes, bytes]] = iter(())
         self._found = b""
+        self._steps = _STEPS
 
     def at_or_behind(self, entry: bytes) -> bytes:
         """The first milestone at or behind `entry`, or the end of the index."""
@@ -72,11 +80,12 @@ class _Search:
             return self._found
         prefix = self._index.milestones
         size = len(prefix)
-        if self._found:
-            for key, _ in islice(self._scan, _STEPS):
+        if self._found and self._steps:
+            for key, _ in islice(self._scan, self._steps):
                 if key[size:] >= entry:
                     self._found = key[size:]
                     return self._found
+            self._steps //= 2
         self._scan = self._reader.scan(prefix + entry, prefix + END_OF_INDEX)
         self._found = next(self._scan, (prefix + END_OF_INDEX, b""))[0][size:]
         return self._found

@@ -38,6 +38,7 @@ END: Final = pack(6)  # behind every value
 _WHOLE: Final = pack(None)  # ends a text that is not cut
 _TEXT_BEGINS: Final = (_TEXT + pack_str("")[:-1]).decode()
 _TEXT_ENDS: Final = (pack_str("")[-1:] + _WHOLE).decode()
+_SHORT: Final = EXACT_TEXT_BYTES // 4  # characters that are not cut, whatever they are
 _EXACT: Final = pack(0)  # nothing is left of a number beyond its double
 _NAN: Final = _NUMBER + pack(None)
 _EXACT_INTS: Final = 2**53
@@ -126,6 +127,9 @@ def _instant(value: Instant) -> bytes:
 
 
 def _text(value: str) -> bytes:
+    if len(value) <= _SHORT and value.isascii() and value.isprintable() and "  " not in value:
+        # Most texts, in one step: see `normalise` and `pack_str`.
+        return f"{_TEXT_BEGINS}{value.lower()}{_TEXT_ENDS}".encode()
     plain = normalise(value)
     if len(plain) * 4 > EXACT_TEXT_BYTES:
         whole = plain.encode()

@@ -30,13 +30,15 @@ def put(
     drawn = random_ids(len(entities))
     for entity in entities:
         properties = keep_properties(entity.properties)
-        id = _id_of(access, entity.id, properties)
-        is_new = id is None
+        given = entity.id
+        id = _id_of(access, given, properties) if given or access.key_columns else None
         if id is None:
             id = next(drawn)
-        id_part = pack_str(id)
-        # An id that was just drawn from 2^64 is not looked for.
-        old = None if is_new else live_or_cleared(writer, id, id_part)
+            id_part = pack_str(id)
+            old = None  # an id that was just drawn from 2^64 is not looked for
+        else:
+            id_part = pack_str(id)
+            old = live_or_cleared(writer, id, id_part)
         _write(writer, entity, id, id_part, old, properties, mode)
         ids.append(id)
     writer.finish()
@@ -89,8 +91,12 @@ def _write(
     mode: PutMode,
 ) -> None:
     access = writer.access
-    check_version(access, id, old, entity.if_version)
+    if entity.if_version is not None:
+        check_version(access, id, old, entity.if_version)
     names = tuple(properties)
+    if old is None and not entity.ttl and access.strict is None:
+        writer.put_new(id, id_part, properties, names)
+        return
     expires = 0
     if old is not None:
         if mode == "insert":

@@ -62,6 +62,15 @@ class Writer:
             self._move_expiry(id_part, old_expires, expires)
         self._changes.append((id, op, version, names))
 
+    def put_new(
+        self, id: str, id_part: bytes, properties: dict[str, Any], names: tuple[str, ...]
+    ) -> None:
+        """The same for an entity that is new and never expires, as most are."""
+        self.tx.put(self.access.entities + id_part, write_entity(1, 0, properties))
+        self._size += 1
+        self._index_new(id_part, properties, 0)
+        self._changes.append((id, "put", 1, names))
+
     def remove(
         self, id: str, id_part: bytes, old: StoredEntity, *, op: Literal["delete", "expire"]
     ) -> None:
@@ -97,8 +106,10 @@ class Writer:
             if values is not None:
                 if index.unique:
                     self._check_unique(index, values, id_part, properties)
-                self.tx.put(index.entries + values + id_part, value)
-                self._note(position, values + id_part, 1)
+                entry = values + id_part
+                self.tx.put(index.entries + entry, value)
+                entries = self._entries[position]
+                entries[entry] = entries.get(entry, 0) + 1
 
     def _index_again(
         self, id_part: bytes, old: StoredEntity, properties: dict[str, Any], expires: int

@@ -71,11 +71,11 @@ def _prepare(
     attributes = operation.get("attributes")
     if operation.get("op") == "put":
         if len(operation) == 3:
-            return writer, puts.prepare(writer.plan, attributes, make_version=make_version)
+            return writer, puts.prepare(writer.plan, attributes, make_version)
         put = puts.prepare(
             writer.plan,
             attributes,
-            make_version=make_version,
+            make_version,
             condition=operation.get("if"),
             if_match=operation.get("if_match"),
             if_none_match=operation.get("if_none_match"),

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,7 +12,7 @@ from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
 from holdfast.keys import pack, prefix_range, unpack
-from holdfast.tables.layout import keys_of, table_key
+from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
 from holdfast.tables.plan import Plan, encode_record, plan_of
 from holdfast.tables.records import CreateResult, DefaultRecord, Facts, TableRecord
@@ -25,12 +26,35 @@ def find(reader: Reader, table: str) -> Plan:
     """The plan of a table of this space, of its own or by default. Reads 1 key."""
     if type(table) is str:
         try:
-            value = reader.get(table_key(reader.space, table)) or _by_default(reader, table)
+            place = _place(reader.space, table)
+            value = reader.get(place.key)
+            record, plan = place.found
+            if value == record and plan is not None:
+                return plan
+            value = value or _by_default(reader, table)
         except UnsupportedPart:
             value = None
         if value is not None:
-            return plan_of(value)
+            plan = plan_of(value)
+            place.found = value, plan
+            return plan
     raise not_found(table)
+
+
+class _Place:
+    """Where the record of a table lies, and what was found there last: to compare a record costs
+    less than to look for it in the memo of all plans."""
+
+    __slots__ = ("found", "key")
+
+    def __init__(self, key: bytes) -> None:
+        self.key: Final = key
+        self.found: tuple[bytes, Plan | None] = b"", None
+
+
+@lru_cache(maxsize=4096)
+def _place(space: bytes, table: str) -> _Place:
+    return _Place(keys_of(space).table(table))
 
 
 def not_found(table: str) -> TableNotFound:

@@ -89,10 +89,24 @@ def keys_of(space: bytes) -> Keys:
     return Keys(*(below + pack(kind) for kind in range(10)))
 
 
+class Places(msgspec.Struct, frozen=True):
+    """The prefixes of one table, and the keys of its figures: rows, bytes, entries, expiring."""
+
+    rows: bytes
+    statics: bytes
+    entries: bytes
+    counts: tuple[bytes, ...]
+
+
 @lru_cache(maxsize=4096)
-def table_key(space: bytes, name: str) -> bytes:
-    """`keys_of(space).table(name)`, which every operation begins with."""
-    return keys_of(space).table(name)
+def places_of(space: bytes, number: int) -> Places:
+    keys = keys_of(space)
+    return Places(
+        keys.rows_of(number),
+        keys.statics_of(number),
+        keys.entries_of(number),
+        tuple(keys.count(number, what) for what in (ROWS, BYTES, ENTRIES, EXPIRING)),
+    )
 
 
 def hash_key(components: bytes) -> bytes:

@@ -117,20 +117,22 @@ class Tables:
         what statics, indexes and the retention policy ask for.
         """
         plan = catalogue.find_to_write(self._tx, table)
+        if if_ is None and if_match is None and if_none_match is None and not return_old:
+            put = puts.prepare(plan, attributes, self._make_version)
+            writer = Writer(self._tx, plan)
+            tid = puts.write(writer, put)
+            writer.finish()
+            return PutResult(applied=True, tid=tid)
         put = puts.prepare(
             plan,
             attributes,
-            make_version=self._make_version,
+            self._make_version,
             condition=if_,
             if_match=if_match,
             if_none_match=if_none_match,
             return_old=return_old,
         )
         writer = Writer(self._tx, plan)
-        if not (return_old or put.has_condition):
-            tid = puts.write(writer, put)
-            writer.finish()
-            return PutResult(applied=True, tid=tid)
         found = puts.find(writer, put)
         if not puts.is_met(writer, put, found):
             return PutResult(applied=False)

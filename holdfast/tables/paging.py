@@ -1,5 +1,6 @@
 """The token of the next page: where the last one ended, and a digest of the query it belongs to."""
 
+import struct
 from base64 import urlsafe_b64decode
 from binascii import Error as Base64Error
 from binascii import b2a_base64
@@ -11,6 +12,8 @@ from holdfast.tables.plan import Index
 from holdfast.tables.queries import Slice
 
 _FORMAT: Final = b"\x02"
+_checksum: Final = struct.Struct(">I").pack
+_plain_head: Final = struct.Struct(">cI2s").pack
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
@@ -24,9 +27,8 @@ class Position(NamedTuple):
 def plain_token(index: Index, at: int, begin: bytes, end: bytes, key: bytes) -> str:
     """The token of the page after `key`, of keys that are walked forwards; those of the index
     differ from byte `at` on."""
-    digest = crc32(begin[at:] + b"\0\0" + end[at:], index.token_seed).to_bytes(4)
-    raw = _FORMAT + digest + b"\0\0" + key[at:]
-    return _sealed(raw)
+    digest = crc32(begin[at:] + b"\0\0" + end[at:], index.token_seed)
+    return _sealed(_plain_head(_FORMAT, digest, b"\0\0") + key[at:])
 
 
 def make_token(slice: Slice, distinct: bool, position: Position) -> str:
@@ -63,8 +65,8 @@ def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
 def _sealed(raw: bytes) -> str:
     """The text of a token, with a checksum: one that was cut or changed on its way would otherwise
     be read as another place, and skip or repeat rows."""
-    sealed = raw + crc32(raw).to_bytes(4)
-    return b2a_base64(sealed, newline=False).translate(_URL_SAFE, b"=").decode()
+    text = b2a_base64(raw + _checksum(crc32(raw)), newline=False)
+    return text.rstrip(b"=").translate(_URL_SAFE).decode()
 
 
 def _digest(slice: Slice, distinct: bool) -> bytes:

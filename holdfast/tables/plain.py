@@ -42,7 +42,8 @@ def plain_page(
         return None
     begin, end = found
     bodies: list[bytes] = []
-    room = unmeasured_bytes(index.projection, limit)
+    projection = index.projection
+    room = unmeasured_bytes(projection, limit)
     last = b""
     for last, value in reader.scan(begin, end, limit=limit):  # noqa: B007
         room -= len(value)
@@ -50,8 +51,9 @@ def plain_page(
             return None
         bodies.append(value[1:])
     count = len(bodies)
+    items = [projection.item(bodies[0])] if count == 1 else projection.items(bodies)
     token = plain_token(index, len(base), begin, end, last) if count == limit else None
-    return Page(items=index.projection.items(bodies), count=count, next=token)
+    return Page(items=items, count=count, next=token)
 
 
 def _range(index: Index, base: bytes, attributes: Any) -> tuple[bytes, bytes] | None:
@@ -59,24 +61,29 @@ def _range(index: Index, base: bytes, attributes: Any) -> tuple[bytes, bytes] | 
     if type(attributes) is not dict or len(attributes) not in index.paths:
         return None
     prefix = base
-    left = len(attributes)
     try:
-        for element in index.paths[left]:
-            value = attributes[element.name]
-            left -= 1
+        for name, part in index.paths[len(attributes)]:
+            value = attributes[name]
             if type(value) is dict:
-                break
-            prefix += element.component(element.accept(value))
-        else:
-            value = None
+                return _bounded(index, base, attributes, prefix, name)
+            prefix += part(value)
     except (KeyError, ValueError):
         return None
     # A long hash key is stored as its digest.
-    if left or len(prefix) - len(base) > MAX_INLINE_HASH_BYTES:
+    if len(prefix) - len(base) > MAX_INLINE_HASH_BYTES:
         return None
-    if value is None:
-        return prefix_range(prefix)
-    if len(attributes) == len(index.hashes):
+    return prefix_range(prefix)
+
+
+def _bounded(
+    index: Index, base: bytes, attributes: dict[str, Any], prefix: bytes, name: str
+) -> tuple[bytes, bytes] | None:
+    """The same where the value of `name` has bounds; it must be the last one, and a range."""
+    is_last = name == index.paths[len(attributes)][-1][0]
+    if not is_last or len(attributes) == len(index.hashes):
         return None
-    begin, end = bounds(element, range_predicate(element, value), prefix)
+    if len(prefix) - len(base) > MAX_INLINE_HASH_BYTES:
+        return None
+    element = index.elements[name]
+    begin, end = bounds(element, range_predicate(element, attributes[name]), prefix)
     return (begin, end) if begin < end else None

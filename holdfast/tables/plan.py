@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from holdfast.errors import RowKeyTooLong, TableUnavailable
-from holdfast.keys import pack_int, pack_time_uuid_desc
+from holdfast.keys import pack_int, pack_str, pack_time_uuid_desc
 from holdfast.keys.packing import COMPLEMENT
 from holdfast.limits import (
     MAX_HASH_VALUE_BYTES,
@@ -29,7 +29,7 @@ from holdfast.tables.policies import Policy, policy_of
 from holdfast.tables.records import Item, TableRecord
 from holdfast.tables.schema import Schema
 from holdfast.tables.types import COMPONENTS, AttributeType, type_of, unpack_extension
-from holdfast.tables.values import accept_decimal, normalised_decimal
+from holdfast.tables.values import accept_decimal, accept_string, normalised_decimal
 from holdfast.tables.versions import version_attribute
 
 LAYOUT: Final = 1  # of the rows; a table with a newer one is refused
@@ -55,7 +55,7 @@ class Column(NamedTuple):
 class Element:
     """One hash or range element of an index."""
 
-    __slots__ = ("accept", "column", "component", "desc", "id", "max_bytes", "name")
+    __slots__ = ("accept", "column", "component", "desc", "id", "max_bytes", "name", "part")
 
     def __init__(self, column: Column, desc: bool, max_bytes: int) -> None:
         component = column.type.component
@@ -65,6 +65,7 @@ class Element:
         self.id = column.id
         self.accept = column.accept
         self.component = _descending(component) if desc else component
+        self.part = _part(column.accept, self.component)
         self.desc = desc
         self.max_bytes = max_bytes
 
@@ -129,7 +130,7 @@ class Index:
             self.decoder, [column.name for column in carried], range(len(carried))
         )
         # The first elements of the index by their number: those that a query fixes, but not all.
-        path = (*hashes, *ranges)
+        path = [(element.name, element.part) for element in (*hashes, *ranges)]
         self.paths = {count: path[:count] for count in (0, *range(len(hashes), len(path)))}
         self.place = b""  # below all rows or entries of a space; set by the plan
         self.token_seed = 0  # of the digests in page tokens; set by the plan
@@ -381,6 +382,21 @@ def _descending(component: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     return lambda value: component(value).translate(COMPLEMENT)
 
 
+def _part(
+    accept: Callable[[Any], Any], component: Callable[[Any], bytes]
+) -> Callable[[Any], bytes]:
+    """From a value as it is given to its place in a key."""
+    if accept is accept_string and component is pack_str:
+        return _text_part
+    return lambda value: component(accept(value))
+
+
+def _text_part(value: Any) -> bytes:
+    if type(value) is str and value.isascii() and "\0" not in value and "\1" not in value:
+        return f"\x54{value}\0".encode()  # `pack_str` of most texts, in one step
+    return pack_str(accept_string(value))
+
+
 def _byte_length(value: Any) -> int:
     if isinstance(value, str):
         return len(value.encode())
@@ -404,5 +420,6 @@ def _decoder(fields: list[tuple[str, Any]]) -> Any:
             for place, (name, hint) in enumerate(fields)
         ],
         array_like=True,
+        gc=False,  # it lives for a moment, and no value holds it
     )
     return msgspec.msgpack.Decoder(struct, ext_hook=unpack_extension)

@@ -22,6 +22,7 @@ from holdfast.tables.predicates import accept_value
 from holdfast.tables.records import Item, PutResult
 from holdfast.tables.retention import apply_policy
 from holdfast.tables.stored import Stored
+from holdfast.tables.values import accept_string
 from holdfast.tables.writing import Writer
 
 UNSET: Final = -1  # `_ttl` was not given
@@ -75,8 +76,8 @@ class Found(msgspec.Struct, gc=False):
 def prepare(
     plan: Plan,
     attributes: Any,
-    *,
     make_version: Callable[[], Any],
+    *,
     condition: Any = None,
     if_match: str | None = None,
     if_none_match: str | None = None,
@@ -102,7 +103,10 @@ def prepare(
             if value is None:
                 continue
             id, accept, column = slots[name]
-            if type(value) is dict and (change := _partial(column, value)) is not None:
+            kind = type(value)
+            if kind is str and accept is accept_string and value.isascii():
+                values[id] = value  # what `accept` would say of most texts
+            elif kind is dict and (change := _partial(column, value)) is not None:
                 changes.append((column, change))
             else:
                 values[id] = accept(value)

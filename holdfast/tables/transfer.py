@@ -68,7 +68,7 @@ def import_lines(
             attributes = parse_json(line)
             if not isinstance(attributes, dict):
                 raise InvalidTableRequest("A line is an object of attributes")
-            put = puts.prepare(writer.plan, attributes, make_version=make_version)
+            put = puts.prepare(writer.plan, attributes, make_version)
             puts.apply(writer, put, puts.find(writer, put))
         except TableError as error:
             refusals.append(Refusal(line=number, code=error.type, message=error.message))

@@ -15,6 +15,7 @@ from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.keys import prefix_range
 from holdfast.tables import layout, stored
+from holdfast.tables.layout import BYTES, ROWS
 from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values
 from holdfast.tables.stored import Stored
 
@@ -31,13 +32,13 @@ class Writer:
     def __init__(self, tx: Transaction, plan: Plan) -> None:
         self.tx = tx
         self.plan = plan
-        self.now_ms = expiry.to_ms(tx.now)
-        keys = layout.keys_of(tx.space)
-        self._keys = keys
-        self._rows = keys.rows + plan.number_bytes
-        self._statics = keys.statics + plan.number_bytes
-        self._entries = keys.entries + plan.number_bytes
+        self._places = layout.places_of(tx.space, plan.number)
+        self._rows = self._places.rows
         self._counts = [0, 0, 0, 0]
+
+    @property
+    def now_ms(self) -> int:
+        return expiry.to_ms(self.tx.now)
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -45,7 +46,7 @@ class Writer:
         return self._rows + self.plan.primary.key(values)
 
     def static_key(self, values: Values) -> bytes:
-        return self._statics + self.plan.primary.hash_part(values)
+        return self._places.statics + self.plan.primary.hash_part(values)
 
     def row(self, key: bytes) -> Stored | None:
         """The stored row, live or not."""
@@ -53,7 +54,7 @@ class Writer:
         return None if value is None else stored.read(value)
 
     def is_live(self, row: Stored) -> bool:
-        return row.is_live(self.now_ms)
+        return not row.expires_ms or row.is_live(self.now_ms)
 
     def record_of(self, key: bytes) -> bytes:
         """The prefix of all revisions of a row's record."""
@@ -95,12 +96,13 @@ class Writer:
 
     def add_simple_row(self, values: Values, body: bytes, is_new: bool) -> bool:
         """Puts a row of a simple table, unless one is stored under its key."""
+        tx, counts = self.tx, self._counts
         key = self._rows + self.plan.primary.key(values)
-        if not is_new and self.tx.get(key) is not None:
+        if not is_new and tx.get(key) is not None:
             return False
-        self.tx.put(key, b"\0" + body)
-        self._counts[layout.ROWS] += 1
-        self._counts[layout.BYTES] += len(key) + len(body) + 1
+        tx.put(key, b"\0" + body)
+        counts[ROWS] += 1
+        counts[BYTES] += len(key) + len(body) + 1
         return True
 
     def write_statics(self, key: bytes, body: bytes, old: bytes | None) -> None:
@@ -146,9 +148,9 @@ class Writer:
             begin = end
 
     def finish(self) -> None:
-        for what, delta in enumerate(self._counts):
+        for key, delta in zip(self._places.counts, self._counts, strict=True):
             if delta:
-                self.tx.add(self._keys.count(self.plan.number, what), delta)
+                self.tx.add(key, delta)
 
     # --- within ----------------------------------------------------------------------------------
 
@@ -213,17 +215,18 @@ class Writer:
             return
         if was is not None and (now is None or was[0] != now[0]):
             self._counts[layout.ENTRIES] -= index.complete or self._has_entry(was[0])
-            self.tx.delete(self._entries + was[0])
+            self.tx.delete(self._places.entries + was[0])
         if now is not None:
             if index.complete:
                 self._counts[layout.ENTRIES] += was is None or was[0] != now[0]
             else:
                 self._counts[layout.ENTRIES] += not self._has_entry(now[0])
-            self.tx.put(self._entries + now[0], stored.write(now[1], expires_ms=new_expiry).value)
+            value = stored.write(now[1], expires_ms=new_expiry).value
+            self.tx.put(self._places.entries + now[0], value)
 
     def _has_entry(self, key: bytes) -> bool:
         """While an index is built, what should be there may not be there yet."""
-        return self.tx.get(self._entries + key) is not None
+        return self.tx.get(self._places.entries + key) is not None
 
     def _reschedule(self, key: bytes, was_ms: int, now_ms: int) -> None:
         if was_ms == now_ms:

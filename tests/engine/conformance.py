@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
-from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
+from holdfast.engine.contract import Engine, Guard, Notice, Transaction, read_counter
 from holdfast.errors import (
     BadInput,
     KeyTooLong,
@@ -175,6 +175,25 @@ class Conformance:
 
             assert view.get(b"a") == b"old"
             assert list(view.scan(b"", END)) == [(b"a", b"old")]
+
+    def test_a_view_is_refused_as_long_as_the_key_of_its_guard_is_there(
+        self, engine: Engine
+    ) -> None:
+        def refuse(reader: Any) -> None:
+            raise Undone
+
+        guard = Guard(b"dropped", refuse)
+        with engine.view(guard=guard) as view:
+            assert view.get(b"a") is None
+
+        engine.transact(lambda tx: tx.put(b"dropped", b""))
+
+        for _ in range(2):
+            with pytest.raises(Undone), engine.view(guard=guard) as view:
+                view.get(b"a")
+        engine.transact(lambda tx: tx.delete(b"dropped"))
+        with engine.view(guard=guard) as view:
+            assert view.get(b"a") is None
 
     def test_a_view_only_reads(self, engine: Engine) -> None:
         with engine.view() as view, pytest.raises(ViewOnlyReads):

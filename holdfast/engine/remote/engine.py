@@ -11,7 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from holdfast.engine.contract import Draws, Notice, Outcome, Reader, Subscription, Transaction
+from holdfast.engine.contract import (
+    Draws,
+    Guard,
+    Notice,
+    Outcome,
+    Reader,
+    Subscription,
+    Transaction,
+)
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.remote.lines import Lines
 from holdfast.engine.remote.protocol import (
@@ -89,8 +97,8 @@ class RemoteEngine:
 
     # --- transactions ----------------------------------------------------------------------------
 
-    def view(self, *, space: bytes = b"") -> "_View":
-        return _View(self, space)
+    def view(self, *, space: bytes = b"", guard: Guard | None = None) -> "_View":
+        return _View(self, space, guard)
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
         [outcome] = self._serve(Request((work,), (space,)), space)
@@ -506,11 +514,12 @@ class _Run(NamedTuple):
 class _View:
     """A consistent snapshot for a `with` block."""
 
-    __slots__ = ("_engine", "_session", "_space")
+    __slots__ = ("_engine", "_guard", "_session", "_space")
 
-    def __init__(self, engine: RemoteEngine, space: bytes) -> None:
+    def __init__(self, engine: RemoteEngine, space: bytes, guard: Guard | None) -> None:
         self._engine = engine
         self._space = space
+        self._guard = guard
 
     def __enter__(self) -> Reader:
         engine = self._engine
@@ -518,7 +527,10 @@ class _View:
         self._session = _ViewSession(engine, self._space)
         seen = Seen(self._session, self._space, engine._clock(), forgets=True)
         rule = engine.backend.long_keys
-        return ReadOnly(seen if rule is None else Unfolded(seen, rule), seen)
+        reader = ReadOnly(seen if rule is None else Unfolded(seen, rule), seen)
+        if self._guard is not None:  # a read is a round trip: it goes along with the first one
+            seen.guard(self._guard.key, self._guard.refuse, reader)
+        return reader
 
     def __exit__(self, *exc: object) -> None:
         self._session.close()

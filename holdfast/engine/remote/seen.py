@@ -382,17 +382,11 @@ class ReadOnly:
     """What a view gives: a reader that says why it does not write."""
 
     def __init__(self, below: Reader, seen: Seen) -> None:
-        self._seen = seen
         self.space = seen.space
         self.now = seen.now
         self.get = below.get
         self.get_many = below.get_many
         self.scan = below.scan
-
-    def guard(self, key: bytes, refuse: Callable[[Any], None]) -> None:
-        """Calls `refuse` with this reader if `key` is there; read along with the first read, so
-        that it costs no round trip of its own."""
-        self._seen.guard(key, refuse, self)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("put", "delete", "clear", "add", "after_commit"):
