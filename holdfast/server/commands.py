@@ -45,8 +45,11 @@ def wrong_arguments(name: str) -> bytes:
 
 def plan_of(session: Session, words: wire.Command) -> Plan:
     """What is to be done for one command. Never raises: a mistake is its reply."""
-    name = words[0].upper()
+    name = words[0]
     handler = COMMANDS.get(name)
+    if handler is None:
+        name = name.upper()
+        handler = COMMANDS.get(name)
     try:
         if name not in BEFORE_LOGIN:
             session.who()
