@@ -92,9 +92,12 @@ class Request:
             if name == _FORWARDED_FOR
         )
 
-    @cached_property
+    @property
     def content_type(self) -> str:
-        name = self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        given = self.headers.get("content-type", JSON)
+        if given == JSON:
+            return JSON
+        name = given.partition(";")[0].strip().lower()
         return MSGPACK if name in _MSGPACK_TOO else name
 
     def parameter(self, name: str, default: str = "") -> str:
