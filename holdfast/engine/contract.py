@@ -238,17 +238,27 @@ class Draws:
     def __enter__(self) -> Self:
         """From here on, `draw` in this thread begins again with the first ones."""
         self._count = 0
-        _this_thread.draws = self
+        _this_thread.bowl.draws = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _this_thread.draws = None
+        _this_thread.bowl.draws = None
+
+
+class _Bowl:
+    """What a thread draws from."""
+
+    __slots__ = ("chance", "draws", "used")
+
+    def __init__(self) -> None:
+        self.draws: Draws | None = None
+        self.chance = b""  # random bytes; the first `used` of them are gone
+        self.used = 0
 
 
 class _ThisThread(threading.local):
-    draws: Draws | None = None
-    chance = b""  # random bytes; the first `used` of them are gone
-    used = 0
+    def __init__(self) -> None:
+        self.bowl = _Bowl()  # one attribute, as each costs as much here as a call
 
 
 _this_thread: Final = _ThisThread()
@@ -257,7 +267,7 @@ _CHANCE_BYTES: Final = 4_096
 
 def _forget_chance() -> None:
     """In a child process, which would draw what its parent draws."""
-    _this_thread.chance = b""
+    _this_thread.bowl.chance = b""
 
 
 os.register_at_fork(after_in_child=_forget_chance)
@@ -269,14 +279,14 @@ def draw(count: int) -> bytes:
     Chance is given, as time is: work that is run again gets the same bytes again. So it asks for
     the same keys again, which an engine on another machine has then fetched for it.
     """
-    this = _this_thread
-    if this.draws is not None:
-        return this.draws.next(count)
-    begin = this.used
+    bowl = _this_thread.bowl
+    if bowl.draws is not None:
+        return bowl.draws.next(count)
+    begin = bowl.used
     end = begin + count
-    if end > len(this.chance):
+    if end > len(bowl.chance):
         # Much at once: asking the system lets go of Python's lock, and another thread may keep it.
-        this.chance = os.urandom(max(count, _CHANCE_BYTES))
+        bowl.chance = os.urandom(max(count, _CHANCE_BYTES))
         begin, end = 0, count
-    this.used = end
-    return this.chance[begin:end]
+    bowl.used = end
+    return bowl.chance[begin:end]

@@ -61,7 +61,7 @@ def _is_listed(ledger: Ledger, job: JobRecord) -> bool:
         and not job.noticed
         and job.expires > ledger.tx.now
         and job.time > ledger.tx.now - ledger.settings().worker_age
-        and ledger.tx.get(ledger.keys.worker(job.worker)) is not None
+        and ledger.tx.get(ledger.keys.worker(job.worker).seen) is not None
     )
 
 

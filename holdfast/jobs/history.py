@@ -8,17 +8,54 @@ from typing import Final
 
 import msgspec
 
+from holdfast.jobs.layout import QueueKeys, WorkerKeys
 from holdfast.jobs.records import HistoryEntry, JobRecord
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[HistoryEntry, ...]).decode
 _pack_length: Final = struct.Struct(">BI").pack
 _ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
+_SHORT: Final = [bytes((0x90 + length,)) for length in range(16)]  # and one of up to 15 elements
+
+
+def put_entry(keys: QueueKeys, now: float) -> bytes:
+    """The entry of a job that is put; for as long as the second lasts it is the same."""
+    begin, entry = keys.last_entry
+    age = now - begin
+    if age < 0.0 or age >= 1.0:
+        second = int(now)
+        entry = _encode(HistoryEntry("put", second, {"q": keys.name}))
+        keys.last_entry = float(second), entry
+    return entry
+
+
+def popped_entry(keys: WorkerKeys, worker: str, now: float) -> bytes:
+    """The same for one that `worker` pops."""
+    begin, entry = keys.last_entry
+    age = now - begin
+    if age < 0.0 or age >= 1.0:
+        second = int(now)
+        entry = _encode(HistoryEntry("popped", second, {"worker": worker}))
+        keys.last_entry = float(second), entry
+    return entry
+
+
+def done_entry(keys: QueueKeys, now: float) -> bytes:
+    """The same for one that is completed."""
+    begin, entry = keys.last_done
+    age = now - begin
+    if age < 0.0 or age >= 1.0:
+        second = int(now)
+        entry = _encode(HistoryEntry("done", second))
+        keys.last_done = float(second), entry
+    return entry
 
 
 def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
     """All entries, oldest first."""
-    return _decode(_pack_length(_ARRAY_32, job.entries) + job.history)
+    entries = job.entries
+    head = _SHORT[entries] if entries < 16 else _pack_length(_ARRAY_32, entries)
+    return _decode(head + job.history)
 
 
 def shorten(job: JobRecord, limit: int) -> None:

@@ -43,13 +43,24 @@ import math
 import struct
 from collections.abc import Callable
 from enum import IntEnum
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Final, TypeVar
 
+import msgspec
+
+from holdfast.engine.contract import Notice
+from holdfast.jobs.arguments import is_name
+from holdfast.jobs.records import QueueRecord
 from holdfast.keys import pack_float, pack_float_desc, pack_int, pack_str, unpack
-from holdfast.limits import MAX_QUEUES_KEPT_PACKED
+from holdfast.limits import MAX_NAMES_KEPT_PACKED
+
+Found = TypeVar("Found")
 
 LAYER: Final = 4
+READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
+
+_encode_json: Final = msgspec.json.Encoder().encode
+_NOT_YET: Final = (math.inf, b"")  # nothing was made, in a second that never comes
 
 _TIME: Final = struct.Struct(">d")
 pack_time: Final = _TIME.pack
@@ -99,18 +110,28 @@ def read_pair(number: int) -> tuple[int, int]:
 
 
 class QueueKeys:
-    """The beginnings of all keys of one queue, packed once."""
+    """The beginnings of all keys of one queue, packed once, and how words about it end.
+
+    And what was made for it last, for that hardly ever changes from one operation to the next.
+    """
 
     __slots__ = (
         "blocked",
+        "completed_event",
         "depends",
         "ended",
         "front",
+        "is_named",
+        "last_done",
+        "last_entry",
+        "last_record",
         "locks",
         "name",
         "other",
         "plain",
         "popped",
+        "put_event",
+        "ready",
         "record",
         "recurring",
         "scheduled",
@@ -122,9 +143,17 @@ class QueueKeys:
         "work_end",
     )
 
-    def __init__(self, base: bytes, name: str) -> None:
+    def __init__(self, space: bytes, base: bytes, name: str) -> None:
         packed = pack_str(name)
         self.name = name
+        self.is_named = is_name(name)
+        self.last_entry = _NOT_YET  # of the history of a job that was put, and its second
+        self.last_done = _NOT_YET  # the same of one that was completed
+        self.last_record: tuple[bytes | None, QueueRecord] = None, QueueRecord()
+        named = _encode_json(name)
+        self.put_event = b',"event":"put","queue":' + named + b"}"
+        self.completed_event = b',"event":"completed","queue":' + named + b"}"
+        self.ready = Notice(READY, name.encode(), space)
         self.record = base + pack_int(1) + packed
         counts = base + pack_int(2) + packed
         self.work_counts = counts + pack_int(Count.WORK)
@@ -139,7 +168,7 @@ class QueueKeys:
         self.depends = base + pack_int(16) + packed
         self.recurring = base + pack_int(17) + packed
         self.work = base + pack_int(19) + packed
-        self.front = self.work + pack_int(0)
+        self.front = self.work + pack_int(0) + pack_float_desc(0.0)
         self.usual = self.work + pack_int(1)
         self.plain = self.usual + pack_float_desc(0.0)
         self.work_end = self.work + b"\xff"
@@ -156,9 +185,9 @@ class QueueKeys:
     def next_run(self, next_run: float, jid: str) -> bytes:
         return self.recurring + pack_float(next_run) + pack_str(jid)
 
-    def entry(self, front: bool, priority: float, time: float) -> bytes:
-        """How the work list's entries of one priority and time begin; the arrival follows."""
-        return (self.front if front else self.usual) + pack_float_desc(priority) + pack_float(time)
+    def line(self, priority: float) -> bytes:
+        """How the work list's entries of one priority begin; time and arrival follow."""
+        return self.usual + pack_float_desc(priority)
 
     def summary(self, day: int, kind: str) -> bytes:
         return self.statistics + pack_int(day) + pack_str(kind)
@@ -167,19 +196,32 @@ class QueueKeys:
         return self.tallies + pack_int(day) + pack_str(name)
 
 
-class _QueuesSeen(dict[str, QueueKeys]):
-    """The keys of the queues that were asked for, so that they are packed once."""
+class WorkerKeys:
+    """The keys of one worker, packed once."""
 
-    __slots__ = ("_base",)
+    __slots__ = ("held", "is_named", "last_entry", "seen")
 
-    def __init__(self, base: bytes) -> None:
+    def __init__(self, base: bytes, name: str) -> None:
+        packed = pack_str(name)
+        self.is_named = is_name(name)
+        self.last_entry = _NOT_YET  # of the history of what it pops, and its second
+        self.seen = base + pack_int(3) + packed
+        self.held = base + pack_int(4) + packed
+
+
+class _Seen(dict[str, Found]):
+    """The keys of the queues or workers that were asked for, so that they are packed once."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[str], Found]) -> None:
         super().__init__()
-        self._base = base
+        self._make = make
 
-    def __missing__(self, name: str) -> QueueKeys:
-        if len(self) >= MAX_QUEUES_KEPT_PACKED:
+    def __missing__(self, name: str) -> Found:
+        if len(self) >= MAX_NAMES_KEPT_PACKED:
             self.clear()
-        found = self[name] = QueueKeys(self._base, name)
+        found = self[name] = self._make(name)
         return found
 
 
@@ -198,9 +240,9 @@ class Keys:
         "completed",
         "failed",
         "failure_groups",
-        "held",
         "jobs",
         "queue",
+        "queue_seen",
         "queues",
         "recurring",
         "settings",
@@ -210,6 +252,8 @@ class Keys:
         "throttle_holders",
         "throttle_waiters",
         "throttles",
+        "worker",
+        "worker_seen",
         "workers",
     )
 
@@ -218,7 +262,6 @@ class Keys:
         self.settings = base + pack_int(0)
         self.queues = base + pack_int(1)
         self.workers = base + pack_int(3)
-        self.held = base + pack_int(4)
         self.complete = base + pack_int(8)
         self._tracked = base + pack_int(9)
         self.failure_groups = base + pack_int(10)
@@ -237,7 +280,12 @@ class Keys:
         self._data = base + pack_int(27)
         self._result = base + pack_int(28)
         self.jobs = base + pack_int(29)
-        self.queue: Callable[[str], QueueKeys] = _QueuesSeen(base).__getitem__
+        queues = _Seen(partial(QueueKeys, space, base))
+        self.queue: Callable[[str], QueueKeys] = queues.__getitem__
+        self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
+        workers = _Seen(partial(WorkerKeys, base))
+        self.worker: Callable[[str], WorkerKeys] = workers.__getitem__
+        self.worker_seen: Callable[[str], WorkerKeys | None] = workers.get
 
     @property
     def all(self) -> bytes:
@@ -265,14 +313,8 @@ class Keys:
     def recurring_job(self, jid: str) -> bytes:
         return self.recurring + pack_str(jid)
 
-    def worker(self, worker: str) -> bytes:
-        return self.workers + pack_str(worker)
-
-    def held_by(self, worker: str) -> bytes:
-        return self.held + pack_str(worker)
-
     def held_job(self, worker: str, jid: str) -> bytes:
-        return self.held + pack_str(worker) + pack_str(jid)
+        return self.worker(worker).held + pack_str(jid)
 
     def tracked(self, jid: str) -> bytes:
         return self._tracked + pack_str(jid)

@@ -10,7 +10,6 @@ Topics of the notices, and the Qless channels that they stand for:
                                            empty: all queues
 """
 
-from functools import lru_cache
 from itertools import islice
 from sys import maxsize
 from typing import Any, Final
@@ -27,11 +26,11 @@ from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS
+from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_HANDED_OVER_BYTES, MAX_JOBS_HANDED_OVER
 
 LOG: Final = "jobs.log"
 QUIET: Final = f"{LOG}.quiet"  # who listens to the log by its beginning hears this too
-READY: Final = "jobs.ready"
+READY: Final = layout.READY
 WORKER: Final = "jobs.worker."
 TRACKED: Final = "jobs.tracked."
 
@@ -49,9 +48,10 @@ class Ledger:
     def __init__(self, tx: Transaction) -> None:
         self.tx = tx
         self.keys: Keys = keys_of(tx.space)
-        self._announced: set[str] = set()
-        self.arrivals: dict[bytes, int] = {}  # the last one of each crowd, see places.py
         self._settings: Settings | None = None  # read once: most operations need them several times
+        # Made when something goes into them: most transactions are one operation.
+        self._announced: set[str] | None = None
+        self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see places.py
 
     def time(self, now: float | None) -> float:
         """The time of the operation: the caller's, else the transaction's."""
@@ -68,12 +68,32 @@ class Ledger:
         value = self.tx.get(key)
         return None if value is None else _decode_job(value)
 
+    def take_job(self, key: bytes) -> JobRecord | None:
+        """The same for those who will also write it anew."""
+        value = self.tx.get(key)
+        if value is None:
+            return None
+        given = _HANDED_OVER.pop(key, None)
+        return given[1] if given is not None and given[0] == value else _decode_job(value)
+
     def jobs(self, jids: list[str]) -> list[JobRecord | None]:
         values = self.tx.get_many([self.keys.job(jid) for jid in jids])
         return [None if value is None else _decode_job(value) for value in values]
 
     def save(self, job: JobRecord) -> None:
         self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
+
+    def hand_over(self, key: bytes, job: JobRecord) -> None:
+        """Saves a job that nobody here will touch again: who takes it next gets this very record.
+
+        To decode it costs as much as all else that a completion does with it.
+        """
+        value = encode(job)
+        if len(value) <= MAX_HANDED_OVER_BYTES:
+            if len(_HANDED_OVER) >= MAX_JOBS_HANDED_OVER:
+                _HANDED_OVER.clear()
+            _HANDED_OVER[key] = value, job
+        self.tx.put(key, value)
 
     def data_of(self, job: JobRecord) -> str:
         """The job's data as the JSON text that it was given as."""
@@ -109,8 +129,7 @@ class Ledger:
     # --- queues -------------------------------------------------------------------------------
 
     def queue(self, keys: QueueKeys) -> QueueRecord:
-        value = self.tx.get(keys.record)
-        return QueueRecord() if value is None else _decode_queue(value)
+        return _queue_from(self.tx.get(keys.record))
 
     def save_queue(self, keys: QueueKeys, queue: QueueRecord) -> None:
         if queue == QueueRecord():
@@ -121,12 +140,16 @@ class Ledger:
     def look_at_queue(self, keys: QueueKeys) -> QueueRecord:
         """The same for those who only look at it."""
         value = self.tx.get(keys.record)
-        return _NEW_QUEUE if value is None else _seen_queue(value)
+        last = keys.last_record
+        if value != last[0]:
+            last = keys.last_record = value, _queue_from(value)
+        return last[1]
 
     def know_queue(self, keys: QueueKeys, now: float) -> QueueRecord:
         """Makes the queue known."""
         value = self.tx.get(keys.record)
-        queue = _NEW_QUEUE if value is None else _seen_queue(value)
+        last = keys.last_record
+        queue = last[1] if value == last[0] else self.look_at_queue(keys)
         if queue.known_since is None:
             queue = replace(queue, known_since=now)
             self.tx.put(keys.record, encode(queue))
@@ -182,6 +205,10 @@ class Ledger:
         """Publishes `event`; Qless clients compare the text, so the order of its keys counts."""
         self.tx.after_commit(Notice(LOG, _encode_json(event)))
 
+    def log_about(self, jid: str, rest: bytes) -> None:
+        """The same for those who have all of the text but its beginning: the jid."""
+        self.tx.after_commit(Notice(LOG, b'{"jid":' + _encode_json(jid) + rest, self.tx.space))
+
     def log_quietly(self, event: dict[str, Any]) -> None:
         """Publishes `event` to those who wait for a job, and on no channel of Qless."""
         self.tx.after_commit(Notice(QUIET, _encode_json(event)))
@@ -201,14 +228,19 @@ class Ledger:
         if job.tracked:
             self.tx.after_commit(Notice(TRACKED + what, job.jid.encode()))
 
-    def ready(self, queue: str) -> None:
-        """Wakes those who wait for a job of `queue`, once for each operation."""
-        if queue not in self._announced:
-            self._announced.add(queue)
-            self.tx.after_commit(Notice(READY, queue.encode()))
+    def ready(self, keys: QueueKeys) -> None:
+        """Wakes those who wait for a job of a queue, once for each operation."""
+        announced = self._announced
+        if announced is None:
+            self._announced = {keys.name}
+        elif keys.name in announced:
+            return
+        else:
+            announced.add(keys.name)
+        self.tx.after_commit(keys.ready)
 
     def ready_everywhere(self) -> None:
-        self.ready("")
+        self.ready(self.keys.queue(""))
 
 
 def mention_of(jid: str) -> bytes:
@@ -216,10 +248,10 @@ def mention_of(jid: str) -> bytes:
     return b'"jid":' + _encode_json(jid)
 
 
-_NEW_QUEUE: Final = QueueRecord()
+# Records that were written, by their keys, with their bytes. What a transaction that was undone has
+# left here, or another process has changed since, is not what is read: then there are the bytes.
+_HANDED_OVER: Final[dict[bytes, tuple[bytes, JobRecord]]] = {}
 
 
-@lru_cache(maxsize=1024)
-def _seen_queue(value: bytes) -> QueueRecord:
-    # Every put and pop looks at the record of its queue, and that hardly ever changes.
-    return _decode_queue(value)
+def _queue_from(value: bytes | None) -> QueueRecord:
+    return QueueRecord() if value is None else _decode_queue(value)

@@ -76,35 +76,47 @@ def enter_work(
     keys = ledger.keys.queue(job.queue)
     if queue is None:
         queue = ledger.look_at_queue(keys)
-    if front or job.priority:
-        entry = keys.entry(front, 0.0 if front else job.priority, time)
-    else:
-        entry = keys.plain + pack_float(time)
+    line = keys.plain
+    if front:
+        line = keys.front
+    elif job.priority:
+        line = keys.line(job.priority)
+    job.state = STALLED if front else WAITING
+    job.place = last_place(ledger, keys, line, time, queue)
+    tx.put(job.place, pack_str(job.jid))
+    if counted:
+        tx.add(keys.work_counts, LOW)
+    ledger.ready(keys)
+
+
+def last_place(
+    ledger: "Ledger", keys: QueueKeys, line: bytes, time: float, queue: QueueRecord
+) -> bytes:
+    """The place behind all in `line`, those of one priority, that entered at `time` or before."""
+    entry = line + pack_float(time)
     place = entry + _FIRST
     # Hardly ever do two jobs enter at the same time. If none did at `time` or later, at most one
     # has entered at `time`, and to look at its place takes no scan.
-    if time <= queue.crowded or tx.get(place) is not None:
+    if time <= queue.crowded or ledger.tx.get(place) is not None:
         place = _behind_others(ledger, entry)
         if time > queue.crowded:
             ledger.save_queue(keys, replace(queue, crowded=time))
-    job.state = STALLED if front else WAITING
-    job.place = place
-    tx.put(place, pack_str(job.jid))
-    if counted:
-        tx.add(keys.work_counts, LOW)
-    ledger.ready(job.queue)
+    return place
 
 
 def _behind_others(ledger: "Ledger", entry: bytes) -> bytes:
     """The place of a job that enters when others may have."""
-    arrival = ledger.arrivals.get(entry, -1) + 1
+    arrivals = ledger.arrivals
+    if arrivals is None:
+        arrivals = ledger.arrivals = {}
+    arrival = arrivals.get(entry, -1) + 1
     # Of those who came through this ledger the last one is known. Somebody else may have written
     # through another `Jobs` of the same transaction, so the place must really be free.
     if not arrival or ledger.tx.get(entry + pack_int(arrival)) is not None:
         arrival = 0
         for key, _ in ledger.tx.scan(entry, entry + b"\xff", limit=1, reverse=True):
             arrival = unpack(key, len(entry))[0] + 1
-    ledger.arrivals[entry] = arrival
+    arrivals[entry] = arrival
     return entry + pack_int(arrival)
 
 
@@ -115,7 +127,7 @@ def enter_schedule(ledger: "Ledger", job: JobRecord, start: float) -> None:
     note_priority(ledger, job)
     ledger.tx.add(keys.blocked, LOW)
     ledger.wake_queue(keys, start)
-    ledger.ready(job.queue)  # those who wait for a job wait no longer than until it starts
+    ledger.ready(keys)  # those who wait for a job wait no longer than until it starts
 
 
 def note_priority(ledger: "Ledger", job: JobRecord) -> None:
@@ -153,8 +165,8 @@ def enter_complete(
     tx, keys = ledger.tx, ledger.keys
     job.state = COMPLETE
     job.queue = ""
-    job.place = keys.completed + pack_float(now) + packed_jid
-    tx.put(job.place, b"")
+    job.place = place = keys.completed + pack_float(now) + packed_jid
+    tx.put(place, b"")
     count, oldest = unpack_complete(tx.get(keys.complete))
     count += 1
     if now < oldest:
@@ -213,12 +225,17 @@ def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float)
 def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """What follows when a lock has ended in any way; the count is the caller's."""
     ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
+    make_room(ledger, job, now)
+
+
+def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """Gives others what the lock has occupied."""
     if job.holds:
         for throttle in slots.release(ledger, job, now):
             admit(ledger, throttle, now)
     settings = ledger.settings()
     if settings.given and settings.concurrency_of(job.queue):
-        ledger.ready(job.queue)
+        ledger.ready(ledger.keys.queue(job.queue))
 
 
 def admit(ledger: "Ledger", name: str, now: float) -> int:

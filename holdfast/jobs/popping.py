@@ -7,25 +7,29 @@ come: a queue without them pays nothing.
 """
 
 from collections.abc import Iterator
+from math import floor
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
-from holdfast.jobs.arguments import check_name, check_queue, is_name
-from holdfast.jobs.layout import LOW, QueueKeys, below, pack_time, since, time_and_jid, until
-from holdfast.jobs.ledger import encode
-from holdfast.jobs.records import (
-    NEVER,
-    RUNNING,
-    Failure,
-    HistoryEntry,
-    Job,
-    JobRecord,
-    QueueRecord,
+from holdfast.jobs.arguments import check_name, check_queue, check_time
+from holdfast.jobs.history import popped_entry, shorten
+from holdfast.jobs.layout import (
+    LOW,
+    QueueKeys,
+    WorkerKeys,
+    below,
+    pack_time,
+    since,
+    time_and_jid,
+    until,
 )
-from holdfast.jobs.showing import shown
+from holdfast.jobs.ledger import encode
+from holdfast.jobs.records import NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
+from holdfast.jobs.showing import all_shown
+from holdfast.jobs.typed import check, checks_itself
 from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
 
@@ -38,6 +42,7 @@ class Popping:
 
     _ledger: "Ledger"
 
+    @checks_itself
     def pop(
         self,
         queue: str,
@@ -54,10 +59,18 @@ class Popping:
         period. A paused queue gives nothing. Reads 5 keys and writes 6 for one job, 2 and 4 for
         each further one.
         """
-        time = self._ledger.time(now)
+        if not (
+            lock_seconds is None
+            and now is None
+            and type(queue) is type(worker) is str
+            and type(count) is int
+            and 0 < count <= MAX_JOBS_PER_CALL
+        ):
+            check(Popping.pop, locals())
+        ledger = self._ledger
+        time = ledger.tx.now if now is None else check_time(now)
         expires = None if lock_seconds is None else time + lock_seconds
-        jobs = pop(self._ledger, queue, worker, count, time, expires=expires)
-        return [shown(self._ledger, job) for job in jobs]
+        return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
 
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
         """The next `count` jobs of `queue`, left where they are.
@@ -65,7 +78,7 @@ class Popping:
         Starts what is due, so it may write. Reads 2 keys for each job, and 3 more.
         """
         jobs = peek(self._ledger, check_queue(queue), count, self._ledger.time(now))
-        return [shown(self._ledger, job) for job in jobs]
+        return all_shown(self._ledger, jobs)
 
 
 # --- pop --------------------------------------------------------------------------------------
@@ -77,28 +90,27 @@ def pop(
     worker: str,
     count: int,
     now: float,
-    *,
     expires: float | None = None,
+    *,
     grace_period: float | None = None,
 ) -> list[JobRecord]:
     """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
-    if not is_name(worker):
-        check_name(worker, "Pop", "worker")
+    worker_keys = ledger.keys.worker_seen(worker)
+    if worker_keys is None or not worker_keys.is_named:
+        worker_keys = ledger.keys.worker(check_name(worker, "Pop", "worker"))
     if count > MAX_JOBS_PER_CALL:
         raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
-    if not is_name(queue):
-        check_name(queue, "Pop", "queue")
-    keys = ledger.keys.queue(queue)
+    keys = ledger.keys.queue_seen(queue)
+    if keys is None or not keys.is_named:
+        keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
     record = ledger.look_at_queue(keys)
     if record.paused:
         return []
     settings = ledger.settings()
-    packed_worker = pack_str(worker)
-    seen = ledger.keys.workers + packed_worker
     if settings.given and (limit := settings.concurrency_of(queue)) > 0:
         count = min(count, limit - _running(ledger, keys, now, limit))
     if count <= 0:
-        ledger.tx.put(seen, pack_time(now))
+        ledger.tx.put(worker_keys.seen, pack_time(now))
         return []
     if expires is None:
         expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
@@ -115,13 +127,13 @@ def pop(
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
     _take_work(ledger, keys, now, count, jobs)
-    ledger.tx.put(seen, pack_time(now))  # after the scan, which is quickest before any write
+    # After the scan, which is quickest before any write.
+    ledger.tx.put(worker_keys.seen, pack_time(now))
     if jobs:
         statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
-        for job in jobs[:reclaimed]:
-            ledger.tx.delete(job.place)
-            ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
-        _hand_out(ledger, keys, jobs, worker, packed_worker, now, expires)
+        if reclaimed:
+            _take_away(ledger, jobs[:reclaimed])
+        _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires, settings.history_length)
     if wake != record.wake or (jobs and expires < wake):
         _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
@@ -132,17 +144,25 @@ def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
     return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
 
+def _take_away(ledger: "Ledger", jobs: list[JobRecord]) -> None:
+    """Takes jobs whose locks have ended from their holders."""
+    for job in jobs:
+        ledger.tx.delete(job.place)
+        ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
+
+
 def _take_work(
     ledger: "Ledger", keys: QueueKeys, now: float, count: int, jobs: list[JobRecord]
 ) -> None:
     """Takes jobs from the work list until there are `count` in `jobs`; sets those aside whose
     throttle is full."""
     tx = ledger.tx
+    job_keys = ledger.keys.jobs
     aside = 0
     while (wanted := count - len(jobs)) > 0 and aside < JOBS_PER_STEP:
-        entries = list(tx.scan(keys.work, keys.work_end, limit=wanted))
+        entries = [*tx.scan(keys.work, keys.work_end, limit=wanted)]
         for key, packed_jid in entries:
-            job = ledger.job_at(ledger.keys.jobs + packed_jid)
+            job = ledger.take_job(job_keys + packed_jid)
             assert job is not None
             tx.delete(key)
             if job.throttles and (full := slots.acquire(ledger, job, now)) is not None:
@@ -161,9 +181,10 @@ def _hand_out(
     keys: QueueKeys,
     jobs: list[JobRecord],
     worker: str,
-    packed_worker: bytes,
+    worker_keys: WorkerKeys,
     now: float,
     expires: float,
+    longest: int,
 ) -> None:
     """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
 
@@ -171,24 +192,32 @@ def _hand_out(
     its old id.
     """
     put = ledger.tx.put
-    held = ledger.keys.held + packed_worker
+    job_keys = ledger.keys.jobs
+    held = worker_keys.held
     locks = keys.locks + pack_float(expires)
     packed_expires = pack_time(expires)
-    micros = int(ledger.tx.now * 1_000_000)
-    entry = encode(HistoryEntry("popped", int(now), {"worker": worker}))
+    micros = floor(ledger.tx.now * 1_000_000.0)
+    entry = popped_entry(worker_keys, worker, now)
     for job in jobs:
         packed_jid = pack_str(job.jid)
         job.state = RUNNING
         job.worker = worker
         job.expires = expires
         job.lock = micros if micros > job.lock else job.lock + 1
-        job.noticed = False
+        if job.noticed:
+            job.noticed = False
         job.time = now
-        job.place = locks + packed_jid
-        ledger.add_entry(job, entry)
-        put(job.place, b"")
+        job.place = place = locks + packed_jid
+        job.history += entry
+        job.entries = entries = job.entries + 1
+        if entries > longest:
+            shorten(job, longest)
+        put(place, b"")
         put(held + packed_jid, packed_expires)
-        put(ledger.keys.jobs + packed_jid, encode(job))
+        if type(expires) is float:
+            ledger.hand_over(job_keys + packed_jid, job)
+        else:  # it may be whole, and is a float again when it is read
+            put(job_keys + packed_jid, encode(job))
         if job.tracked:
             ledger.show(job, "popped")
 

@@ -268,7 +268,7 @@ def set_paused(ledger: "Ledger", queue: str, paused: bool) -> None:
     record.paused = paused
     ledger.save_queue(keys, record)
     if not paused:
-        ledger.ready(queue)
+        ledger.ready(keys)
 
 
 def forget_queue(ledger: "Ledger", queue: str) -> None:

@@ -38,7 +38,7 @@ class Failure(msgspec.Struct, frozen=True):
     worker: str
 
 
-class JobRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+class JobRecord(msgspec.Struct, omit_defaults=True):
     """A job as it is stored.
 
     Operations change a decoded copy and write it back, so it isn't frozen.

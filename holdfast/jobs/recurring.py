@@ -185,7 +185,7 @@ def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
     ledger.tx.put(keys.next_run(record.next, record.jid), b"")
     ledger.tx.add(keys.other, HIGH)
     ledger.wake_queue(keys, record.next)
-    ledger.ready(record.queue)  # those who wait for a job wait no longer than until it runs
+    ledger.ready(keys)  # those who wait for a job wait no longer than until it runs
     _save(ledger, record)
 
 

@@ -15,20 +15,13 @@ from holdfast.jobs.records import COMPLETE, NEVER
 from holdfast.limits import JOBS_PER_STEP
 
 RETENTION_KIND: Final = "jobs.retention"
+_FEW: Final = 3  # as many as one completion mostly finds too old
 
 
-def forget_old(ledger: Ledger, now: float, count: int, oldest: float) -> None:
-    """Forgets complete jobs that are too old at `now` or too many.
-
-    `count` is how many there are, none completed before `oldest`; if none must go, that is known by
-    these alone.
-    """
-    settings = ledger.settings()
-    if (
-        oldest > now - settings.jobs_history and count <= settings.jobs_history_count
-    ) or forget_some(ledger, now):
-        return
-    expiry.schedule(ledger.tx, ledger.tx.now, RETENTION_KIND, repr(now).encode())
+def forget_old(ledger: Ledger, now: float) -> None:
+    """Forgets complete jobs that are too old at `now` or too many."""
+    if not forget_some(ledger, now):
+        expiry.schedule(ledger.tx, ledger.tx.now, RETENTION_KIND, repr(now).encode())
 
 
 def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
@@ -39,23 +32,40 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
     surplus = count - max(0, int(settings.jobs_history_count))
     if oldest > too_old and surplus <= 0:
         return True
-    prefix = ledger.keys.completed
-    gone: list[str] = []
-    oldest = NEVER
-    for key, _ in list(ledger.tx.scan(*below(prefix), limit=limit + 1)):
-        time, jid = time_and_jid(key, prefix)
-        if len(gone) == limit or (time > too_old and len(gone) >= surplus):
-            oldest = time
-            break
+    if oldest > too_old:
+        # Where jobs are many, one must go for each that completes: to find it is the shortest scan.
+        gone = _oldest(ledger, min(surplus, limit))
+        oldest = gone[-1][1]
+    else:
+        gone, oldest = _too_old(ledger, too_old, surplus, min(limit, max(surplus, _FEW)))
+        if oldest <= too_old and len(gone) < limit:
+            gone, oldest = _too_old(ledger, too_old, surplus, limit)
+    for key, _, jid in gone:
         ledger.tx.delete(key)
-        gone.append(jid)
-    for jid in gone:
         job = ledger.job(jid)
         assert job is not None
         assert job.state == COMPLETE
         forget_job(ledger, job)
     ledger.tx.put(ledger.keys.complete, pack_complete(count - len(gone), oldest))
     return oldest > too_old and len(gone) >= surplus
+
+
+def _oldest(ledger: Ledger, limit: int) -> list[tuple[bytes, float, str]]:
+    """The keys, times and jids of complete jobs, oldest first."""
+    prefix = ledger.keys.completed
+    found = list(ledger.tx.scan(*below(prefix), limit=limit))
+    return [(key, *time_and_jid(key, prefix)) for key, _ in found]
+
+
+def _too_old(
+    ledger: Ledger, too_old: float, surplus: int, limit: int
+) -> tuple[list[tuple[bytes, float, str]], float]:
+    """At most `limit` of those that must go, and when the first of all others was completed."""
+    found = _oldest(ledger, limit + 1)
+    for number, (_, time, _) in enumerate(found):
+        if number == limit or (time > too_old and number >= surplus):
+            return found[:number], time
+    return found, NEVER
 
 
 def continue_retention(tx: Transaction, subject: bytes) -> bool:

@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
 from holdfast.jobs import dependencies, places, results, retention, statistics
-from holdfast.jobs.arguments import check_jids, check_name, check_numbers, cut_message, json_text
+from holdfast.jobs.arguments import (
+    check_jids,
+    check_name,
+    check_numbers,
+    check_time,
+    cut_message,
+    json_text,
+)
+from holdfast.jobs.history import done_entry, shorten
 from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.popping import exhaust, pop
-from holdfast.jobs.records import RUNNING, Failure, HistoryEntry, Job, JobRecord
-from holdfast.jobs.showing import shown
-from holdfast.keys import pack_str
+from holdfast.jobs.records import COMPLETE, RUNNING, Failure, Job, JobRecord
+from holdfast.jobs.showing import all_shown
+from holdfast.jobs.typed import EMPTY, LARGEST_INT, ZERO, check, checks_itself
+from holdfast.keys import pack_float, pack_str
 from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -35,6 +44,7 @@ class Settling:
 
     _ledger: "Ledger"
 
+    @checks_itself
     def heartbeat(
         self,
         id: str,
@@ -48,17 +58,26 @@ class Settling:
         now: float | None = None,
     ) -> float:
         """Renews the lock and returns when it ends now. Reads 3 keys, writes 4."""
+        if not (
+            progress is None
+            and lock_seconds is None
+            and now is None
+            and type(id) is type(worker) is type(progress_text) is str
+            and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
+        ):
+            check(Settling.heartbeat, locals())
         ledger = self._ledger
-        time = ledger.time(now)
+        time = ledger.tx.now if now is None else check_time(now)
         text = None if data is UNSET else json_text(data, "Heartbeat")
         if progress is not None:
             results.check_progress(progress)
         expires = None if lock_seconds is None else time + lock_seconds
-        job = heartbeat(ledger, id, worker, text, time, lock=lock, expires=expires)
+        job = heartbeat(ledger, id, worker, text, time, lock, expires)
         if progress is not None:
             results.set_progress(ledger, job, progress, progress_text)
         return job.expires
 
+    @checks_itself
     def complete(
         self,
         id: str,
@@ -79,21 +98,33 @@ class Settling:
         is kept for `result(id)`. Jobs that depend on it start when it ends without `next`. Reads 4
         keys, writes 6.
         """
+        if not (
+            queue is None
+            and next is None
+            and now is None
+            and type(id) is type(worker) is str
+            and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
+            and delay is ZERO
+            and depends is EMPTY
+        ):
+            check(Settling.complete, locals())
+        ledger = self._ledger
         state, _ = complete(
-            self._ledger,
+            ledger,
             id,
             worker,
             queue,
             None if data is UNSET else json_text(data, "Complete"),
-            self._ledger.time(now),
-            next_queue=next,
-            delay=delay,
-            depends=check_jids(list(depends), "Complete", list(depends)) if depends else (),
-            result=None if result is UNSET else json_text(result, "Complete", "result"),
-            lock=lock,
+            ledger.tx.now if now is None else check_time(now),
+            next,
+            delay,
+            check_jids(list(depends), "Complete", list(depends)) if depends else (),
+            None if result is UNSET else json_text(result, "Complete", "result"),
+            lock,
         )
         return state
 
+    @checks_itself
     def complete_and_pop(
         self,
         id: str,
@@ -114,8 +145,19 @@ class Settling:
         for its next job so waits for one commit for each job instead of two. If the job can't be
         completed, none is handed out. Costs what the two calls do.
         """
+        if not (
+            pop_from is None
+            and next is None
+            and lock_seconds is None
+            and now is None
+            and type(id) is type(worker) is str
+            and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
+            and type(count) is int
+            and 0 < count <= MAX_JOBS_PER_CALL
+        ):
+            check(Settling.complete_and_pop, locals())
         ledger = self._ledger
-        time = ledger.time(now)
+        time = ledger.tx.now if now is None else check_time(now)
         _, left = complete(
             ledger,
             id,
@@ -123,15 +165,15 @@ class Settling:
             None,
             None if data is UNSET else json_text(data, "Complete"),
             time,
-            next_queue=next,
-            result=None if result is UNSET else json_text(result, "Complete", "result"),
-            lock=lock,
+            next,
+            0,
+            (),
+            None if result is UNSET else json_text(result, "Complete", "result"),
+            lock,
         )
         expires = None if lock_seconds is None else time + lock_seconds
         queue = left if pop_from is None else pop_from
-        return [
-            shown(ledger, job) for job in pop(ledger, queue, worker, count, time, expires=expires)
-        ]
+        return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
 
     def fail(
         self,
@@ -201,15 +243,17 @@ _REFUSALS: Final = {  # by call: the job does not run, and another worker runs i
 }
 
 
-def _held_job(ledger: "Ledger", jid: str, worker: str, lock: int | None, call: str) -> JobRecord:
-    """The job, if `worker` holds it, under the lock numbered `lock` if that is given."""
-    job = ledger.job(jid)
+def _held_job(
+    ledger: "Ledger", key: bytes, jid: str, worker: str, lock: int | None, call: str
+) -> JobRecord:
+    """The job at `key`, if `worker` holds it, under the lock numbered `lock` if that is given."""
+    job = ledger.take_job(key)
     # Whoever holds a job was given it under a valid name.
     if (
         job is not None
         and job.worker == worker
         and job.state == RUNNING
-        and lock in (None, job.lock)
+        and (lock is None or lock == job.lock)
     ):
         return job
     check_name(worker, call, "worker")
@@ -232,25 +276,32 @@ def heartbeat(
     worker: str,
     data: str | None,
     now: float,
-    *,
     lock: int | None = None,
     expires: float | None = None,
 ) -> JobRecord:
     """Renews the lock until `expires`, by default for as long as is configured."""
-    job = _held_job(ledger, jid, worker, lock, "Heartbeat")
+    tx = ledger.tx
+    packed_jid = pack_str(jid)
+    key = ledger.keys.jobs + packed_jid
+    job = _held_job(ledger, key, jid, worker, lock, "Heartbeat")
     if expires is None:
-        expires = now + ledger.settings().heartbeat_of(job.queue)
+        settings = ledger.settings()
+        expires = now + (settings.heartbeat_of(job.queue) if settings.given else settings.heartbeat)
     keys = ledger.keys.queue(job.queue)
-    sooner = expires < job.expires
-    places.move_lock(ledger, keys, job, expires)
-    if sooner:
-        ledger.wake_queue(keys, job.expires)
-    job.noticed = False
+    tx.delete(job.place)
+    job.place = place = keys.locks + pack_float(expires) + packed_jid
+    tx.put(place, b"")
+    if expires < job.expires:
+        ledger.wake_queue(keys, expires)
+    job.expires = expires
+    if job.noticed:
+        job.noticed = False
     if data is not None:
         ledger.set_data(job, data)
-    ledger.save(job)
-    ledger.tx.put(ledger.keys.held_job(worker, jid), pack_time(job.expires))
-    ledger.tx.put(ledger.keys.worker(worker), pack_time(now))
+    tx.put(key, encode(job))
+    worker_keys = ledger.keys.worker(worker)
+    tx.put(worker_keys.held + packed_jid, pack_time(expires))
+    tx.put(worker_keys.seen, pack_time(now))
     return job
 
 
@@ -264,7 +315,6 @@ def complete(
     queue: str | None,
     data: str | None,
     now: float,
-    *,
     next_queue: str | None = None,
     delay: float = 0,
     depends: Sequence[str] = (),
@@ -277,41 +327,49 @@ def complete(
         if next_queue is None:
             given = "delay" if delay else "depends"
             raise BadArgument(f'Complete(): "{given}" cannot be used without a "next".')
-    job = _held_job(ledger, jid, worker, lock, "Complete")
+    tx, all_keys = ledger.tx, ledger.keys
+    packed_jid = pack_str(jid)
+    key = all_keys.jobs + packed_jid
+    job = _held_job(ledger, key, jid, worker, lock, "Complete")
     left = job.queue
     if queue is not None and left != queue:
         raise JobLost(f"Complete(): Job {jid} running in another queue: {left}")
-    ledger.add_entry(job, encode(HistoryEntry("done", int(now))))
+    settings = ledger.settings()
+    keys = all_keys.queue_seen(left) or all_keys.queue(left)
+    job.history += done_entry(keys, now)
+    job.entries = entries = job.entries + 1
+    if entries > settings.history_length:
+        shorten(job, settings.history_length)
     if data is not None:
         ledger.set_data(job, data)
-    ledger.tx.delete(job.place)
-    places.unlock(ledger, job, now)
-    keys = ledger.keys.queue(left)
+    tx.delete(job.place)
+    worker_keys = all_keys.worker_seen(worker) or all_keys.worker(worker)
+    tx.delete(worker_keys.held + packed_jid)
+    if job.holds or settings.given:
+        places.make_room(ledger, job, now)
     statistics.count(ledger, keys, keys.ended, now, (job,), 1)
     job.time = now
     job.worker = ""
     job.expires = 0.0
-    job.failure = None
-    job.remaining = job.retries
+    if job.failure is not None:
+        job.failure = None
+    if job.remaining != job.retries:
+        job.remaining = job.retries
     if result is not None:
         results.keep(ledger, job, result)
     if job.tracked:
         ledger.show(job, "completed")
-    if next_queue is None:
-        _end(ledger, job, left, now)
-    else:
+    if next_queue is not None:
         _advance(ledger, job, left, next_queue, now, delay, depends)
-    return job.state, left
-
-
-def _end(ledger: "Ledger", job: JobRecord, left: str, now: float) -> None:
-    ledger.log({"jid": job.jid, "event": "completed", "queue": left})
-    packed_jid = pack_str(job.jid)
+        return job.state, left
+    ledger.log_about(jid, keys.completed_event)
     count, oldest = places.enter_complete(ledger, job, packed_jid, now)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
-    ledger.tx.put(ledger.keys.jobs + packed_jid, encode(job))
-    retention.forget_old(ledger, now, count, oldest)
+    tx.put(key, encode(job))
+    if oldest <= now - settings.jobs_history or count > settings.jobs_history_count:
+        retention.forget_old(ledger, now)
+    return COMPLETE, left
 
 
 def _advance(
@@ -351,7 +409,7 @@ def fail(
 ) -> str:
     check_name(worker, "Fail", "worker")
     check_name(group, "Fail", "group")
-    job = _held_job(ledger, jid, worker, lock, "Fail")
+    job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Fail")
     if data is not None:
         ledger.set_data(job, data)
     fail_job(ledger, job, worker, group, message, now)
@@ -386,7 +444,7 @@ def retry(
     lock: int | None = None,
 ) -> int:
     check_numbers("Retry", delay=delay)
-    job = _held_job(ledger, jid, worker, lock, "Retry")
+    job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Retry")
     if queue is not None and job.queue != queue:
         raise JobLost(f"Retry(): Job {jid} running in another queue: {job.queue}")
     if group is not None:

@@ -26,6 +26,7 @@ from holdfast.limits import JOBS_PER_STEP
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
+
 DAY: Final = 86400
 _HOUR: Final = 3600
 _QUARTER: Final = 900
@@ -39,6 +40,7 @@ _FLOW_BYTES: Final = _FLOW.size
 _DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what stands before the summary
 _pack_day: Final = struct.Struct(">qq").pack
 _pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
+_pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
 
@@ -115,41 +117,46 @@ def count(
 ) -> None:
     """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
     gone. Reads 1 key, writes 1."""
-    flow = ledger.tx.get(key)
-    day = int(now // DAY)
-    if flow is None or _unpack_flow(flow)[0] != day:
-        _turn(ledger, keys, day)
-        flow = ledger.tx.get(key)
+    tx = ledger.tx
+    flow = tx.get(key)
+    changed = None if flow is None else counted(flow, now, jobs, through)
+    if changed is None:
+        _turn(ledger, keys, day_of(now))
+        flow = tx.get(key)
         assert flow is not None
-    ledger.tx.put(key, counted(flow, [now - job.time for job in jobs], through))
+        changed = counted(flow, now, jobs, through)
+        assert changed is not None
+    tx.put(key, changed)
 
 
-def counted(flow: bytes, times: Sequence[float], through: int = 0) -> bytes:
-    """`flow` when `times` have been added to it."""
+def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0) -> bytes | None:
+    """`flow` when the times of `jobs` have been added to it; None if it is of another day."""
     day, gone, count, mean, vk, at_once = _unpack_flow(flow)
-    rest = flow[_FLOW_BYTES:]
-    for seconds in times:
-        if seconds < 0:  # a client's clock ran behind another's
+    if day != now // DAY:
+        return None
+    rest = flow[_FLOW_BYTES:] if len(flow) > _FLOW_BYTES else b""
+    for job in jobs:
+        seconds = now - job.time
+        if seconds < 0.0:  # a client's clock ran behind another's
             seconds = 0.0
         count += 1
         before = seconds - mean
         mean += before / count
         vk += (seconds - mean) * before
-        if seconds < 1:
+        if seconds < 1.0:
             at_once += 1
         else:
             rest = _counted_in(rest, bucket_of(int(seconds)))
-    return _pack_flow(day, gone + through, count, mean, vk, at_once) + rest
+    changed = _pack_flow(day, gone + through, count, mean, vk, at_once)
+    return changed + rest if rest else changed
 
 
 def _counted_in(buckets: bytes, bucket: int) -> bytes:
     """`buckets`, of which there are as many as are in use from s1 on, with one more in `bucket`."""
-    changed = bytearray(buckets)
     at = 4 * (bucket - 1)
-    if at >= len(changed):
-        changed += bytes(at + 4 - len(changed))
-    _BUCKET.pack_into(changed, at, _BUCKET.unpack_from(changed, at)[0] + 1)
-    return bytes(changed)
+    if at >= len(buckets):
+        return buckets.ljust(at, b"\0") + _pack_bucket(1)
+    return buckets[:at] + _pack_bucket(_unpack_bucket(buckets, at)[0] + 1) + buckets[at + 4 :]
 
 
 def empty_flow(day: int, summary: bytes = NOTHING) -> bytes:

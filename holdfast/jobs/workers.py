@@ -67,7 +67,7 @@ def forget_old(ledger: "Ledger", now: float) -> None:
     old = [key for key, value in ledger.tx.scan(*below(prefix)) if unpack_time(value) <= oldest]
     for key in old:
         ledger.tx.delete(key)
-        ledger.tx.clear(*below(ledger.keys.held_by(last_part(key, prefix))))
+        ledger.tx.clear(*below(ledger.keys.worker(last_part(key, prefix)).held))
 
 
 def jobs_of(ledger: "Ledger", worker: str, now: float) -> WorkerJobs:
@@ -81,11 +81,11 @@ def jobs_of(ledger: "Ledger", worker: str, now: float) -> WorkerJobs:
 
 
 def held_by(ledger: "Ledger", worker: str) -> list[tuple[float, str]]:
-    prefix = ledger.keys.held_by(worker)
+    prefix = ledger.keys.worker(worker).held
     pairs = ledger.tx.scan(*below(prefix))
     return [(unpack_time(value), last_part(key, prefix)) for key, value in pairs]
 
 
 def deregister(ledger: "Ledger", workers: list[str]) -> None:
     for worker in workers:
-        ledger.tx.delete(ledger.keys.worker(check_name(worker, "Workers", "worker")))
+        ledger.tx.delete(ledger.keys.worker(check_name(worker, "Workers", "worker")).seen)

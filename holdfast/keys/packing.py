@@ -152,11 +152,11 @@ def pack_int(number: int) -> bytes:
 
 def pack_float(number: float) -> bytes:
     """`pack(number)` for a float, faster. The type is not checked."""
-    if number > 0:
+    if number > 0.0:
         return _pack_float(0x44, -number)  # to negate a float is to flip its sign bit
-    if number < 0:
+    if number < 0.0:
         return b"\x44" + _pack_float(0, number)[1:].translate(COMPLEMENT)
-    if number == 0:
+    if number == 0.0:
         return b"\x44\x80\0\0\0\0\0\0\0"
     raise UnsupportedPart("NaN has no place in an order, so no key holds it")
 

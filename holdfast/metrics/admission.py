@@ -1,49 +1,19 @@
 """The limiter's decision: of a list of operations all are admitted, or none."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
-from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
-from holdfast.metrics.cells import Cell
-from holdfast.metrics.conditions import (
-    WITH_BUCKETS,
-    Compiled,
-    Place,
-    Plan,
-    check_amount,
-    place_of,
-)
-from holdfast.metrics.entity import EntityKey, as_entity, suffix_of
+from holdfast.metrics.conditions import WITH_BUCKETS, Plan, place_of
+from holdfast.metrics.entity import suffix_of
+from holdfast.metrics.hits import Asked, Standing, hit_of, read_operation, standing_of
 from holdfast.metrics.layout import Keys
-from holdfast.metrics.logs import LogWindow
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
 from holdfast.metrics.specs import listed
-from holdfast.metrics.windows import EstimateWindow, StrictWindow
 
-Asked: TypeAlias = tuple[Compiled, EntityKey, int]
 Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namespace, now
-
-
-class Standing(Protocol):
-    """How an entity stands with a condition; one class for each algorithm."""
-
-    limit: int
-
-    @property
-    def prev_total(self) -> int: ...
-
-    def admits(self, amount: int) -> bool: ...
-
-    def charge(self, tx: Transaction, amount: int) -> None: ...
-
-    def remaining(self, counted: int) -> int: ...
-
-    def reset_after(self) -> float: ...
-
-    def retry_after(self, amount: int) -> float | None: ...
 
 
 def read_operations(plan: Plan, operations: Sequence[Any]) -> list[Asked]:
@@ -58,15 +28,16 @@ def decide(
 
     Operations on the same condition and entity share a group, and each is judged by its sum.
     """
-    groups: dict[tuple[str, EntityKey], Group] = {}
+    groups: dict[tuple[str, bytes], Group] = {}
     placed: list[tuple[Asked, Group]] = []
     for operation in asked:
         condition, entity, amount = operation
-        group = groups.get((condition.name, entity))
+        suffix = suffix_of(entity, namespace)
+        which = condition.name, suffix
+        group = groups.get(which)
         if group is None:
-            place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
-            standing = _standing(reader, plan.algorithm, place, suffix, now)
-            group = groups[condition.name, entity] = Group(standing, 0)
+            standing = standing_of(reader, place_of(keys, condition), suffix, now)
+            group = groups[which] = Group(standing)
         group.amount += amount
         placed.append((operation, group))
     allowed = True
@@ -81,10 +52,10 @@ class Group:
 
     __slots__ = ("allowed", "amount", "counted", "prev_total", "standing")
 
-    def __init__(self, standing: Standing, amount: int) -> None:
+    def __init__(self, standing: Standing) -> None:
         self.standing = standing
         self.prev_total = standing.prev_total
-        self.amount = amount
+        self.amount = 0
         self.counted = 0
         self.allowed = True
 
@@ -108,7 +79,7 @@ def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> B
     if len(asked) == 1:
         [(condition, entity, amount)] = asked
         place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
-        only = try_one(plan.algorithm, place, suffix, amount, now, tx)
+        only = hit_of(condition)(tx, place, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
     allowed, placed = decide(tx, keys, plan, asked, namespace, now)
@@ -119,35 +90,6 @@ def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> B
         except NotACounter as error:
             raise MetricOverflow("a limit's counter would pass its 64 bits") from error
     return _batch_result(allowed, placed)
-
-
-def try_one(
-    algorithm: str, place: Place, suffix: bytes, amount: int, now: float | None, tx: Transaction
-) -> LimitResult:
-    """The same for one operation, by far the most frequent list of them."""
-    condition = place.condition
-    if algorithm in WITH_BUCKETS and tx.get(place.spec) != condition.stored:
-        registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
-    standing = _standing(tx, algorithm, place, suffix, tx.now if now is None else now)
-    prev_total = standing.prev_total
-    allowed = standing.admits(amount)
-    if allowed:
-        try:
-            standing.charge(tx, amount)
-        except NotACounter as error:
-            raise MetricOverflow("a limit's counter would pass its 64 bits") from error
-    return LimitResult(
-        condition=condition.name,
-        limit=standing.limit,
-        window=condition.window,
-        amount=amount,
-        allowed=allowed,
-        prev_total=prev_total,
-        new_total=prev_total + amount,
-        remaining=standing.remaining(amount if allowed else 0),
-        retry_after=0.0 if allowed else standing.retry_after(amount),
-        reset_after=standing.reset_after(),
-    )
 
 
 def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
@@ -162,7 +104,7 @@ def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
         for condition, entity, amount in asked:
             if amount:
                 place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
-                tx.add(place.bucket(int(now / condition.step)) + suffix, amount)
+                tx.add(place.stem_of(int(now / condition.step)) + suffix, amount)
                 tx.delete(place.tallies + suffix)
     except NotACounter as error:
         raise MetricOverflow("a limit's counter would pass its 64 bits") from error
@@ -211,14 +153,6 @@ def check_specs(reader: Reader, keys: Keys, plan: Plan, asked: list[Asked]) -> N
 # --- pieces -----------------------------------------------------------------------------------
 
 
-def read_operation(plan: Plan, name: Any, entity: Any, amount: Any) -> Asked:
-    """One operation with its condition found and its entity and amount checked."""
-    condition = plan.find(name)
-    if check_amount(amount) > MAX_UNITS:
-        raise MetricOverflow(f"an amount of {amount} is more than {MAX_UNITS}")
-    return condition, as_entity(entity), amount
-
-
 def _read_operation(plan: Plan, operation: Any) -> Asked:
     name: Any
     if isinstance(operation, Operation):
@@ -232,19 +166,6 @@ def _read_operation(plan: Plan, operation: Any) -> Asked:
     else:
         raise BadLimit(f"an operation has `condition`, `entity` and `amount`, not {operation!r}")
     return read_operation(plan, name, entity, amount)
-
-
-def _standing(reader: Reader, algorithm: str, place: Place, suffix: bytes, now: float) -> Standing:
-    if algorithm == "estimate":
-        return EstimateWindow(reader, place, suffix, now)
-    if algorithm == "strict":
-        return StrictWindow(reader, place, suffix, now)
-    condition = place.condition
-    if algorithm == "log":
-        return LogWindow(reader, place.logs + suffix, condition.limit, condition.window, now)
-    return Cell(
-        reader, place.cells + suffix, condition.limit, condition.window, condition.capacity, now
-    )
 
 
 def _batch_result(allowed: bool, placed: list[tuple[Asked, Group]]) -> BatchResult:

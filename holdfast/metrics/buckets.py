@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from holdfast.engine.contract import Reader, Transaction, read_counter, read_counters
+from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.errors import BadInput, BadRange, MetricOverflow, NotACounter
 from holdfast.expiry import Remover
 from holdfast.keys import after, pack, pack_int, prefix_range, unpack
@@ -22,28 +22,46 @@ from holdfast.metrics.layout import (
     window_stems,
 )
 from holdfast.metrics.records import BucketPage, Sequence, StoredSpec
-from holdfast.metrics.tallies import drop_expired_tally
+from holdfast.metrics.tallies import drop_expired_tally, read_numbers
 from holdfast.metrics.totals import Span, first_visible
 
 
-def add_units(
-    tx: Transaction, keys: Keys, name: str, stored: StoredSpec, suffix: bytes, units: int, at: float
-) -> None:
-    """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`, and deletes
-    1 if a limiter keeps a tally of these counters."""
-    if units == 0:
-        return
-    metric = stored.metric
-    try:
-        for sequence in metric.sequences:
-            stem = keys.sequence(name, sequence.name)
-            tx.add(stem + pack_int(int(at / sequence.time_step)) + suffix, units)
-        if metric.lifetime:
-            tx.add(keys.of_entity(LIFETIMES, name, suffix), units)
-        if stored.window is not None:
-            tx.delete(keys.of_entity(TALLIES, name, suffix))
-    except NotACounter as error:
-        raise MetricOverflow(f"{name!r} would pass the 64 bits of a counter") from error
+class Counter:
+    """A metric of counters under a prefix: what its keys begin with, computed once."""
+
+    __slots__ = ("_lifetimes", "_name", "_sequences", "_tallies", "metric")
+
+    def __init__(self, keys: Keys, name: str, stored: StoredSpec) -> None:
+        metric = stored.metric
+        self.metric: Final = metric
+        self._name = name
+        # Step, stem, and the bucket that was asked for last: mostly it is the next one, too.
+        self._sequences: list[list[Any]] = [
+            [sequence.time_step, keys.sequence(name, sequence.name), (-1, b"")]
+            for sequence in metric.sequences
+        ]
+        self._lifetimes = keys.of_entity(LIFETIMES, name, b"") if metric.lifetime else None
+        self._tallies = None if stored.window is None else keys.of_entity(TALLIES, name, b"")
+
+    def add(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
+        """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`, and
+        deletes 1 if a limiter keeps a tally of these counters."""
+        if not units:
+            return
+        try:
+            for sequence in self._sequences:
+                step, stem, (known, bucket) = sequence
+                number = int(at / step)
+                if number != known:
+                    bucket = stem + pack_int(number)
+                    sequence[2] = (number, bucket)
+                tx.add(bucket + suffix, units)
+            if self._lifetimes is not None:
+                tx.add(self._lifetimes + suffix, units)
+            if self._tallies is not None:
+                tx.delete(self._tallies + suffix)
+        except NotACounter as error:
+            raise MetricOverflow(f"{self._name!r} would pass the 64 bits of a counter") from error
 
 
 def read_counts(
@@ -51,8 +69,16 @@ def read_counts(
 ) -> dict[int, int]:
     """One entity's buckets from `first` to `last` that are not empty. Reads 1 key for each."""
     wanted = [bucket + suffix for bucket in window_stems(stem, first, last)]
-    found = read_counters(reader.get_many(wanted))
-    return {bucket: units for bucket, units in enumerate(found, first) if units}
+    values = reader.get_many(wanted)
+    if not all(values):
+        present = [(bucket, value) for bucket, value in enumerate(values, first) if value]
+        counts = {bucket: read_counter(value) for bucket, value in present}
+    else:  # all at once takes a fourth of the time that one by one takes
+        units = read_numbers(b"".join(values))  # type: ignore[arg-type]  # no None among them
+        counts = dict(zip(range(first, last + 1), units, strict=True))
+    if not all(counts.values()):
+        return {bucket: units for bucket, units in counts.items() if units}
+    return counts
 
 
 def span_counts(

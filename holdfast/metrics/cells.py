@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from holdfast import expiry
-from holdfast.engine.contract import Reader, Transaction
+from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
 from holdfast.limits import SWEEP_SECONDS
 
@@ -30,16 +30,15 @@ class Cell:
     )
 
     def __init__(
-        self, reader: Reader, key: bytes, limit: int, window: float, capacity: int, now: float
+        self, key: bytes, limit: int, window: float, capacity: int, now: float, value: bytes | None
     ) -> None:
-        """Reads 1 key."""
+        """`value` is what is stored at `key`."""
         self._key = key
-        self._rate = max(limit, 1)  # a limit of 0 has no capacity, so its rate plays no part
+        self._rate = rate_of(limit)
         self._capacity = capacity
         self.limit = capacity
-        self._window = max(microseconds(window), 1)
+        self._window = interval_of(window)
         self._time = microseconds(now) * self._rate
-        value = reader.get(key)
         self._is_stored = value is not None
         self._arrival = self._time
         if value is not None:
@@ -88,6 +87,14 @@ class Cell:
 
 def microseconds(seconds: float) -> int:
     return math.floor(seconds * 1_000_000 + 0.5)
+
+
+def rate_of(limit: int) -> int:
+    return max(limit, 1)  # a limit of 0 has no capacity, so its rate plays no part
+
+
+def interval_of(window: float) -> int:
+    return max(microseconds(window), 1)
 
 
 def _parse(value: bytes) -> tuple[int, int]:

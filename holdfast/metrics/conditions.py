@@ -18,6 +18,7 @@ from holdfast.limits import (
     MAX_TALLIED_BUCKETS,
     MIN_TIME_STEP,
 )
+from holdfast.metrics.cells import interval_of, rate_of
 from holdfast.metrics.layout import CELLS, LOGS, TALLIES, Keys
 from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
 from holdfast.metrics.registry import encode_spec
@@ -109,17 +110,22 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     limit: int
     window: Number
     step: float
-    capacity: int  # of GCRA and token bucket
+    capacity: int  # of GCRA and token bucket; the next three, too, see cells.py
+    rate: int
+    interval: int
+    written_rate: bytes
     metric: Metric
     asks: Window
+    algorithm: str
     stored: bytes  # the spec, as the limiter itself stores it
-    is_tallied: bool  # whether its counters are repeated in one record
+    is_strict: bool
+    is_tallied: bool  # whether it has counters that are repeated in one record
 
 
 class Place:
     """A condition under a prefix: its keys, computed once."""
 
-    __slots__ = ("_bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
+    __slots__ = ("bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
 
     def __init__(self, keys: Keys, condition: Compiled) -> None:
         self.keys: Final = keys
@@ -130,14 +136,14 @@ class Place:
         self.tallies: Final = keys.of_entity(TALLIES, condition.name, b"")
         self.cells: Final = keys.of_entity(CELLS, condition.name, b"")
         self.logs: Final = keys.of_entity(LOGS, condition.name, b"")
-        self._bucket = (-1, b"")
+        self.bucket = (-1, b"")  # the one that was asked for last, mostly the next one, too
 
-    def bucket(self, number: int) -> bytes:
-        """What the counters of a bucket begin with. Mostly it is the same as the last time."""
-        known, stem = self._bucket
+    def stem_of(self, number: int) -> bytes:
+        """What the counters of a bucket begin with."""
+        known, stem = self.bucket
         if known != number:
             stem = self.stem + pack_int(number)
-            self._bucket = (number, stem)
+            self.bucket = (number, stem)
         return stem
 
 
@@ -243,16 +249,22 @@ def _compile(
     sequence = Sequence(name="", time_step=step, soft_expiry=condition.window, hard_expiry=hard)
     metric = Metric(type="counter", resolution=1, sequences=(sequence,))
     asks = Window(condition.window, bucket_count)
+    rate = rate_of(condition.limit)
     return Compiled(
         name=name,
         limit=condition.limit,
         window=condition.window,
         step=step,
         capacity=condition.limit if condition.burst is None else condition.burst,
+        rate=rate,
+        interval=interval_of(condition.window),
+        written_rate=b"%d" % rate,
         metric=metric,
         asks=asks,
+        algorithm=algorithm,
         stored=encode_spec(StoredSpec(metric=metric, window=asks)),
-        is_tallied=bucket_count <= MAX_TALLIED_BUCKETS,
+        is_strict=algorithm == "strict",
+        is_tallied=algorithm in WITH_BUCKETS and bucket_count <= MAX_TALLIED_BUCKETS,
     )
 
 

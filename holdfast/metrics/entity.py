@@ -10,6 +10,8 @@ from holdfast.limits import MAX_ENTITY_COMPONENTS
 
 GLOBAL: Final = 0  # the scope of global entities in keys; a namespace is a str, so none collides
 
+_NOWHERE: Final = ("", b"")  # no namespace is empty
+
 
 class EntityKey:
     """Which instance of a metric is meant; a component is a string, or an integer in decimal.
@@ -22,13 +24,14 @@ class EntityKey:
     False
     """
 
-    __slots__ = ("_hash", "components")
+    __slots__ = ("_hash", "components", "packed")
 
     is_global = False
 
     def __init__(self, components: "Components" = ()) -> None:
         self.components: Final = _flat(components)
         self._hash: Final = hash((self.is_global, self.components))
+        self.packed = _NOWHERE  # the namespace that was asked for last, and the suffix there
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EntityKey):
@@ -111,7 +114,16 @@ def as_namespace(namespace: Any) -> str:
 
 def suffix_of(entity: EntityKey, namespace: str) -> bytes:
     """The end of every key of `entity`: its scope and its components."""
-    return _suffix(GLOBAL if entity.is_global else namespace, entity.components)
+    known, suffix = entity.packed
+    if known != namespace:
+        suffix = _suffix(GLOBAL if entity.is_global else namespace, entity.components)
+        entity.packed = (namespace, suffix)  # in one step, as other threads may have their own
+    return suffix
+
+
+def suffix_of_list(components: list[Any], namespace: str) -> bytes:
+    """The same for the local entity of `components`, which nobody else asks for."""
+    return _suffix(namespace, _flat(components))
 
 
 @lru_cache(maxsize=8_192)

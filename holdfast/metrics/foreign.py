@@ -89,8 +89,8 @@ class ForeignWindows:
             keys = keys_of(tx.space, _PREFIX)
             metric = normalize_metric(str(window), _sliding_spec(window))
             registry.store_spec(tx, keys, str(window), metric, None)
-            stored = StoredSpec(metric=metric)
-            buckets.add_units(tx, keys, str(window), stored, _suffix(name), amount, tx.now)
+            counter = buckets.Counter(keys, str(window), StoredSpec(metric=metric))
+            counter.add(tx, _suffix(name), amount, tx.now)
             return True
 
         return self._runner.transact(work)

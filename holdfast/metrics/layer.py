@@ -21,7 +21,7 @@ from holdfast.metrics.entity import (
     suffix_of,
 )
 from holdfast.metrics.hits import SingleHits
-from holdfast.metrics.layout import Keys, keys_of
+from holdfast.metrics.layout import Keys, keys_of, named_keys
 from holdfast.metrics.limiter import Limiter
 from holdfast.metrics.rates import read_lifetime, read_rate
 from holdfast.metrics.reader import Reader
@@ -472,7 +472,9 @@ class Metrics:
             plan,
             **self._bound(prefix, namespace),
             sleep=None,
-            try_one=SingleHits(lambda work: work(self._tx), keys, plan, as_namespace(namespace)),
+            try_one=SingleHits(
+                lambda work: work(self._tx), keys, plan, as_namespace(namespace)
+            ).try_incr,
         )
 
     # --- pieces -------------------------------------------------------------------------------
@@ -481,8 +483,11 @@ class Metrics:
         return keys_of(self._tx.space, as_prefix(prefix))
 
     def _where(self, prefix: Prefix, namespace: str, at: float | None) -> tuple[Keys, str, float]:
-        now = self._tx.now if at is None else check_time(at)
-        return self._keys(prefix), as_namespace(namespace), now
+        tx = self._tx
+        keys = named_keys(tx.space, prefix) if type(prefix) is str else self._keys(prefix)
+        if namespace is not NAMESPACE:
+            as_namespace(namespace)
+        return keys, namespace, tx.now if at is None else check_time(at)
 
     def _bound(self, prefix: Prefix, namespace: str) -> dict[str, Any]:
         """What writers, readers and limiters of this transaction have in common."""

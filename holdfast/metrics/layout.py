@@ -73,6 +73,12 @@ def keys_of(space: bytes, prefix: tuple[str, ...]) -> Keys:
     return Keys(space, prefix)
 
 
+@lru_cache(maxsize=1_024)
+def named_keys(space: bytes, prefix: str) -> Keys:
+    """The keys of a prefix that is one string, as most are."""
+    return keys_of(space, (prefix,))
+
+
 @lru_cache(maxsize=4_096)
 def spec_key(specs: bytes, metric: str) -> bytes:
     return specs + pack_str(metric)

@@ -57,15 +57,16 @@ class Limiter:
         """`try_one`, if there is one, is a shorter way for a single operation."""
         self.plan = plan
         self._door = door
-        self._try_one = try_one
+        self._try_one: TryOne = try_one or self._try_listed
         self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
         self._clock = clock
         self._sleep = sleep
 
     def try_incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
         """Counts `amount` if it is allowed. A denied attempt is not counted."""
-        if self._try_one is not None:
-            return self._try_one(condition, entity, amount)
+        return self._try_one(condition, entity, amount)
+
+    def _try_listed(self, condition: str, entity: EntityLike, amount: int) -> LimitResult:
         return self.try_all([_operation(condition, entity, amount)]).results[0]
 
     def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
@@ -233,6 +234,8 @@ def _operation(condition: str, entity: Any, amount: int) -> Operation:
 
 def _named(condition: str, components: Any) -> list[Any]:
     """The condition's name, then the components; what is no list counts as a list of one."""
+    if type(components) is list:
+        return [condition, *components]
     if isinstance(components, dict):
         return [condition, *[part for item in components.items() for part in item]]
     return (

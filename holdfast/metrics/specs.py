@@ -79,6 +79,8 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 def listed(given: Any, what: str) -> list[Any]:
     """`given` as a list; what is none gets an error that names it."""
+    if type(given) is list:
+        return given.copy()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise BadInput(f"{what} are a list, not {given!r}")
     return list(given)

@@ -96,7 +96,7 @@ class StoreMetrics(_PerCall):
             namespace=as_namespace(namespace),
             clock=self._runner.read_clock,
             sleep=sleep,
-            try_one=SingleHits(self._runner.transact, keys, plan, as_namespace(namespace)),
+            try_one=SingleHits(self._runner.transact, keys, plan, as_namespace(namespace)).try_incr,
         )
 
     def _settled(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:

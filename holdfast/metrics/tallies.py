@@ -12,11 +12,15 @@ when that one expires the tally goes with it. Whoever finds none reads the count
 
 import struct
 from functools import lru_cache
+from typing import Final
 
 from holdfast.engine.contract import Transaction
 from holdfast.keys import pack_int, unpack
 from holdfast.limits import MAX_TALLIED_BUCKETS
 from holdfast.metrics.layout import TALLIES, Keys
+
+pack_units: Final = struct.Struct(">q").pack  # of one bucket
+_pack_begin: Final = struct.Struct(">qq").pack
 
 
 @lru_cache(maxsize=2 * MAX_TALLIED_BUCKETS)
@@ -24,13 +28,33 @@ def _numbers(count: int) -> struct.Struct:
     return struct.Struct(f">{count}q")
 
 
-def read_tally(value: bytes) -> tuple[int, ...]:
-    """`since`, `begin`, and the units of each bucket from there on."""
+def read_numbers(value: bytes) -> tuple[int, ...]:
+    """Numbers of 8 bytes each: a tally (`since`, `begin`, the units of each bucket from there on),
+    or counters that were joined."""
     return _numbers(len(value) >> 3).unpack(value)
+
+
+read_tally: Final = read_numbers
 
 
 def pack_tally(since: int, begin: int, units: list[int]) -> bytes:
     return _numbers(len(units) + 2).pack(since, begin, *units)
+
+
+def split_tally(value: bytes, tally: tuple[int, ...], first: int, last: int) -> tuple[bytes, int]:
+    """`value`, which is `tally`, as it is when the bucket `last`, its newest one or a later one, is
+    in progress and nothing before `first` is asked for: all but that bucket's units, and these.
+
+    >>> value = pack_tally(1, 3, [7, 8, 9])
+    >>> head, units = split_tally(value, read_tally(value), 4, last=7)
+    >>> read_tally(head + pack_units(units + 1))
+    (4, 4, 8, 9, 0, 1)
+    """
+    cut, gap = first - tally[1], last - newest_of(tally)
+    if cut >= len(tally) - 2:
+        return _pack_begin(first, last), 0
+    head = _pack_begin(first, first) + value[16 + 8 * cut :] if cut > 0 else value
+    return (head + bytes(8 * gap - 8), 0) if gap else (head[:-8], tally[-1])
 
 
 def newest_of(tally: tuple[int, ...]) -> int:

@@ -29,7 +29,7 @@ def throttle(
     _check("period", period, 1, int(MAX_SECONDS))
     _check("quantity", quantity, 0, MAX_LIMIT)
     place = throttle_key(keys, suffix_of(LocalEntityKey([key]), namespace))
-    cell = Cell(tx, place, count, period, max_burst + 1, now)
+    cell = Cell(place, count, period, max_burst + 1, now, tx.get(place))
     allowed = cell.admits(quantity)
     wait = -1
     if allowed:

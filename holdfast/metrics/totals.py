@@ -136,34 +136,40 @@ def sum_up(
     between its start and now, so it is thinned by that time and not by the whole step.
     """
     first, last = int(start / step), int(end / step)
+    if counts and (next(iter(counts)) < first or next(reversed(counts)) > last):
+        counts = {bucket: units for bucket, units in counts.items() if first <= bucket <= last}
+    units = list(counts.values())
     total: Number = 0
     exact = True
-    for bucket, units in counts.items():
-        if first < bucket < last:
-            total += units
-        elif bucket in (first, last):
-            part = _part(bucket, first, last, units, step, start, end, now)
-            exact = exact and (part == units or part == 0)
-            total += part
+    newest = units.pop() if last in counts else None
+    if first in counts and first != last:
+        # One by one, as the original adds them: a sum of fractions depends on the order.
+        total = units[0] * max((first + 1) * step - start, 0) / step
+        exact = total == units[0] or total == 0
+        for found in units[1:]:
+            total += found
+    else:
+        total = sum(units)
+    if newest is not None:
+        part = _newest_part(last, newest, first == last, step, start, end, now)
+        exact = exact and (part == newest or part == 0)
+        total += part
     return total, exact
 
 
-def _part(
-    bucket: int,
-    first: int,
+def _newest_part(
     last: int,
     units: int,
+    is_only: bool,
     step: Number,
     start: float,
     end: float,
     now: float,
 ) -> Number:
-    """What the bucket at one end of a range contributes."""
-    begin = bucket * step
-    if bucket != last:
-        return units * max((bucket + 1) * step - start, 0) / step
+    """What the last bucket of a range contributes, which may be its only one."""
+    begin = last * step
     progress = min(begin + step, now) - begin
-    if first == last:
+    if is_only:
         return units * (end - start) / progress if progress > 0 else 0
     overlap = max(end - begin, 0)
     if overlap == progress:  # also 0 = 0: what was counted at this very instant counts in full

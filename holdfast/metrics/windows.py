@@ -11,6 +11,7 @@ next window. All of them were counted when it was admitted, so with it they are 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from holdfast.engine.contract import Reader, Transaction, read_counters
@@ -18,7 +19,7 @@ from holdfast.keys import pack_int, prefix_range
 from holdfast.metrics.conditions import Place
 from holdfast.metrics.layout import window_stems
 from holdfast.metrics.rounding import round15
-from holdfast.metrics.tallies import newest_of, pack_tally, read_tally
+from holdfast.metrics.tallies import pack_tally, read_tally
 from holdfast.metrics.totals import sum_up
 
 _NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today leaves behind
@@ -43,8 +44,10 @@ class EstimateWindow:
         "prev_total",
     )
 
-    def __init__(self, reader: Reader, place: Place, suffix: bytes, now: float) -> None:
-        """Reads 1 key; bucket_count + 1 more, and a scan of no key, if it finds no tally."""
+    def __init__(
+        self, reader: Reader, place: Place, suffix: bytes, now: float, value: bytes | None
+    ) -> None:
+        """`value` is the tally. Without it, reads bucket_count + 1 keys and scans for one more."""
         self._place = place
         self._suffix = suffix
         self._now = now
@@ -54,32 +57,26 @@ class EstimateWindow:
         start = now - condition.window
         self._first = first = int(start / step) if start > 0 else 0
         self._last = last = int(now / step)
-        self._has_tally = False
-        if condition.is_tallied:
-            value = reader.get(place.tallies + suffix)
-            if value is not None:
-                self._has_tally = True
-                tally = read_tally(value)
-                # One that begins after the window, or knows of what other clocks have dated ahead,
-                # is not asked.
-                if tally[0] <= first and newest_of(tally) <= last:
-                    self._take(tally, first)
-                    self.prev_total = self._total(now)
-                    return
+        self._has_tally = value is not None
+        if value is not None:
+            tally = read_tally(value)
+            begin = tally[1]
+            # One that begins after the window, or knows of what other clocks have dated ahead,
+            # is not asked.
+            if tally[0] <= first and begin + len(tally) - 3 <= last:
+                # It is needed as far back as the bucket before the window: a clock that is a
+                # little behind still asks for that one.
+                self._is_whole = True
+                if begin < first - 1:
+                    self._since = self._begin = first - 1
+                    self._units = list(tally[1 + first - begin :])
+                else:
+                    self._since, self._begin = tally[0], begin
+                    self._units = list(tally[2:])
+                self.prev_total = self._total(now)
+                return
         self._read_counters(reader)
         self.prev_total = self._total(now)
-
-    def _take(self, tally: tuple[int, ...], first: int) -> None:
-        """Takes over what a tally says of the window, and of the bucket before it: a clock that is
-        a little behind still asks for that one."""
-        self._is_whole = True
-        since, begin = tally[0], tally[1]
-        if begin < first - 1:
-            self._since = self._begin = first - 1
-            self._units = list(tally[1 + first - begin :])
-        else:
-            self._since, self._begin = since, begin
-            self._units = list(tally[2:])
 
     def _read_counters(self, reader: Reader) -> None:
         """What a tally would say, from the counters themselves."""
@@ -109,7 +106,7 @@ class EstimateWindow:
         if not amount:
             return
         suffix, units, last = self._suffix, self._units, self._last
-        tx.add(self._place.bucket(last) + suffix, amount)
+        tx.add(self._place.stem_of(last) + suffix, amount)
         if not units:
             self._begin = last
         index = last - self._begin
@@ -123,7 +120,8 @@ class EstimateWindow:
             tx.delete(self._place.tallies + suffix)
 
     def remaining(self, counted: int) -> int:
-        return max(0, self.limit - self.prev_total - counted)
+        left = self.limit - self.prev_total - counted
+        return left if left > 0 else 0
 
     def reset_after(self) -> float:
         """When the newest bucket will have left the window."""
@@ -173,15 +171,10 @@ class EstimateWindow:
             start = max(now - condition.window, 0.0)
             return round15(sum_up(self._counts(), step, start, now, now)[0])
         place = first - self._begin
-        oldest = units[place] if 0 <= place < len(units) else 0
-        if not oldest:
-            return sum(units[place + 1 :] if place >= 0 else units)
-        # One by one, as the original adds them: a sum of fractions depends on the order.
+        if place < 0:
+            return sum(units)
         start = now - condition.window if now > condition.window else 0.0
-        total = oldest * max((first + 1) * step - start, 0) / step
-        for found in units[place + 1 :]:
-            total += found
-        return round15(total)
+        return thinned(units, place, (first + 1) * step - start, step)
 
 
 class StrictWindow(EstimateWindow):
@@ -198,15 +191,32 @@ class StrictWindow(EstimateWindow):
 
     def _first_fit(self, amount: int) -> float:
         """Buckets leave whole, the oldest first."""
-        left = self.prev_total
-        for bucket, units in self._counts().items():
-            left -= units
-            if left + amount <= self.limit:
-                leaves = (bucket + 1) * self._condition.step + self._condition.window
-                return math.ceil((leaves - self._now) * 1000 - _NOISE) / 1000
+        left, first = self.prev_total + amount - self.limit, self._first
+        for bucket, units in enumerate(self._units, self._begin):
+            if units and bucket >= first:
+                left -= units
+                if left <= 0:
+                    leaves = (bucket + 1) * self._condition.step + self._condition.window
+                    return math.ceil((leaves - self._now) * 1000 - _NOISE) / 1000
         return 0.0
 
     def _total(self, now: float) -> int:
-        condition = self._condition
-        first = int(max(now - condition.window, 0.0) / condition.step)
-        return sum(self._units[max(first - self._begin, 0) :])
+        first = self._first
+        if now != self._now:
+            first = int(max(now - self._condition.window, 0.0) / self._condition.step)
+        place = first - self._begin
+        return sum(self._units[place:] if place > 0 else self._units)
+
+
+def thinned(units: Sequence[int], place: int, inside: float, step: float) -> int:
+    """The sum of `units` from `place` on, where only `inside` of `step` seconds count of the first.
+
+    One by one, as the original adds them: a sum of fractions depends on the order.
+    """
+    oldest = units[place] if place < len(units) else 0
+    if not oldest:
+        return sum(units[place + 1 :])
+    total = oldest * max(inside, 0) / step
+    for found in units[place + 1 :]:
+        total += found
+    return round15(total)

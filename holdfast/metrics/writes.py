@@ -1,15 +1,16 @@
 """One flush: a list of writes, checked whole before the first is made."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadInput, WrongMetricType
+from holdfast.limits import MAX_UNITS
 from holdfast.metrics import buckets, distributions, gauges, registry
-from holdfast.metrics.entity import EntityLike, as_entity, suffix_of
+from holdfast.metrics.entity import EntityLike, LocalEntityKey, as_entity, suffix_of
 from holdfast.metrics.layout import Keys
-from holdfast.metrics.records import Metric, Number, StoredSpec, Write
+from holdfast.metrics.records import Metric, Number, Write
 from holdfast.metrics.rounding import check_count, check_number, units_of
 from holdfast.metrics.specs import listed, nearest
 from holdfast.metrics.totals import check_time
@@ -21,8 +22,8 @@ def write_all(
     tx: Transaction, keys: Keys, namespace: str, writes: Iterable[Any], now: float
 ) -> int:
     """Makes all writes, or none. Reads 1 key for each metric, then as each write says."""
-    specs: dict[str, StoredSpec] = {}
-    made = [_prepared(tx, keys, namespace, write, now, specs) for write in listed(writes, "writes")]
+    known: dict[str, buckets.Counter] = {}
+    made = [_prepared(tx, keys, namespace, write, now, known) for write in listed(writes, "writes")]
     for make in made:
         make()
     return len(made)
@@ -34,14 +35,15 @@ def _prepared(
     namespace: str,
     given: Any,
     now: float,
-    specs: dict[str, StoredSpec],
+    known: dict[str, buckets.Counter],
 ) -> Callable[[], None]:
     write = given if isinstance(given, Write) else _as_write(given)
     name = write.metric
-    stored = specs.get(name) if isinstance(name, str) else None
-    if stored is None:
-        stored = specs[name] = registry.stored_spec(tx, keys, name)
-    metric = stored.metric
+    counter = known.get(name) if isinstance(name, str) else None
+    if counter is None:
+        stored = registry.stored_spec(tx, keys, name)
+        counter = known[name] = buckets.Counter(keys, name, stored)
+    metric = counter.metric
     if write.op not in _TYPE_OF:
         raise BadInput(f"`op` is one of {', '.join(_TYPE_OF)}, not {write.op!r}")
     if metric.type != _TYPE_OF[write.op]:
@@ -57,7 +59,7 @@ def _prepared(
         )  # fmt: skip
     units = units_of(write.value, metric.resolution, signed=write.op != "incr")
     if write.op == "incr":
-        return partial(buckets.add_units, tx, keys, name, stored, suffix, units, at)
+        return partial(counter.add, tx, suffix, units, at)
     make = gauges.set_units if write.op == "set" else gauges.add_units
     return partial(make, tx, keys, name, metric, suffix, units, at)
 
@@ -72,13 +74,26 @@ def incr_one(
     at: float,
 ) -> None:
     """One increment, without the list around it. Reads 1 key, writes 1 for each sequence."""
-    stored = registry.stored_spec(tx, keys, name)
-    metric = stored.metric
+    spec = tx.get(keys.spec(name)) if type(name) is str else None
+    if spec is None:
+        stored = registry.stored_spec(tx, keys, name)  # or the error that names the nearest one
+        counter = buckets.Counter(keys, name, stored)
+    else:
+        counter = _counter_of(keys, name, spec)
+    metric = counter.metric
     if metric.type != "counter":
         raise _wrong_type("incr", name, metric)
-    units = units_of(value, metric.resolution)
-    suffix = suffix_of(as_entity(entity), namespace)
-    buckets.add_units(tx, keys, name, stored, suffix, units, at)
+    if type(value) is not int or metric.resolution != 1 or not 0 <= value <= MAX_UNITS:
+        value = units_of(value, metric.resolution)
+    if type(entity) is not LocalEntityKey:
+        entity = as_entity(entity)
+    counter.add(tx, suffix_of(entity, namespace), value, at)
+
+
+@lru_cache(maxsize=4_096)
+def _counter_of(keys: Keys, name: str, spec: bytes) -> buckets.Counter:
+    """The metric of a stored spec. The same few are asked for with every increment."""
+    return buckets.Counter(keys, name, registry.decode_spec(spec))
 
 
 def _wrong_type(op: str, name: str, metric: Metric) -> WrongMetricType:

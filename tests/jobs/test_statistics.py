@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import BadArgument
+from holdfast.jobs.records import RUNNING, JobRecord
 from holdfast.jobs.statistics import DAY, Measured, bucket_of, counted, empty_flow, summary_of
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
@@ -119,7 +120,10 @@ def test_malformed_stats_are_refused(qless: Qless, words: list[str], text: str) 
 
 
 def measured(*values: float) -> Measured:
-    return Measured(summary_of(counted(empty_flow(0), values)))
+    jobs = [JobRecord("jid", "klass", RUNNING, "queue", time=-value) for value in values]
+    flow = counted(empty_flow(0), 0, jobs)
+    assert flow is not None
+    return Measured(summary_of(flow))
 
 
 @pytest.mark.parametrize(

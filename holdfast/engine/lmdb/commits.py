@@ -89,7 +89,9 @@ class Commits:
             if overlay is not None and base is not None:
                 draft = Draft(base, space, self._clock(), base.written, base.seen)
                 yield draft
-                self.interrupted = overlay.commit(draft, _tell_no_one)
+                if overlay.commit(draft, _tell_no_one):
+                    self.interrupted = True
+                self.groups += 1
                 return
         except BaseException:
             self._end_deferred()
@@ -102,6 +104,7 @@ class Commits:
             txn.abort()
             raise
         self._commit(txn, tx.notices, _tell_no_one)
+        self.groups += 1
 
     # --- one transaction -------------------------------------------------------------------------
 

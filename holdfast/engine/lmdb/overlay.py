@@ -320,7 +320,7 @@ class Overlay:
         self._replaced: list[Base] = []  # by a flush, and still read by the one who writes
         self._leased = False
         self._running = False  # someone writes, above a base
-        self._asked = False  # others want to open the store
+        self._hindered = False  # others want to open the store, or the log fails
         self._due = False  # what waits has waited long enough
         self._looked = False  # someone has opened a view since the last transaction began
         self._hasty = 0  # views in a row that came after a single commit
@@ -344,7 +344,7 @@ class Overlay:
         # someone is running.
         self._running = True
         base = self._base
-        return base if base is not None and not self._asked else self._begin()
+        return base if base is not None and not self._hindered else self._begin()
 
     def _begin(self) -> Base | None:
         with self._lock:
@@ -385,8 +385,8 @@ class Overlay:
         is done. Says whether Ctrl-C struck when it was too late to undo it."""
         if self.closed:
             self._refuse_unusable()  # the work has forked
-        # A process that is alone tells no one else: what nobody here listens to is not kept.
         with self._lock:
+            # A process that is alone tells no one else: what nobody here listens to is not kept.
             if tx.notices and not self._notices.is_heard():
                 tx.notices = []
             writes, log = tx.written, self._log
@@ -478,7 +478,7 @@ class Overlay:
     def _commit_without_log(self, tx: Buffer, position: int, publish: Callable[[], None]) -> bool:
         """The disk has not taken a record, or does not say if it has: nobody may rely on the log
         from now on. LMDB gets what waits together with `tx`, which makes all records void."""
-        self._broken = True
+        self._broken = self._hindered = True
         with suppress(OSError):
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
@@ -650,7 +650,7 @@ class Overlay:
         if base is not None:
             base.txn.abort()
         self._folder.leave_lease()
-        self._leased = self._asked = False
+        self._leased = self._hindered = False
 
     def _arm(self) -> None:
         if self._thread is None:
@@ -666,25 +666,27 @@ class Overlay:
             self._armed.clear()  # before all else: whoever sets it from now on is heard
             if self._stopped.wait(FLUSH_SECONDS):
                 return
-            self._asked = self._log.shared
+            self._hindered = self._broken or self._log.shared
             base, now = self._base, time.monotonic()
             if base is not None and (base.above, base.commits) != newest:
                 newest, since = (base.above, base.commits), now
-            due = self._due = (
+            due = (
                 base is None
                 or now - base.since >= self._patience
                 or now - since >= self._patience / 10  # nobody writes: who reads should pass less
             )
-            # A busy writer does it by itself, with its next commit. If both did, they would take
-            # Python's lock from each other at every call of LMDB.
-            if due and self._stopped.wait(FLUSH_SECONDS / 8):
-                return
-            if due and not self._due:
-                self._armed.set()
-                continue
+            if due and base is not None:
+                # A busy writer does it by itself, with its next commit. If this thread did, the two
+                # would take Python's lock from each other at every call of LMDB.
+                self._due = True
+                if self._stopped.wait(FLUSH_SECONDS / 8):
+                    return
+                if not self._due:
+                    self._armed.set()
+                    continue
             with self._lock:
                 with suppress(HoldfastError):  # a full disk; the next try may succeed
-                    if self._due or self._asked:
+                    if due or self._hindered:
                         self._hand_over()
                         if self._leased:
                             self._flush()

@@ -76,7 +76,7 @@ class VirtualKeys:
         if key.startswith("ql:t:"):
             return self._timed(self._keys.tagged(key[5:]))
         if key.startswith("ql:w:") and key.endswith(":jobs"):
-            return self._valued(self._keys.held_by(key[5:-5]))
+            return self._valued(self._keys.worker(key[5:-5]).held)
         lists: dict[str, Callable[[], Scored]] = {
             "ql:queues": self._known_queues,
             "ql:workers": lambda: self._valued(self._keys.workers),

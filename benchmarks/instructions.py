@@ -1,0 +1,167 @@
+"""How many instructions of the processor does a call take, on a machine however busy?
+
+Run: python -m benchmarks.instructions [NAME ...]
+
+Times vary by a fifth from run to run, and twofold on a shared machine: a change that saves a
+twentieth can't be seen in them. Instructions are counted, by valgrind, exact to a hundredth: a
+program runs a call so many times more than another, and the difference is what the calls took.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any, Final
+
+import holdfast
+from holdfast import store
+from holdfast.engine.lmdb import environment, overlay
+
+CALLS: Final = 400
+WARM_UP: Final = 150  # calls, after which the interpreter has specialised its code
+DATA: Final = {"to": "ann@example.org", "template": "welcome", "attempt": 1}
+Call = Callable[[], object]
+
+
+def transaction(opened: holdfast.Store) -> Call:
+    return lambda: opened.transact(lambda tx: None)
+
+
+def five_puts(opened: holdfast.Store) -> Call:
+    def work(tx: Any) -> None:
+        for number in range(5):
+            tx.raw.put(tx.raw.space + b"!%d" % number, bytes(100))
+
+    return lambda: opened.transact(work)
+
+
+def view(opened: holdfast.Store) -> Call:
+    def look() -> None:
+        with opened.view():
+            pass
+
+    return look
+
+
+def job(opened: holdfast.Store) -> Call:
+    """Put, pop and complete, a transaction each."""
+    jobs = opened.jobs
+
+    def cycle() -> None:
+        jobs.put("emails", "Email", DATA)
+        [popped] = jobs.pop("emails", "worker")
+        jobs.complete(popped.id, "worker", lock=popped.lock)
+
+    return cycle
+
+
+def hit(algorithm: Any) -> Callable[[holdfast.Store], Call]:
+    def prepare(opened: holdfast.Store) -> Call:
+        limiter = opened.metrics.limiter({"calls": "1000000/minute"}, algorithm=algorithm)
+        return lambda: limiter.try_incr("calls", ["user", 7])
+
+    return prepare
+
+
+def memory(opened: holdfast.Store) -> Call:
+    """What the strict limiter is compared with."""
+    from limits import parse
+    from limits.storage import storage_from_string
+    from limits.strategies import MovingWindowRateLimiter
+
+    limiter, item = (
+        MovingWindowRateLimiter(storage_from_string("memory://")),
+        parse("1000000/minute"),
+    )
+    return lambda: limiter.hit(item, "calls", "7")
+
+
+CONTENDERS: Final[dict[str, Callable[[holdfast.Store], Call]]] = {
+    "transaction": transaction,
+    "five_puts": five_puts,
+    "view": view,
+    "job": job,
+    "strict": hit("strict"),
+    "estimate": hit("estimate"),
+    "gcra": hit("gcra"),
+    "limits_in_memory": memory,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.instructions", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(CONTENDERS)}; else all"
+    )
+    parser.add_argument(
+        "--calls", type=int, help=argparse.SUPPRESS
+    )  # of the program that is counted
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in CONTENDERS]
+    if unknown:
+        parser.error(f"no contender is called {unknown[0]}; there are {', '.join(CONTENDERS)}")
+    if options.calls is not None:
+        run(options.names[0], options.calls)
+    elif shutil.which("valgrind") is None:
+        sys.exit("valgrind counts the instructions, and is not installed: apt install valgrind")
+    else:
+        for name in options.names or CONTENDERS:
+            print(f"{name:<20} {count(name):>10,} instructions", flush=True)
+
+
+def count(name: str) -> int:
+    return (counted(name, CALLS) - counted(name, 0)) // CALLS
+
+
+def counted(name: str, calls: int) -> int:
+    """All instructions of a program that makes so many calls."""
+    program = [sys.executable, "-m", "benchmarks.instructions", name, "--calls", str(calls)]
+    valgrind = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ]
+    done = subprocess.run(
+        [*valgrind, *program],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"I +refs: +([\d,]+)", done.stderr)
+    if done.returncode != 0 or found is None:
+        sys.exit(f"{' '.join(program)} failed:\n{done.stderr}")
+    return int(found[1].replace(",", ""))
+
+
+def run(name: str, calls: int) -> None:
+    be_quiet()
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as folder,
+        holdfast.open(folder, durability="interval", checkpoint_seconds=3600) as opened,
+    ):
+        call = CONTENDERS[name](opened)
+        for _ in range(WARM_UP + calls):
+            call()
+
+
+def be_quiet() -> None:
+    """Nothing happens that a clock starts: under valgrind all takes fifty times as long. And there
+    is no room for a large map."""
+    for module, name, value in (
+        (overlay, "FLUSH_SECONDS", 3600),
+        (store, "EXPIRY_LOOK_SECONDS", 3600),
+        (environment, "MAP_BYTES", 2**30),
+    ):
+        setattr(module, name, value)
+
+
+if __name__ == "__main__":
+    main()
