@@ -11,7 +11,7 @@ import operator
 import re
 import types
 import typing
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal, Union
@@ -42,6 +42,8 @@ LAYERS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
 }
 
 _ENTITY_MEMBERS: Final = frozenset(PutEntity.__struct_fields__)
+_UNSET: Final = msgspec.UNSET
+_values: Final = msgspec.structs.astuple
 _INT64: Final = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 # Methods for Python alone: they take or give objects that do not travel (models, handles, streams).
@@ -99,6 +101,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     positional: tuple[str, ...]  # the arguments in front of *values, in the method's order
     star: str | None  # the argument that the method takes as *values
+    in_order: int  # how many arguments, from the first on, the method takes by position
     full_name: str = ""  # `layer.name`
 
     def __post_init__(self) -> None:
@@ -119,12 +122,26 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def call(self, face: Any, arguments: msgspec.Struct) -> Any:
         """Calls the method on a layer (`read`, `write`) or on a store's face of it (`long`)."""
-        unset = msgspec.UNSET
+        method = getattr(face, self.method)
+        if self.star is not None or self.method == "put_raw":
+            return self._call_rare(method, arguments)
+        values = (*_values(arguments), _UNSET)
+        # Mostly the first few are given and no others. By position they cost a third, and so do
+        # the checks of the layer.
+        given = values.index(_UNSET)
+        if given <= self.in_order and given + values.count(_UNSET) == len(values):
+            return method(*values[:given])
+        given = min(given, self.in_order)
+        named = zip(arguments.__struct_fields__[given:], values[given:], strict=False)
+        return method(
+            *values[:given], **{name: value for name, value in named if value is not _UNSET}
+        )
+
+    def _call_rare(self, method: Callable[..., Any], arguments: msgspec.Struct) -> Any:
         fields = msgspec.structs.asdict(arguments)
-        given = {name: value for name, value in fields.items() if value is not unset}
+        given = {name: value for name, value in fields.items() if value is not _UNSET}
         if self.method == "put_raw":
             given["entities"] = [_entity(each) for each in given["entities"]]
-        method = getattr(face, self.method)
         if self.star is None:
             return method(**given)
         starred = given.pop(self.star, ())
@@ -192,7 +209,8 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
     fields: list[Any] = []
     positional: list[str] = []
     star = None
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+    in_order = 0
+    for position, parameter in enumerate(list(inspect.signature(function).parameters.values())[1:]):
         expected = _travelling(hints.get(parameter.name, Any))
         if f"{layer}.{name}" in JUDGED_ALONE and typing.get_origin(expected) is list:
             expected = list[Any]
@@ -206,6 +224,8 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
             fields.append((parameter.name, expected))
         else:
             fields.append((parameter.name, expected | msgspec.UnsetType, msgspec.UNSET))
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and in_order == position:
+            in_order += 1
     arguments = msgspec.defstruct(
         f"{layer}_{name}".title().replace("_", ""),
         fields,
@@ -224,6 +244,7 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
         result=hints.get("return"),
         positional=tuple(positional),
         star=star,
+        in_order=in_order,
     )
 
 

@@ -30,6 +30,8 @@ _OTHER_TEXT: Final = re.compile(rb"\n[+=(]")  # what hiredis gives as bytes and 
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
+_PAIR: Final = b"*2\r\n"  # begins a command of two words
+_SMALL_BYTES: Final = 4_096  # of a command that is read at one glance
 _ONLY_BYTES: Final = {bytes}
 _BLANKS: Final = b" \t\r\n"
 
@@ -71,7 +73,9 @@ class CommandReader:
     def feed(self, data: bytes) -> list[Command]:
         """The commands that `data` completes; afterwards `error` says whether more can follow."""
         if not self._held and not self._missing:
-            whole = self._read_whole(data)
+            is_small = len(data) <= _SMALL_BYTES and len(data) <= self.max_bytes
+            pair = _read_pair(data) if is_small and data[:4] == _PAIR else None
+            whole = pair or self._read_whole(data)
             if whole is not None:
                 return whole
         if self._held:
@@ -192,6 +196,27 @@ class CommandReader:
         if words:
             commands.append(words)
         return end + 1
+
+
+def _read_pair(data: bytes) -> list[Command] | None:
+    """The command of two words that `data` begins, if it is all of it: so operations are called.
+
+    It is compared with what it should be, letter by letter, which takes a third of a parser's time.
+
+    >>> _read_pair(b"*2\\r\\n$4\\r\\nECHO\\r\\n$2\\r\\nhi\\r\\n")
+    [[b'ECHO', b'hi']]
+    """
+    parts = data.split(b"\r\n", 4)
+    if len(parts) != 5:
+        return None
+    _, first_size, first, second_size, rest = parts
+    if (
+        first_size != b"$%d" % len(first)
+        or second_size != b"$%d" % (len(rest) - 2)
+        or rest[-2:] != b"\r\n"
+    ):
+        return None
+    return [[first, rest[:-2]]]
 
 
 def _is_command(read: object) -> bool:

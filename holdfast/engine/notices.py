@@ -176,6 +176,8 @@ class NoticeSubscription:
 
     def poll(self) -> list[Notice]:
         self._hub.catch_up()
+        if not self._queue:  # as it mostly is; whoever brings some does so within `catch_up`
+            return []
         with self._arrived:
             notices = list(self._queue)
             self._queue.clear()

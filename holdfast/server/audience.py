@@ -78,6 +78,8 @@ class Audience:
         )
 
     def _hear(self, notice: Notice) -> None:
+        if not self._channels and not self._patterns:
+            return
         channels = self._channels.get(notice.space)
         patterns = self._patterns.get(notice.space)
         if not channels and not patterns:

@@ -28,6 +28,7 @@ class Bulletin:
         self._subscription = engine.subscribe()
         self._order = threading.Lock()  # whoever takes notices off also schedules them
         self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
+        self._asked: tuple[tuple[bytes | None, str, Listener], ...] = ()  # the same, as they stand
         self._last = 0
         self._closed = False
         # Those who commit in this process call `catch_up`; this is for the others' commits. A
@@ -47,7 +48,13 @@ class Bulletin:
         self._last += 1
         number = self._last
         self._listeners[number] = (space, topic_prefix, listener)
-        return lambda: self._listeners.pop(number, None) and None
+        self._asked = tuple(self._listeners.values())
+
+        def leave() -> None:
+            if self._listeners.pop(number, None) is not None:
+                self._asked = tuple(self._listeners.values())
+
+        return leave
 
     def catch_up(self) -> None:
         """Schedules the notices of all commits that have returned. From any thread."""
@@ -76,8 +83,9 @@ class Bulletin:
 
     def _publish(self, notices: list[Notice]) -> None:
         for notice in notices:
-            for space, topic_prefix, listener in list(self._listeners.values()):
-                if space in (None, notice.space) and notice.topic.startswith(topic_prefix):
+            where, topic = notice.space, notice.topic
+            for space, topic_prefix, listener in self._asked:
+                if (space is None or space == where) and topic.startswith(topic_prefix):
                     try:
                         listener(notice)
                     except Exception:

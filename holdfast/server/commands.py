@@ -45,8 +45,11 @@ def wrong_arguments(name: str) -> bytes:
 
 def plan_of(session: Session, words: wire.Command) -> Plan:
     """What is to be done for one command. Never raises: a mistake is its reply."""
-    name = words[0].upper()
+    name = words[0]
     handler = COMMANDS.get(name)
+    if handler is None:
+        name = name.upper()
+        handler = COMMANDS.get(name)
     try:
         if name not in BEFORE_LOGIN:
             session.who()
@@ -88,6 +91,9 @@ def _serve(operation: Operation) -> Handler:
 
     def handle(session: Session, words: wire.Command) -> Plan:
         payload = words[1] if len(words) > 1 else b"{}"
+        if len(words) == 2 and payload[:1] == b"{":
+            arguments = payloads.read_arguments(operation, payload, is_json=True)
+            return plan_operation(session, operation, arguments, json_encoder)
         form = "words" if len(words) > 2 else typed.form_of(payload)
         if form == "msgpack" and session.is_exact:
             return plan_operation(session, operation, read_exact(payload), exact_encoder)
@@ -113,14 +119,15 @@ def plan_operation(
     if operation.layer == "events":
         address_events(operation, arguments, session.address)
     kind = operation.kind
-    if kind in ("long", "wait") or session.execution.is_everywhere(space, operation):
+    if kind == "long" or kind == "wait" or session.execution.is_everywhere(space, operation):
         return Later(lambda: session.execution.start(space, operation, arguments), encode)
     work = work_of(operation, arguments)
     return Read(space, work, encode) if kind == "read" else Write(space, work, encode)
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    return lambda result: wire.bulk(encode(result))
+    bulk = wire.bulk
+    return lambda result: bulk(encode(result))
 
 
 COMMANDS.update(

@@ -54,19 +54,18 @@ class Request:
         max_bytes: int = MAX_REQUEST_BYTES,
     ) -> None:
         self.method: str = scope["method"]
-        self.root = quote(scope.get("root_path", "")).rstrip("/")
+        root = scope.get("root_path", "")
+        self.root = quote(root).rstrip("/") if root else ""
         raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
-        self.raw_path: bytes = raw_path.removeprefix(self.root.encode())
+        self.raw_path: bytes = raw_path.removeprefix(self.root.encode()) if root else raw_path
         self.query: bytes = scope["query_string"]
         self.headers: dict[str, str] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         self.peer: str = (scope.get("client") or ("", 0))[0]
-        self.forwarded_for = ", ".join(
-            value.decode("latin-1") for name, value in scope["headers"] if name == _FORWARDED_FOR
-        )
-        given = self.headers.get("x-request-id", "")
-        self.id = given if _ID.fullmatch(given) else str(uuid.uuid4())
+        self._scope = scope
+        given = self.headers.get("x-request-id")
+        self.id = given if given and _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive
         self._room = room or Room()
         self._max_bytes = max_bytes  # of its body
@@ -79,12 +78,26 @@ class Request:
 
         Bytes that are not UTF-8 stay what no name can have, so that each path says it in its way.
         """
+        if b"%" not in self.raw_path:
+            return self.raw_path.decode(errors="surrogateescape").split("/")[1:]
         parts = self.raw_path.split(b"/")[1:]
         return [unquote_to_bytes(part).decode(errors="surrogateescape") for part in parts]
 
     @property
+    def forwarded_for(self) -> str:
+        """What proxies have said of where it came from."""
+        return ", ".join(
+            value.decode("latin-1")
+            for name, value in self._scope["headers"]
+            if name == _FORWARDED_FOR
+        )
+
+    @property
     def content_type(self) -> str:
-        name = self.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        given = self.headers.get("content-type", JSON)
+        if given == JSON:
+            return JSON
+        name = given.partition(";")[0].strip().lower()
         return MSGPACK if name in _MSGPACK_TOO else name
 
     def parameter(self, name: str, default: str = "") -> str:
@@ -105,18 +118,26 @@ class Request:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body in pieces, as they come."""
+        while (part := await self._next_chunk()) is not None:
+            yield part
+
+    async def _next_chunk(self) -> bytes | None:
+        """The next piece of the body that is not empty; None at its end."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
             raise UnsupportedContent("compressed bodies are not taken")
         while not self._ended:
             try:
-                message = await asyncio.wait_for(self._receive(), STALLED_EXCHANGE_SECONDS)
+                async with asyncio.timeout(STALLED_EXCHANGE_SECONDS):
+                    message = await self._receive()
             except TimeoutError:
                 raise ClientGone("the rest of the body did not come") from None
             if message["type"] == "http.disconnect":
                 raise ClientGone("the request ended before its body did")
             self._ended = not message.get("more_body", False)
             if message.get("body"):
-                yield message["body"]
+                body: bytes = message["body"]
+                return body
+        return None
 
     async def gone(self) -> None:
         """Returns when the client has gone away."""
@@ -133,7 +154,7 @@ class Request:
             raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are taken")
         parts: list[bytes] = []
         size = 0
-        async for part in self.chunks():
+        while (part := await self._next_chunk()) is not None:
             size += len(part)
             if size <= limit:
                 self._room.take(len(part))
@@ -147,7 +168,7 @@ class Request:
                 break
         if size > limit:
             raise RequestTooLarge(f"the body has more than {limit} bytes")
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
         """Its body is needed no more."""

@@ -18,7 +18,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -72,7 +72,8 @@ class Request(NamedTuple):
 
     steps: Sequence[Step]
     answer: Answer  # called on the loop
-    is_wanted: Callable[[], bool]  # asked just before: its client may be gone
+    # Asked just before, if its client may be gone and it is then not to be written.
+    is_wanted: Callable[[], bool] | None
 
 
 Group: TypeAlias = list[Request]
@@ -196,10 +197,15 @@ class Execution:
     async def run(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
         if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
-            with self._forgetting(space):
+            try:
                 return await self.start(space, operation, arguments)
+            except UnknownSpace:
+                self.forget_space(space.name)
+                raise
         work = work_of(operation, arguments)
-        return await (self.look if operation.kind == "read" else self.write)(space, work)
+        if operation.kind == "read":
+            return await self.look(space, work)
+        return await self.write(space, work)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
         """Whether it works on the tables of all domains, which are many transactions."""
@@ -238,8 +244,11 @@ class Execution:
             with space.view() as view:
                 return work(view)
 
-        with self._forgetting(space):
-            return await self.reading(on_view)
+        try:
+            return await self.read_in_thread(on_view) if self.reads_in_threads else on_view()
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
 
     async def reading(self, call: Callable[[], T]) -> T:
         """Calls what reads the store: at once, or in a thread where that is a round trip."""
@@ -254,15 +263,6 @@ class Execution:
         assert self._readers is not None
         return self._loop.run_in_executor(self._readers, call)
 
-    @contextmanager
-    def _forgetting(self, space: Space) -> Iterator[None]:
-        """Lets those who come after an `UnknownSpace` find the new space of the same name."""
-        try:
-            yield
-        except UnknownSpace:
-            self.forget_space(space.name)
-            raise
-
     async def write(self, space: Space, work: Work) -> Any:
         """Runs one transaction in the next group."""
         future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
@@ -273,11 +273,17 @@ class Execution:
 
         self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
         outcome = await future
-        with self._forgetting(space):
+        try:
             return outcome.unwrap()
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
 
     def write_many(
-        self, steps: Sequence[Step], answer: Answer, is_wanted: Callable[[], bool]
+        self,
+        steps: Sequence[Step],
+        answer: Answer,
+        is_wanted: Callable[[], bool] | None = None,
     ) -> None:
         """Runs transactions in the next group, in this order, each for itself."""
         queued = self._enqueued - self._dequeued
@@ -385,7 +391,10 @@ class Execution:
         while self._turns.get():
             self._await_company()
             group = self._next_group()
-            steps = [step for request in group for step in request.steps]
+            if len(group) == 1:
+                steps = group[0].steps
+            else:
+                steps = [step for request in group for step in request.steps]
             begin = time.perf_counter()
             try:
                 outcomes = self.store.transact_many(steps) if steps else []
@@ -400,8 +409,9 @@ class Execution:
         """Has the notices of what was committed handed out. Whatever fails at that, what was done
         is done, and is answered so."""
         try:
-            with suppress(StoreUnreachable):  # they are heard when the engine is back
-                self.bulletin.catch_up()
+            self.bulletin.catch_up()
+        except StoreUnreachable:
+            pass  # they are heard when the engine is back
         except Exception as error:
             self.report(error)
 
@@ -427,10 +437,11 @@ class Execution:
         while self._waiting and size < MAX_GROUP_TRANSACTIONS:
             request = self._waiting.popleft()
             size += len(request.steps)
-            group.append(request)
+            # Whose client went away before its turn is not written.
+            if request.is_wanted is None or request.is_wanted():
+                group.append(request)
         self._dequeued += size
-        # Whose client went away before its turn is not written.
-        return [request for request in group if request.is_wanted()]
+        return group
 
     def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
         in_play = len(group) + len(self._waiting)

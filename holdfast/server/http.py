@@ -14,8 +14,10 @@ from collections.abc import (
     Coroutine,
     Generator,
     Iterator,
+    Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -57,7 +59,7 @@ class Route(NamedTuple):
     segments: tuple[str, ...]
     handler: Handler
 
-    def match(self, segments: list[str]) -> dict[str, str] | None:
+    def match(self, segments: Sequence[str]) -> dict[str, str] | None:
         rest = self.segments and self.segments[-1].endswith("...}")
         if len(segments) < len(self.segments) if rest else len(segments) != len(self.segments):
             return None
@@ -71,18 +73,35 @@ class Route(NamedTuple):
 
 
 ROUTES: Final[list[Route]] = []
+_words: Final[set[str]] = set()  # the plain segments of all routes
+_OTHER: Final = "{}"  # stands for a segment that no route names
+_SHAPE_SEGMENTS: Final = 16  # more than any route has: what comes behind makes no difference
+_SHAPES: Final = 512  # of paths that are known; there are few, unless someone guesses
 
 
 def route(methods: str, path: str) -> Callable[[Handler], Handler]:
     """Serves a path: `@route("GET HEAD", "/livez")`. Of several that fit, the plainest wins."""
 
+    segments = tuple(path.split("/")[1:])
+
     def add(handler: Handler) -> Handler:
         for method in methods.split():
-            ROUTES.append(Route(method, tuple(path.split("/")[1:]), handler))
+            ROUTES.append(Route(method, segments, handler))
         ROUTES.sort(key=lambda each: [segment[:1] == "{" for segment in each.segments])
+        _words.update(segment for segment in segments if segment[:1] != "{")
+        _routes_for.cache_clear()
         return handler
 
     return add
+
+
+@lru_cache(_SHAPES)
+def _routes_for(shape: tuple[str, ...]) -> list[Route]:
+    """The routes that fit a path, of which only the words that routes have are left.
+
+    To ask all of them for each request would cost more than most operations do.
+    """
+    return [each for each in ROUTES if each.match(shape) is not None]
 
 
 class HttpDoor:
@@ -110,12 +129,12 @@ class HttpDoor:
 
     async def _answer(self, request: Request) -> Response:
         segments = request.segments
+        shape = tuple([each if each in _words else _OTHER for each in segments[:_SHAPE_SEGMENTS]])
         allowed = []
-        for candidate in ROUTES:
-            found = candidate.match(segments)
-            if found is None:
-                continue
-            if candidate.method in (request.method, ANY_METHOD):
+        for candidate in _routes_for(shape):
+            if candidate.method == request.method or candidate.method == ANY_METHOD:
+                found = candidate.match(segments)
+                assert found is not None  # its shape did
                 self._refuse_foreign_pages(request)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
@@ -132,19 +151,21 @@ class HttpDoor:
     async def who(self, request: Request) -> Identity:
         """Who asks: by a bearer token, or by name and password."""
         gate = self.execution.gate
-        kind, _, credentials = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            return gate.by_token(credentials.strip())
-        if kind.lower() == "basic":
-            name, _, password = _basic(credentials)
-            known = gate.recall(name, password)
-            if known is not None:
-                return known
-            # A password is slow to check on purpose, so it is not done here.
-            found: Identity = await self.execution.in_thread(
-                lambda: gate.by_password(name, password)
-            )
-            return found
+        authorization = request.headers.get("authorization")
+        if authorization:
+            kind, _, credentials = authorization.partition(" ")
+            if kind.lower() == "bearer":
+                return gate.by_token(credentials.strip())
+            if kind.lower() == "basic":
+                name, _, password = _basic(credentials)
+                known = gate.recall(name, password)
+                if known is not None:
+                    return known
+                # A password is slow to check on purpose, so it is not done here.
+                found: Identity = await self.execution.in_thread(
+                    lambda: gate.by_password(name, password)
+                )
+                return found
         identity = gate.anonymous()
         if identity is None:
             raise NotAuthenticated("this server asks for credentials")

@@ -46,6 +46,8 @@ class Lines:
         return Waiter(next(self._tickets), lines)
 
     def _hear(self, notice: Notice) -> None:
+        if not self._lines:
+            return
         queue = notice.payload.decode()
         if queue:
             lines = [self._lines.get((notice.space, queue))]

@@ -31,6 +31,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_admitted = False
     _first = b""  # byte that came
     _unread = 0  # bytes since the last head or piece of a body was complete
+    _has_head = False  # whether a head was complete with what came last
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -52,14 +53,19 @@ class BoundedProtocol(HttpToolsProtocol):
             return  # it was refused
         self._first = self._first or data[:1]
         self._unread += len(data)
-        if self.cycle is None or self.cycle.response_complete:
-            self._expect_head()
+        begins = self.cycle is None or self.cycle.response_complete
+        self._has_head = False
         super().data_received(data)
-        if self._unread > MAX_HEAD_BYTES and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._unread > MAX_HEAD_BYTES:
             self._refuse(BadInput(f"the head of a request may have {MAX_HEAD_BYTES} bytes"))
+        elif begins and not self._has_head:  # mostly it comes whole, and needs no patience
+            self._expect_head()
 
     def on_headers_complete(self) -> None:
         self._unread = 0
+        self._has_head = True
         self._head_is_complete()
         super().on_headers_complete()
 

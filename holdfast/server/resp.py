@@ -23,7 +23,7 @@ from holdfast.limits import (
 from holdfast.server import greetings, pubsub, typed  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
 from holdfast.server.compat import meduza, qless, qless_keys  # noqa: F401  # and so do these
-from holdfast.server.execution import Execution
+from holdfast.server.execution import Answer, Execution
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
 from holdfast.store import Step
 
@@ -36,6 +36,7 @@ class RespConnection(asyncio.Protocol):
     def __init__(self, door: "RespDoor") -> None:
         self._door = door
         self._bounds = door.execution.bounds
+        self._reads_in_threads = door.execution.reads_in_threads
         self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
         self._received = 0  # bytes that have come and are not answered
@@ -81,7 +82,7 @@ class RespConnection(asyncio.Protocol):
         self._reader.max_bytes = MAX_STRANGER_BYTES if stranger else self._bounds.request_bytes
         self._commands.extend(self._reader.feed(data))
         self._received += len(data)
-        if not self._busy:
+        if not (self._waits or self._turn is not None or self._stalled is not None):
             self._go_on()
         self._mind_the_queue()
         if self._received > SMALL_REQUESTS_BYTES or self._taken:
@@ -149,9 +150,8 @@ class RespConnection(asyncio.Protocol):
             elif type(plan) is Write or type(plan) is Later:
                 # What was answered before is not held back by what takes its time.
                 self._write(replies)
-                replies = []
                 self._begin(plan)
-                break
+                return
             else:
                 break
             replies.append(reply)
@@ -186,7 +186,7 @@ class RespConnection(asyncio.Protocol):
         if not self._commands:
             return None
         plan = plan_of(self.session, self._commands.popleft())
-        if isinstance(plan, Read) and self._door.execution.reads_in_threads:
+        if self._reads_in_threads and isinstance(plan, Read):
             return self.session.later(plan)
         return plan
 
@@ -202,6 +202,13 @@ class RespConnection(asyncio.Protocol):
 
     def _commit(self, first: Write) -> None:
         """Gives the write, and those that follow it directly, to the next group."""
+        session = self.session
+        if not self._commands:  # as it mostly is: who waits for each answer sends one at a time
+            self._give_to_group(
+                [first],
+                lambda outcomes: self._resume([session.reply(first, outcomes[0])]),
+            )
+            return
         writes = [first]
         while len(writes) < MAX_GROUP_TRANSACTIONS and (plan := self._next_plan()) is not None:
             if not isinstance(plan, Write):
@@ -209,17 +216,20 @@ class RespConnection(asyncio.Protocol):
                 self._planned = plan
                 break
             writes.append(plan)
-        session = self.session
+        self._give_to_group(
+            writes,
+            lambda outcomes: self._resume(
+                [session.reply(*pair) for pair in zip(writes, outcomes, strict=True)]
+            ),
+        )
 
-        def answered(outcomes: list[Outcome[Any]]) -> None:
-            self._resume([session.reply(*pair) for pair in zip(writes, outcomes, strict=True)])
-
+    def _give_to_group(self, writes: list[Write], answered: Answer) -> None:
         steps = [Step(write.space, write.work) for write in writes]
         try:
             # What a client has sent is done, even if it did not wait for the answer.
-            self._door.execution.write_many(steps, answered, _always)
+            self._door.execution.write_many(steps, answered)
         except HoldfastError as error:
-            refused = [session.failure(write, error) for write in writes]
+            refused = [self.session.failure(write, error) for write in writes]
             self._door.loop.call_soon(self._resume, refused)
 
     def _wait_for(self, later: Later) -> None:
@@ -239,7 +249,10 @@ class RespConnection(asyncio.Protocol):
             return
         self._write(replies)
         if not self._busy:
-            self._go_on()
+            if self._commands or self._planned is not None:
+                self._go_on()
+            else:
+                self._after_a_turn()
         if self._taken:
             self._mind_the_room()
 
@@ -291,10 +304,6 @@ class RespConnection(asyncio.Protocol):
             self._transport.close()
             return
         self._idle = self._door.loop.call_later(max(1.0, rest), self._close_idle)
-
-
-def _always() -> bool:
-    return True
 
 
 class RespDoor:
