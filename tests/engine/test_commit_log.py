@@ -389,6 +389,7 @@ def test_after_a_failed_sync_all_commits_go_to_lmdb(
 def fail_altogether(path: str, connection: Connection) -> None:
     """First the log can't be synced, and then LMDB's file not be written."""
     wait_at_once()
+    overlay.FLUSH_SECONDS = 3600  # type: ignore[attr-defined]  # no other thread puts anything right meanwhile
     engine = open_engine(path)
     put(engine, b"a", bytes(100_000))
     engine.stats()  # brings it into LMDB's file, which is longer now than it may be
