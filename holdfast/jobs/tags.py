@@ -26,6 +26,14 @@ def attach(ledger: "Ledger", job: JobRecord, tag: Tag, now: float) -> None:
     _count(ledger, text, 1)
 
 
+def attach_again(ledger: "Ledger", job: JobRecord, at: int, now: float) -> None:
+    """Lets the tag at index `at` count as attached now."""
+    text = tag_text(job.tags[at])
+    ledger.tx.delete(ledger.keys.tagged_at(text, job.tagged[at], job.jid))
+    job.tagged[at] = now
+    ledger.tx.put(ledger.keys.tagged_at(text, now, job.jid), b"")
+
+
 def detach(ledger: "Ledger", job: JobRecord, at: int) -> None:
     """Takes the tag at index `at` from the job."""
     text = tag_text(job.tags.pop(at))
@@ -67,11 +75,13 @@ def _tagged_job(ledger: "Ledger", jid: str) -> JobRecord:
 
 def add_tags(ledger: "Ledger", jid: str, tags: list[Tag], now: float) -> list[Tag]:
     job = _tagged_job(ledger, jid)
-    carried = {tag_text(tag) for tag in job.tags}
+    carried = {tag_text(tag): at for at, tag in enumerate(job.tags)}
     for tag in tags:
         text = check_name(tag_text(tag), "Tag", "tag")
-        if text not in carried:
-            carried.add(text)
+        if text in carried:
+            attach_again(ledger, job, carried[text], now)
+        else:
+            carried[text] = len(job.tags)
             attach(ledger, job, tag, now)
     if len(job.tags) > MAX_JOB_TAGS:
         raise BadArgument(f"Tag(): {len(job.tags)} tags, at most {MAX_JOB_TAGS} fit")
@@ -114,7 +124,8 @@ class Tagging:
     def tag(self, id: str, *tags: Tag, now: float | None = None) -> tuple[Tag, ...]:
         """Gives a job more tags and returns all that it carries.
 
-        Reads 2 keys, writes 4 for each new tag.
+        One that it carries already becomes the newest of its tag's jobs. Reads 2 keys, writes 4 for
+        each new tag.
         """
         return tuple(add_tags(self._ledger, id, list(tags), self._ledger.time(now)))
 

@@ -159,8 +159,7 @@ class Model:
                 self.count(queue, "retries")
                 if not job.noticed and self.grace > 0:
                     job.noticed = True
-                    job.expires = now + self.grace
-                    job.entered = (job.expires,)
+                    job.entered = (now + self.grace,)
                     continue
             job.remaining -= 1
             if job.remaining < 0:
@@ -315,9 +314,12 @@ class Model:
     def tag(self, jid: str, tag: str, now: float) -> None:
         if jid not in self.jobs:
             raise Refused
-        if tag not in self.jobs[jid].tags:
-            self.jobs[jid].tags.append(tag)
-            self.jobs[jid].tagged.append(now)
+        job = self.jobs[jid]
+        if tag in job.tags:
+            job.tagged[job.tags.index(tag)] = now
+        else:
+            job.tags.append(tag)
+            job.tagged.append(now)
 
     def recur(self, queue: str, jid: str, interval: int, offset: int, now: float) -> None:
         self.known.setdefault(queue, now)

@@ -78,6 +78,15 @@ def test_adding_a_tag_again_does_not_count_twice(qless: Qless) -> None:
     assert qless("tag", 0, "top") == {}
 
 
+def test_adding_a_tag_again_makes_the_job_the_newest_of_its_jobs(qless: Qless) -> None:
+    put(qless, "a", ["tag", "other"], 1)
+    put(qless, "b", ["tag"], 2)
+
+    assert qless("tag", 3, "add", "a", "tag") == ["tag", "other"]
+
+    assert qless("tag", 3, "get", "tag")["jobs"] == ["b", "a"]
+
+
 def test_the_index_follows_put_cancel_and_retention(qless: Qless) -> None:
     put(qless, "jid", ["a", "b"])
     put(qless, "jid", ["b", "c"], 1)
