@@ -263,13 +263,14 @@ def unpause(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 
 def queue_forget(ledger: "Ledger", now: float, words: Words) -> Reply:
-    for queue in words.rest():
+    for queue in [words.queue(), *words.rest()]:
         queues.forget_queue(ledger, queue)
     return None
 
 
 def worker_deregister(ledger: "Ledger", now: float, words: Words) -> Reply:
-    workers.deregister(ledger, words.rest())
+    first = words.need("Worker(): no worker name provided")
+    workers.deregister(ledger, [first, *words.rest()])
     return None
 
 
