@@ -214,11 +214,10 @@ def _leave_group(ledger: "Ledger", job: JobRecord) -> None:
 # --- locks ------------------------------------------------------------------------------------
 
 
-def move_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, expires: float) -> None:
-    """Lets the job's lock end at `expires`."""
+def extend_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, end: float) -> None:
+    """Lets the job's lock end at `end`. Its `expires` stays what the holder was promised."""
     ledger.tx.delete(job.place)
-    job.expires = expires
-    job.place = keys.lock(expires, job.jid)
+    job.place = keys.lock(end, job.jid)
     ledger.tx.put(job.place, b"")
 
 

@@ -254,7 +254,7 @@ def _reclaim(
         if not job.noticed or (grace <= 0 and not once):
             _notice(ledger, keys, job, now)
             if grace > 0:
-                places.move_lock(ledger, keys, job, now + grace)
+                places.extend_lock(ledger, keys, job, now + grace)
                 ledger.save(job)
                 continue
         job.remaining -= 1

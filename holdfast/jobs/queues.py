@@ -207,9 +207,8 @@ def listed(
         raise BadArgument('Jobs(): Arg "queue" missing')
     keys = ledger.keys.queue(queue)
     if state == "running":
-        return _page(
-            ledger, keys.locks, (until(keys.locks, now)[1], keys.locks + b"\xff"), offset, count
-        )
+        # A lock that ends at this very moment is in both lists, as in a worker's.
+        return _page(ledger, keys.locks, since(keys.locks, now), offset, count)
     if state == "stalled":
         return _page(ledger, keys.locks, until(keys.locks, now), offset, count)
     if state == "scheduled":

@@ -291,7 +291,7 @@ def heartbeat(
     tx.delete(job.place)
     job.place = place = keys.locks + pack_float(expires) + packed_jid
     tx.put(place, b"")
-    if expires < job.expires:
+    if expires < job.expires or job.noticed:  # the end of a grace period may be later, too
         ledger.wake_queue(keys, expires)
     job.expires = expires
     if job.noticed:

@@ -236,13 +236,13 @@ class JobsAgainstModel(RuleBasedStateMachine):
             model._move_due(name, now)
             counts = self.jobs.counts(name, now=now)
             locks = model.listed(name, "running")
-            stalled = [job.jid for job in locks if job.expires <= now]
+            stalled = [job.jid for job in locks if job.entered[0] <= now]
             assert counts.waiting == len(model.work(name))
             assert (counts.stalled, counts.running) == (len(stalled), len(locks) - len(stalled))
             assert counts.paused == (name in model.paused)
             assert self.jobs.jobs("stalled", name, count=-1, now=now) == stalled
             assert self.jobs.jobs("running", name, count=-1, now=now) == [
-                job.jid for job in locks if job.expires > now
+                job.jid for job in locks if job.entered[0] >= now
             ]
             for state in ("scheduled", "depends"):
                 listed = [job.jid for job in model.listed(name, state)]

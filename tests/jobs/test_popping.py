@@ -101,7 +101,9 @@ def test_a_lost_lock_gets_a_notice_then_a_grace_period_then_the_job_is_handed_ov
     assert qless("pop", 60, "queue", "two", 1) == {}
     noticed = qless("get", 60, "jid")
     assert (noticed["state"], noticed["worker"], noticed["remaining"]) == ("running", "one", 5)
+    assert noticed["expires"] == 60  # as it was promised: the grace period is a courtesy
     assert noticed["history"][-1] == {"what": "timed-out", "when": 60}
+    assert qless("jobs", 69, "running", "queue") == ["jid"]
     assert qless("workers", 60, "one") == {"jobs": {}, "stalled": {}}
     assert qless("stats", 60, "queue", 60)["retries"] == 1
 
@@ -116,6 +118,19 @@ def test_the_worker_may_finish_during_its_grace_period(qless: Qless) -> None:
     qless("pop", 60, "queue", "two", 1)
 
     assert qless("complete", 65, "jid", "one", "queue", "{}") == "complete"
+
+
+def test_a_lock_that_is_renewed_for_less_than_its_grace_period_ends_when_it_says(
+    qless: Qless,
+) -> None:
+    put(qless, "jid")
+    qless("config.set", 0, "grace-period", 100)
+    qless("pop", 0, "queue", "one", 1)
+    assert qless("pop", 60, "queue", "two", 1) == {}
+    assert qless("heartbeat", 61, "jid", "one") == 121
+
+    assert qless("pop", 121, "queue", "two", 1) == {}
+    assert [entry["when"] for entry in qless("get", 121, "jid")["history"][2:]] == [60, 121]
 
 
 def test_every_new_lock_earns_a_new_notice(qless: Qless) -> None:
@@ -198,8 +213,8 @@ def test_pop_looks_at_no_more_ended_locks_than_it_was_asked_for(qless: Qless) ->
     qless("pop", 60, "queue", "two", 2)
 
     assert qless("stats", 60, "queue", 60)["retries"] == 2
-    assert qless("jobs", 60, "stalled", "queue") == ["j2", "j3"]
-    assert qless("jobs", 60, "running", "queue") == ["j0", "j1"]
+    assert qless("jobs", 61, "stalled", "queue") == ["j2", "j3"]
+    assert qless("jobs", 61, "running", "queue") == ["j0", "j1"]
 
 
 def test_locks_may_be_born_expired(qless: Qless) -> None:
