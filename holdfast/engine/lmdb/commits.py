@@ -18,7 +18,8 @@ import lmdb
 from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.noticelog import NoticeLog
-from holdfast.engine.lmdb.overlay import Draft, Overlay, is_open, write_out
+from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
+from holdfast.engine.lmdb.stacked import Draft
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.engine.turns import Request, Work
 from holdfast.errors import HoldfastError, StoreUnusable

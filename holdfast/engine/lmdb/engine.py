@@ -20,9 +20,10 @@ from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
 from holdfast.engine.lmdb.noticelog import NoticeLog
-from holdfast.engine.lmdb.overlay import Overlay, WaitingView, replay
+from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo import RedoLog
 from holdfast.engine.lmdb.room import Room, give_back
+from holdfast.engine.lmdb.stacked import WaitingView
 from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.turns import Request, Turns
