@@ -428,6 +428,23 @@ def test_a_range_that_is_no_number_is_refused(client: RawClient) -> None:
 # --- erasing -------------------------------------------------------------------------------------
 
 
+def test_a_virtual_key_has_one_kind(client: RawClient) -> None:
+    client.ask("QLESS", "put", "1", "w", "q", "a", "k", "{}", "0")
+    client.ask("QLESS", "pop", "1", "q", "w", "1")
+    client.ask("QLESS", "fail", "1", "a", "w", "broken", "it broke")
+    others = {
+        "ql:j:a": "ZCARD",
+        "ql:queues": "HGETALL",
+        "ql:failures": "ZCARD",
+        "ql:f:broken": "SMEMBERS",
+    }
+
+    for key, name in others.items():
+        assert str(client.ask(name, key)).startswith("WRONGTYPE ")
+    assert client.ask("ZCARD", "ql:j:nobody") == 0
+    assert client.ask("HGETALL", "ql:q:nowhere-work") == []
+
+
 def test_flushdb_erases_the_jobs_of_its_database_and_nothing_else(client: RawClient) -> None:
     client.ask("METRICS.DEFINE", '{"specs":{"m":{"sequences":[{"timeStep":1,"expiry":60}]}}}')
     client.ask("METRICS.INCR", '{"metric":"m"}')
@@ -436,6 +453,8 @@ def test_flushdb_erases_the_jobs_of_its_database_and_nothing_else(client: RawCli
     client.ask("JOBS.PUT", '{"queue":"q"}')
     client.ask("SELECT", "0")
 
+    assert str(client.ask("FLUSHDB", "ASINC")) == "ERR syntax error"
+    assert client.ask("DBSIZE") != 0
     assert client.ask("FLUSHDB", "ASYNC") == b"OK"
     client.says(command("KEYS", "*"), b"*0\r\n")
     assert json.loads(client.ask("METRICS.BUCKETS", "{}"))["buckets"]

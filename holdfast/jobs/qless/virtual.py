@@ -57,14 +57,15 @@ class VirtualKeys:
         yield from (key for key, has in self._others() if has)
 
     def kind(self, key: str) -> str:
-        """The word that Redis would say: string, hash, zset, set, list or none."""
-        if self.scored(key) is not None:
-            return "zset" if self.size(key) else "none"
-        if self.fields(key):
-            return "hash"
-        if self.members(key):
-            return "set"
-        return "list" if self.items(key) else "none"
+        """The word that Redis would say: hash, zset, set, list or none."""
+        kind = kind_of_name(key)
+        if kind == "zset":
+            has = self.size(key) > 0
+        elif kind == "hash":
+            has = bool(self.fields(key))
+        else:
+            has = bool(self.members(key) if kind == "set" else self.items(key))
+        return kind if has else "none"
 
     # --- sorted sets ------------------------------------------------------------------------------
 
@@ -212,6 +213,15 @@ class VirtualKeys:
     def _names_below(self, prefix: bytes) -> Iterator[str]:
         for key, _ in self._tx.scan(*below(prefix)):
             yield last_part(key, prefix)
+
+
+def kind_of_name(key: str) -> str:
+    """The kind that a key of this name has if it exists; of other names there are none."""
+    if key in ("ql:failures", "ql:paused_queues"):
+        return "set"
+    if key.startswith("ql:f:"):
+        return "list"
+    return "hash" if key == "ql:config" or key.startswith(("ql:j:", "ql:r:")) else "zset"
 
 
 def _score_then_name(entry: tuple[str, float]) -> tuple[float, bytes]:

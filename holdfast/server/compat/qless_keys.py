@@ -7,13 +7,15 @@ import msgspec
 
 from holdfast import wire
 from holdfast.errors import Forbidden
-from holdfast.jobs.qless.virtual import VirtualKeys
+from holdfast.jobs.qless.virtual import VirtualKeys, kind_of_name
 from holdfast.limits import CLEARED_PER_STEP
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.globs import compile_glob
 from holdfast.server.session import Later, Plan, Read, Session
 
 _NO_INTEGER: Final = wire.error("ERR value is not an integer or out of range")
+_SYNTAX: Final = wire.error("ERR syntax error")
+_WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
 
 def _look(
@@ -21,6 +23,24 @@ def _look(
 ) -> Plan:
     session.who().require("read", space=session.space.name, layer="jobs")
     return Read(session.space, lambda view: work(VirtualKeys(view.raw)), encode)
+
+
+def _look_into(
+    session: Session,
+    key: str,
+    kind: str,
+    work: Callable[[VirtualKeys], Any],
+    encode: Callable[[Any], bytes],
+) -> Plan:
+    """The same for a command on keys of one kind."""
+    if kind_of_name(key) == kind:
+        return _look(session, work, encode)
+
+    return _look(
+        session,
+        lambda virtual: work(virtual) if virtual.kind(key) == "none" else _WRONG_KIND,
+        lambda found: found if found is _WRONG_KIND else encode(found),
+    )
 
 
 def _search(
@@ -88,7 +108,8 @@ def type_(session: Session, words: wire.Command) -> Plan:
 def zcard(session: Session, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("zcard")
-    return _look(session, lambda virtual: virtual.size(_text(words[1])), wire.integer)
+    key = _text(words[1])
+    return _look_into(session, key, "zset", lambda virtual: virtual.size(key), wire.integer)
 
 
 @command("ZSCORE")
@@ -101,7 +122,7 @@ def zscore(session: Session, words: wire.Command) -> Plan:
         return wire.null(protocol) if score is None else wire.double(score, protocol)
 
     key, member = _text(words[1]), _text(words[2])
-    return _look(session, lambda virtual: virtual.score(key, member), encode)
+    return _look_into(session, key, "zset", lambda virtual: virtual.score(key, member), encode)
 
 
 @command("ZRANGE")
@@ -114,7 +135,7 @@ def zrange(session: Session, words: wire.Command) -> Plan:
         return _NO_INTEGER
     with_scores = [word.upper() for word in words[4:]] == [b"WITHSCORES"]
     if len(words) > 4 and not with_scores:
-        return wire.error("ERR syntax error")
+        return _SYNTAX
     protocol = session.protocol
 
     def encode(members: list[tuple[str, float]]) -> bytes:
@@ -125,7 +146,10 @@ def zrange(session: Session, words: wire.Command) -> Plan:
             return wire.array(wire.array(pair) for pair in pairs)
         return wire.array(each for pair in pairs for each in pair)
 
-    return _look(session, lambda virtual: list(virtual.scored(_text(words[1])) or ())[part], encode)
+    key = _text(words[1])
+    return _look_into(
+        session, key, "zset", lambda virtual: list(virtual.scored(key) or ())[part], encode
+    )
 
 
 @command("HGETALL")
@@ -138,7 +162,8 @@ def hgetall(session: Session, words: wire.Command) -> Plan:
         pairs = ((wire.bulk(_bytes(n)), wire.bulk(_bytes(v))) for n, v in fields.items())
         return wire.mapping(pairs, protocol)
 
-    return _look(session, lambda virtual: virtual.fields(_text(words[1])), encode)
+    key = _text(words[1])
+    return _look_into(session, key, "hash", lambda virtual: virtual.fields(key), encode)
 
 
 @command("SMEMBERS")
@@ -151,7 +176,8 @@ def smembers(session: Session, words: wire.Command) -> Plan:
         written = _texts(members)
         return b"~" + written[1:] if protocol == 3 else written
 
-    return _look(session, lambda virtual: virtual.members(_text(words[1])), encode)
+    key = _text(words[1])
+    return _look_into(session, key, "set", lambda virtual: virtual.members(key), encode)
 
 
 @command("LRANGE")
@@ -161,7 +187,8 @@ def lrange(session: Session, words: wire.Command) -> Plan:
     part = _slice(words[2], words[3])
     if part is None:
         return _NO_INTEGER
-    return _look(session, lambda virtual: virtual.items(_text(words[1]))[part], _texts)
+    key = _text(words[1])
+    return _look_into(session, key, "list", lambda virtual: virtual.items(key)[part], _texts)
 
 
 def _slice(start: bytes, stop: bytes) -> slice | None:
@@ -179,6 +206,8 @@ def _slice(start: bytes, stop: bytes) -> slice | None:
 @command("FLUSHDB")
 def flushdb(session: Session, words: wire.Command) -> Plan:
     """Erases the jobs of the selected database, and nothing else, in bounded steps."""
+    if [word.upper() for word in words[1:]] not in ([], [b"ASYNC"], [b"SYNC"]):
+        return _SYNTAX
     session.who().require("admin", space=session.space.name, layer="jobs")
     if not session.execution.allows_flush:
         raise Forbidden(
