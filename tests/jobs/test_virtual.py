@@ -83,7 +83,16 @@ def test_sorted_sets_have_members_lowest_score_first(keys: VirtualKeys) -> None:
     assert [jid for jid, _ in scored("ql:t:tag")] == ["run", "fail", "done", "wait", "also"]
     assert [jid for jid, _ in scored("ql:q:queue-work")] == ["also", "wait"]
     assert keys.scored("ql:nothing") is None
-    assert keys.score("ql:queues", "queue") == 0
+
+
+def test_the_score_of_a_member_is_the_one_that_its_list_shows(keys: VirtualKeys) -> None:
+    names = ("queues", "workers", "w:worker:jobs", "tracked", "completed", "tags", "t:tag")
+    for key in (f"ql:{name}" for name in names):
+        shown = list(keys.scored(key) or ())
+        assert [(member, keys.score(key, member)) for member, _ in shown] == shown
+        assert keys.score(key, "nobody") is None
+    assert keys.score("ql:completed", "run") is keys.score("ql:t:other", "run") is None
+    assert keys.score("ql:nothing", "run") is None
 
 
 def test_other_keys_have_members_items_or_fields(keys: VirtualKeys) -> None:

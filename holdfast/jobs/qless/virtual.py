@@ -1,7 +1,8 @@
 """The keys that the script would have left in a Redis, for those who look into them.
 
 Nothing is stored for them: each is a view of the job queue, exists exactly while it has content,
-and can't be written. `size` and `score` read a few keys, all else reads what it shows.
+and can't be written. `score` reads a few keys, `size` a few where they are counted already, and all
+else reads what it shows.
 """
 
 import re
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from holdfast.engine.contract import Transaction, read_counter
 from holdfast.jobs import recurring
+from holdfast.jobs.arguments import tag_text
 from holdfast.jobs.layout import (
     QueueKeys,
     below,
@@ -21,7 +23,8 @@ from holdfast.jobs.layout import (
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.qless import replies
 from holdfast.jobs.queues import known_queues
-from holdfast.keys import unpack
+from holdfast.jobs.records import JobRecord
+from holdfast.keys import pack_str, unpack
 
 Scored = Iterator[tuple[str, float]]  # members of a sorted set, lowest score first
 
@@ -76,16 +79,23 @@ class VirtualKeys:
             return self._queue_part(self._keys.queue(found[1]), found[2])
         if key.startswith("ql:t:"):
             return self._timed(self._keys.tagged(key[5:]))
-        if key.startswith("ql:w:") and key.endswith(":jobs"):
-            return self._valued(self._keys.worker(key[5:-5]).held)
+        valued = self._valued_below(key)
+        if valued is not None:
+            return self._valued(valued)
         lists: dict[str, Callable[[], Scored]] = {
             "ql:queues": self._known_queues,
-            "ql:workers": lambda: self._valued(self._keys.workers),
-            "ql:tracked": lambda: self._valued(self._keys.tracked_jobs),
             "ql:completed": lambda: self._timed(self._keys.completed),
             "ql:tags": self._tag_counts,
         }
         return lists[key]() if key in lists else None
+
+    def _valued_below(self, key: str) -> bytes | None:
+        """Where a sorted set has a key for each member, whose value is its score."""
+        if key.startswith("ql:w:") and key.endswith(":jobs"):
+            return self._keys.worker(key[5:-5]).held
+        if key == "ql:workers":
+            return self._keys.workers
+        return self._keys.tracked_jobs if key == "ql:tracked" else None
 
     def size(self, key: str) -> int:
         """How many members a sorted set has; those of a queue are counted already."""
@@ -99,21 +109,41 @@ class VirtualKeys:
         return sum(1 for _ in self.scored(key) or ())
 
     def score(self, key: str, member: str) -> float | None:
-        """The score of one member; in a queue, found by its job."""
+        """The score of one member, without a look at the others."""
         found = _QUEUE.fullmatch(key)
-        if found is None:
-            return next((score for name, score in self.scored(key) or () if name == member), None)
-        keys = self._keys.queue(found[1])
-        if found[2] == "recur":
+        if found is not None:
+            return self._score_in_queue(self._keys.queue(found[1]), found[2], member)
+        valued = self._valued_below(key)
+        if valued is not None:
+            value = self._tx.get(valued + pack_str(member))
+            return None if value is None else unpack_time(value)
+        if key == "ql:queues":
+            return self._ledger.queue(self._keys.queue(member)).known_since
+        if key == "ql:tags":
+            return read_counter(self._tx.get(self._keys.tag_count(member))) or None
+        job = self._ledger.job(member)
+        if job is None:
+            return None
+        if key == "ql:completed":
+            return self._time_in(job, self._keys.completed)
+        tags = [f"ql:t:{tag_text(tag)}" for tag in job.tags]
+        return job.tagged[tags.index(key)] if key in tags else None
+
+    def _score_in_queue(self, keys: QueueKeys, part: str, member: str) -> float | None:
+        if part == "recur":
             record = recurring.load(self._ledger, member)
             return record.next if record is not None and record.queue == keys.name else None
         job = self._ledger.job(member)
-        prefix = self._prefix(keys, found[2])
-        if job is None or not job.place.startswith(prefix):
+        if job is None:
             return None
-        if found[2] == "work":
-            return job.priority - job.time / 1e10
-        return time_and_jid(job.place, prefix)[0]
+        if part == "work":
+            waits = job.place.startswith(keys.work)
+            return job.priority - job.time / 1e10 if waits else None
+        return self._time_in(job, self._prefix(keys, part))
+
+    def _time_in(self, job: JobRecord, prefix: bytes) -> float | None:
+        """The time under which a job stands in a list, if it does."""
+        return time_and_jid(job.place, prefix)[0] if job.place.startswith(prefix) else None
 
     def _queue_part(self, keys: QueueKeys, part: str) -> Scored:
         if part == "work":  # whose best, with the highest score, comes first
