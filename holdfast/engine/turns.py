@@ -2,7 +2,8 @@
 
 A store has one writer at a time, and a durable commit costs a wait for the disk. Threads that come
 while another one writes line up; the first of them leads the next group, runs the work of all of
-them, and one wait for the disk serves them all. First come, first served: nobody starves.
+them, and one wait for the disk serves them all. First come, first served: nobody starves. Where
+commits take long, a group waits a moment for those who were in the last ones (company.py).
 
 Ctrl-C may strike in the main thread between any two steps of this file. Therefore every change is
 made so that `leave` can be called again and finish it: a request is written down in its new place
@@ -10,12 +11,14 @@ before it is taken out of the old one.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from holdfast.engine.company import Company
 from holdfast.engine.contract import Outcome, Transaction
 from holdfast.errors import StoreUnusable
 from holdfast.limits import MAX_GROUP_TRANSACTIONS
@@ -46,9 +49,11 @@ class Request(msgspec.Struct, eq=False):
 
 
 class Turns:
-    """The line in front of the writer."""
+    """The line in front of the writer; with `company` if commits may take long."""
 
-    def __init__(self) -> None:
+    def __init__(self, company: Company | None = None) -> None:
+        self._company = company
+        self._begun = 0.0  # when the leader began
         self._lock = threading.Lock()  # guards the line
         # Who has the turn, or nothing; still first in the line: until it wakes. It is a dict
         # because to take a free turn, and to give back one that nobody waits for, are single steps
@@ -69,7 +74,7 @@ class Turns:
             return self._line_up(request, last)
         if self._closed is not None and not last:
             raise self._closed.with_traceback(None)  # the same for all: no frames pile up
-        return [request]
+        return [request] if self._company is None else self._lead(request, self._company, 1)
 
     def _line_up(self, request: Request, last: bool) -> list[Request]:
         with self._lock:
@@ -85,10 +90,29 @@ class Turns:
         request.wait_at_gate()
         if self._leading.get(None) is not request:
             return []
+        if self._company is not None:
+            return self._lead(request, self._company, 0)
         with self._lock:
+            return self._group_of(request)
+
+    def _lead(self, request: Request, company: Company, beside: int) -> list[Request]:
+        """Has the turn, and begins when those have come who are expected; so many are there
+        `beside` those in line."""
+        if company.in_play > 1 and request.works:
+            company.wait(lambda: beside + len(self._waiting))
+        self._begun = time.perf_counter()
+        with self._lock:
+            return self._group_of(request)
+
+    def _group_of(self, request: Request) -> list[Request]:
+        """It and all that wait; the lock is held."""
+        if self._is_first(request):  # else it has found its turn free
             self._waiting.popleft()
-            size = len(request.works)
-            return [request, *self._gather(size)] if size else [request]
+        size = len(request.works)
+        return [request, *self._gather(size)] if size else [request]
+
+    def _is_first(self, request: Request) -> bool:
+        return len(self._waiting) > 0 and self._waiting[0] is request
 
     def gather_more(self) -> list[Request]:
         """Those who wait, for a leader that has run its group.
@@ -118,6 +142,9 @@ class Turns:
         For a caller that was interrupted in the line or in its turn, it undoes what was begun.
         """
         leading = self._leading
+        if self._company is not None and leading.get(None) is request:
+            in_play = 1 + len(self._group) + len(self._waiting)
+            self._company.note(in_play, time.perf_counter() - self._begun)
         if not self._group and not self._waiting and leading.get(None) is request:
             del leading[None]
             if not self._waiting:
@@ -149,7 +176,7 @@ class Turns:
             raise RuntimeError(why)
 
     def _pass_on(self, request: Request) -> None:
-        if self._waiting and self._waiting[0] is request:  # interrupted while it woke
+        if self._is_first(request):  # interrupted while it woke
             self._waiting.popleft()
         for other in reversed(self._group):
             if other.outcomes is not None:

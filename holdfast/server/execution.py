@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from holdfast.engine.company import Company
 from holdfast.engine.contract import Outcome, Transaction
 from holdfast.errors import (
     BadInput,
@@ -37,9 +38,7 @@ from holdfast.errors import (
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
-    COMPANY_LOOK_SECONDS,
     LONG_OPERATIONS,
-    MAX_COMPANY_SECONDS,
     MAX_GROUP_TRANSACTIONS,
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
@@ -123,8 +122,7 @@ class Execution:
             topic_prefix=SPACE_DROPPED,
         )
         self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
-        self._in_play = 1  # requests that a full group would have, by the last ones
-        self._commit_seconds = 0.0  # that the last groups took
+        self._company = Company()
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
         self._writer.start()
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
@@ -389,7 +387,7 @@ class Execution:
     def _write_groups(self) -> None:
         """In the writer's thread: one group after the other, and one word to the loop for each."""
         while self._turns.get():
-            self._await_company()
+            self._company.wait(lambda: len(self._waiting))
             group = self._next_group()
             if len(group) == 1:
                 steps = group[0].steps
@@ -400,8 +398,7 @@ class Execution:
                 outcomes = self.store.transact_many(steps) if steps else []
             except BaseException as error:
                 outcomes = [Outcome(error=error)] * len(steps)
-            took = time.perf_counter() - begin
-            self._commit_seconds += (took - self._commit_seconds) / 4
+            self._company.note(len(group) + len(self._waiting), time.perf_counter() - begin)
             self._tell()  # those who listen hear of it before those who asked
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
@@ -414,22 +411,6 @@ class Execution:
             pass  # they are heard when the engine is back
         except Exception as error:
             self.report(error)
-
-    def _await_company(self) -> None:
-        """Waits for those who were in the last groups, while they keep coming.
-
-        Never for longer than a part of what a commit takes: at worst it adds that to the wait of
-        those who are here, and at best it halves the number of commits.
-        """
-        wait = min(self._commit_seconds / 2, MAX_COMPANY_SECONDS)
-        if wait < COMPANY_LOOK_SECONDS:
-            return
-        end = time.perf_counter() + wait
-        here, quiet = len(self._waiting), 0
-        while here < self._in_play and quiet < 2 and time.perf_counter() < end:
-            time.sleep(COMPANY_LOOK_SECONDS)
-            before, here = here, len(self._waiting)
-            quiet = quiet + 1 if here == before else 0
 
     def _next_group(self) -> Group:
         group: Group = []
@@ -444,8 +425,6 @@ class Execution:
         return group
 
     def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
-        in_play = len(group) + len(self._waiting)
-        self._in_play = max(in_play, (self._in_play + in_play) // 2)
         if self._waiting:
             self._turns.put(True)
         else:

@@ -19,9 +19,14 @@ from tests.processes import start
 INTERRUPTS = 300
 
 
+@pytest.fixture(params=["interval", "commit"])
+def durability(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = open_engine(tmp_path / "store", durability="interval")
+def engine(tmp_path: Path, durability: str) -> Iterator[Engine]:
+    engine = open_engine(tmp_path / "store", durability=durability)
     yield engine
     engine.close()
 
@@ -120,9 +125,9 @@ def test_closing_inside_a_transaction_is_refused_and_does_no_harm(engine: Engine
     engine.transact(lambda tx: tx.put(b"a", b"1"))
 
 
-def interrupt_the_main_thread(path: str, connection: Connection) -> None:
+def interrupt_the_main_thread(path: str, durability: str, connection: Connection) -> None:
     """Ctrl-C at random moments of a main thread that writes, beside others that write too."""
-    engine = open_engine(path, durability="interval")
+    engine = open_engine(path, durability=durability)
     counts = [0, 0, 0]
     stopped = armed = False
 
@@ -165,8 +170,10 @@ def interrupt_the_main_thread(path: str, connection: Connection) -> None:
     engine.close()
 
 
-def test_control_c_at_any_moment_stops_no_one_and_runs_nothing_twice(tmp_path: Path) -> None:
-    child = start(interrupt_the_main_thread, str(tmp_path))
+def test_control_c_at_any_moment_stops_no_one_and_runs_nothing_twice(
+    tmp_path: Path, durability: str
+) -> None:
+    child = start(interrupt_the_main_thread, str(tmp_path), durability)
 
     interrupts, acknowledged, stored = child.receive()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.engine import company
 from holdfast.limits import COMPANY_LOOK_SECONDS
-from holdfast.server import execution as server_execution
 from tests.server.running import command
 from tests.server.small_door import small_door
 
@@ -23,7 +23,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         perf_counter, time = staticmethod(time.perf_counter), staticmethod(time.time)
         sleep = staticmethod(made.append)
 
-    monkeypatch.setattr(server_execution, "time", Time)
+    monkeypatch.setattr(company, "time", Time)
     return made
 
 
@@ -31,7 +31,7 @@ def test_a_client_alone_is_not_kept_waiting_for_company(
     tmp_path: Path, pauses: list[float]
 ) -> None:
     with small_door(tmp_path) as door, door.connect() as client:
-        door.execution._commit_seconds = 60.0  # as if the disk were slow
+        door.execution._company.commit_seconds = 60.0  # as if the disk were slow
 
         for _ in range(20):
             client.ask("JOBS.PUT", '{"queue":"q"}')
@@ -43,8 +43,8 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
     tmp_path: Path, pauses: list[float]
 ) -> None:
     with small_door(tmp_path) as door, door.connect() as client:
-        door.execution._commit_seconds = 60.0
-        door.execution._in_play = 1_000
+        door.execution._company.commit_seconds = 60.0
+        door.execution._company.in_play = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 
@@ -53,8 +53,8 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
 
 def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[float]) -> None:
     with small_door(tmp_path) as door, door.connect() as client:
-        door.execution._commit_seconds = COMPANY_LOOK_SECONDS
-        door.execution._in_play = 1_000
+        door.execution._company.commit_seconds = COMPANY_LOOK_SECONDS
+        door.execution._company.in_play = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 

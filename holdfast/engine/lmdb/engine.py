@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from holdfast.engine import checkpoints
+from holdfast.engine.company import Company
 from holdfast.engine.contract import Guard, Notice, Outcome, Reader, Subscription, Transaction
 from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
@@ -64,7 +65,7 @@ class LmdbEngine:
         self._clock = clock
         self._syncs = durability == "commit"
         self._checkpoint_seconds = checkpoint_seconds
-        self._turns = Turns()
+        self._turns = Turns(Company() if self._syncs else None)
         self._unusable: StoreUnusable | None = None
         self._folder = Folder(path, durability)
         try:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from holdfast.engine.company import Company
 from holdfast.engine.turns import Turns
 from holdfast.errors import StoreUnusable
 
@@ -15,7 +16,7 @@ class _Line:
     __slots__ = ("turns", "users")
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = Turns(Company())
         self.users = 0
 
 
