@@ -15,7 +15,7 @@ transactions (a wait, a long job in bounded steps) derives from it:
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
@@ -28,6 +28,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 EVERY_SPACE: Final = "*"  # the space that stands for all: its tables are every other's defaults
+
+# What most arguments are, and no iterator is: all types at once cost less than a look at each.
+_PLAIN: Final = frozenset({bool, bytes, dict, float, int, list, str, tuple, type(None)})
 
 
 class Runner(Protocol):
@@ -80,6 +83,47 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         make = self._make
+        if _has_iterator(args) or (kwargs and _has_iterator(kwargs.values())):
+            given = [_again(each) for each in args]
+            named = {name: _again(each) for name, each in kwargs.items()}
+            return self._runner.transact(
+                lambda tx: method(
+                    make(tx),
+                    *[each() for each in given],
+                    **{name: each() for name, each in named.items()},
+                )
+            )
         return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs))
 
     return call
+
+
+def _has_iterator(arguments: Iterable[Any]) -> bool:
+    return not _PLAIN.issuperset(map(type, arguments)) and any(
+        isinstance(each, Iterator) for each in arguments
+    )
+
+
+def _again(argument: Any) -> Callable[[], Any]:
+    """Gives an argument as often as work runs. An iterator can be walked once only, so each run
+    gets one of its own, which gives the same items, and fails where the first has failed."""
+    if not isinstance(argument, Iterator):
+        return lambda: argument
+    walked: list[Any] = []
+    failed: list[Exception] = []
+
+    def walk() -> Iterator[Any]:
+        yield from walked
+        while not failed:
+            try:
+                item = next(argument)
+            except StopIteration:
+                return
+            except Exception as error:
+                failed.append(error)
+            else:
+                walked.append(item)
+                yield item
+        raise failed[0]
+
+    return walk

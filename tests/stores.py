@@ -42,13 +42,10 @@ class Stores:
     ) -> Iterator[Engine]:
         """The same, below the layers."""
         options.setdefault("durability", "interval")
-        url = self._servers.lend(self.engine_name)
-        try:
+        with self._servers.lending(self.engine_name) as url:
             engine = open_engine(url, clock=clock or Clock(), **options)
             try:
                 yield engine
                 assert engine.check() == []
             finally:
                 engine.close()
-        finally:
-            self._servers.give_back(url)

@@ -1,7 +1,7 @@
 """The binding: a layer's operations, each in a transaction or a view of its own."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +35,10 @@ class Notes:
     def write_by_mistake(self) -> None:
         self._tx.put(b"k", b"v")
 
+    def put_under(self, names: Iterable[str], text: str) -> int:
+        """Keeps a note under each name. Writes 1 key for each."""
+        return sum(self.put(name, text) for name in names)
+
     def put_and_fail(self, name: str) -> None:
         self.put(name, "half done")
         raise LookupError(name)
@@ -62,6 +66,23 @@ class Runner:
         self.calls.append("view closed")
 
 
+class Undone(Exception):
+    pass
+
+
+class TwiceRunner(Runner):
+    """Runs all work twice, as an engine does with work that was in conflict."""
+
+    def transact(self, work: Any) -> Any:
+        def run_and_undo(tx: Transaction) -> None:
+            work(tx)
+            raise Undone
+
+        with pytest.raises(Undone):
+            super().transact(run_and_undo)
+        return super().transact(work)
+
+
 StoreNotes = per_call(Notes)
 
 
@@ -85,6 +106,33 @@ def test_arguments_of_all_kinds_come_through(runner: Runner) -> None:
     notes.put("a", text="text", shout=True)
 
     assert notes.get(name="a") == "TEXT"
+
+
+def test_work_that_runs_again_walks_its_iterators_from_their_begin(engine: Engine) -> None:
+    notes = StoreNotes(TwiceRunner(engine))
+
+    assert notes.put_under(iter("ab"), "text") == 8
+    assert notes.put_under(text="!", names=(name for name in "bc")) == 2
+
+    assert [notes.get(name) for name in "abc"] == ["text", "!", "!"]
+
+
+def test_an_iterator_that_fails_does_so_in_each_run(engine: Engine) -> None:
+    def names() -> Iterator[str]:
+        yield "a"
+        raise LookupError("b")
+
+    class TriedAgain(Runner):
+        def transact(self, work: Any) -> Any:
+            with pytest.raises(LookupError):
+                super().transact(work)
+            return super().transact(work)
+
+    notes = StoreNotes(TriedAgain(engine))
+    with pytest.raises(LookupError, match="b"):
+        notes.put_under(names(), "text")
+
+    assert notes.get("a") is None
 
 
 def test_an_exception_comes_through_and_undoes_the_transaction(runner: Runner) -> None:
@@ -114,7 +162,7 @@ def test_signatures_docstrings_and_marks_are_kept() -> None:
 def test_only_public_methods_are_bound() -> None:
     bound = {name for name in vars(StoreNotes) if not name.startswith("_")}
 
-    assert bound == {"put", "get", "put_and_fail", "write_by_mistake"}
+    assert bound == {"put", "put_under", "get", "put_and_fail", "write_by_mistake"}
 
 
 def test_a_layer_that_needs_more_than_its_transaction_is_made_by_the_store(runner: Runner) -> None:

@@ -67,3 +67,13 @@ def test_lent_places_are_emptied_and_lent_again(servers: Servers) -> None:
 
     assert second != first
     assert servers.lend("valkey") == first
+
+
+@pytest.mark.only_on("valkey")
+def test_a_place_that_is_lent_for_a_block_goes_back_alone(servers: Servers) -> None:
+    longer = servers.lend("valkey")
+    with servers.lending("valkey") as url:
+        assert {longer, url} <= servers.lent()
+
+    assert longer in servers.lent()
+    assert servers.lend("valkey") == url

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -88,6 +89,27 @@ def test_a_work_that_raises_has_written_nothing(store: Store) -> None:
         store.transact(work)
 
     assert get_from(store, b"k") is None
+
+
+def test_what_comes_as_an_iterator_is_written_as_if_it_were_a_list(store: Store) -> None:
+    """Work runs twice on a remote engine, and would find the iterator at its end."""
+
+    def walked_once(*items: Any) -> Any:
+        return iter(items)
+
+    store.entities.deploy("schema: s\ntables:\n  T:\n    columns:\n      a: {type: Int}\n")
+    store.metrics.define({"m": {}})
+    hit = {"condition": "c", "entity": ["user", 1], "amount": 2}
+
+    ids = store.entities.put_raw("s.T", walked_once({"a": 1}, {"a": 2}))
+    written = store.metrics.write(walked_once({"metric": "m", "value": 5}))
+    store.metrics.incr("m", entity=walked_once("user", 1))
+    tries = [store.metrics.try_incr(walked_once(hit), {"c": "3/minute"}) for _ in range(2)]
+
+    totals = [store.metrics.rate("m", each, latest=3_600).total for each in (None, ["user", 1])]
+    assert (len(store.entities.get_raw("s.T", ids)), written.written) == (2, 1)
+    assert totals == [5, 1]
+    assert [each.allowed for each in tries] == [True, False]
 
 
 def test_a_with_block_commits_at_its_end_and_sees_its_own_writes(store: Store) -> None:

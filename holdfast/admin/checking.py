@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from holdfast.admin.records import CheckStep
 from holdfast.engine.contract import Reader
 from holdfast.entities import consistency as entities
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, Conflict, StoreClosed, StoreUnreachable
 from holdfast.events import consistency as events
 from holdfast.jobs import consistency as jobs
 from holdfast.keys import after as behind
@@ -59,6 +59,8 @@ def _problems(reader: Reader, key: bytes, value: bytes) -> list[str]:
         if look is None:
             return [f"no layer knows the key {describe(key[len(reader.space) :])}"]
         return list(look(reader, key, value))
+    except (Conflict, StoreClosed, StoreUnreachable):
+        raise  # these are about the way to the store: nothing is known of the key
     except Exception as error:  # whatever a damaged record makes of a decoder
         where = describe(key[len(reader.space) :])
         return [f"{where} can't be read: {type(error).__name__}: {error}"]

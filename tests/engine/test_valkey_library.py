@@ -1,6 +1,7 @@
 """The functions that run in the servers, called as the engine calls them."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -75,10 +76,17 @@ class Space:
         return int(self.client.xlen(self.names.log))
 
 
+@contextmanager
+def empty_server(servers: Servers) -> Iterator[Any]:  # the driver has few types
+    with servers.lending("valkey") as url:
+        [(host, port)] = parse(url).hosts
+        with valkey.Valkey(host, port) as client:
+            yield client
+
+
 @pytest.fixture
 def client(servers: Servers) -> Iterator["valkey.Valkey"]:
-    [(host, port)] = parse(servers.lend("valkey")).hosts
-    with valkey.Valkey(host, port) as client:
+    with empty_server(servers) as client:
         client.execute_command("FUNCTION", "FLUSH")
         client.execute_command("FUNCTION", "LOAD", source())
         small = source().replace(version(), b"small")
@@ -108,8 +116,7 @@ def test_a_list_comes_out_of_a_string_as_it_went_in(parts: list[bytes]) -> None:
 @settings(max_examples=300, deadline=None)
 @given(deltas=st.lists(counters, min_size=1, max_size=8))
 def test_a_counter_is_exact_over_all_of_its_64_bits(servers: Servers, deltas: list[int]) -> None:
-    [(host, port)] = parse(servers.lend("valkey")).hosts
-    with valkey.Valkey(host, port) as client:
+    with empty_server(servers) as client:
         client.execute_command("FUNCTION", "LOAD", "REPLACE", source())
         space = Space(client, b"n", version())
         number = 0
@@ -123,7 +130,6 @@ def test_a_counter_is_exact_over_all_of_its_64_bits(servers: Servers, deltas: li
                 assert reply == [b"counter", b"n", pack_counter(number)]
 
         assert read_counter(space.get(b"n")) == number
-    servers.take_back()
 
 
 def test_nothing_of_a_commit_is_applied_if_one_of_its_numbers_can_not_be_added(
@@ -192,8 +198,7 @@ def test_a_range_that_was_read_holds_the_keys_that_it_holds_by_bytes(
     """Whatever the locale of the server says about their order."""
     stems = b"\xc3" * stem
     begin, end = (stems + data.draw(st.binary(max_size=3)) for _ in range(2))
-    [(host, port)] = parse(servers.lend("valkey")).hosts
-    with valkey.Valkey(host, port) as client:
+    with empty_server(servers) as client:
         client.execute_command("FUNCTION", "LOAD", "REPLACE", source())
         space = Space(client, b"r", version())
         before = space.read()[:2]
@@ -202,7 +207,6 @@ def test_a_range_that_was_read_holds_the_keys_that_it_holds_by_bytes(
         reply = space.commit(at=before, ranges=[(begin, end)], puts=[(b"other", b"1")])
 
         assert (reply == [b"conflict"]) is (begin <= stems + key < end)
-    servers.take_back()
 
 
 # --- the log --------------------------------------------------------------------------------------

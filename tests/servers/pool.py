@@ -6,8 +6,8 @@ another, and starts none that no test asks for.
 
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Final, Protocol
@@ -59,12 +59,25 @@ class Servers:
         place.empty()  # one that can't be emptied is lent no more
         self._free[engine].append(place)
 
+    @contextmanager
+    def lending(self, engine: str) -> Iterator[str]:
+        """The URL of an empty store for a block: a property borrows one for each example."""
+        url = self.lend(engine)
+        try:
+            yield url
+        finally:
+            self.give_back(url)
+
     def lent(self) -> frozenset[str]:
         """The URLs of all stores that were not given back yet."""
         return frozenset(self._lent)
 
-    def take_back(self, *, keep: frozenset[str] = frozenset()) -> None:
-        """Empties all that are still lent, apart from those to keep."""
+    def take_back(self, *, keep: frozenset[str]) -> None:
+        """Empties all that are still lent, apart from those to keep.
+
+        A server that many tests share keeps its store: it goes on sweeping there, by the clock of
+        the machine, and would find all expired that another test puts in.
+        """
         for url in self.lent() - keep:
             self.give_back(url)
 

@@ -1,0 +1,26 @@
+"""The check of a space: it finds what is wrong there, and not what is wrong on the way."""
+
+import pytest
+
+import holdfast
+from holdfast.engine.valkey.address import parse
+from holdfast.errors import StoreUnreachable
+from holdfast.jobs import NewJob
+from holdfast.limits import CHECKED_PER_STEP
+from tests.engine.faulty_link import FaultyLink
+from tests.servers import Servers
+
+
+@pytest.mark.only_on("valkey")
+def test_a_server_that_is_lost_in_the_middle_is_no_damage(servers: Servers) -> None:
+    with servers.lending("valkey") as url, FaultyLink(parse(url).hosts[0][1]) as link:
+        through = f"valkey://127.0.0.1:{link.port}?persistence=none&patience=0"
+        with holdfast.open(through, durability="interval") as store:
+            jobs = [NewJob(queue="emails", id=f"welcome {n}") for n in range(CHECKED_PER_STEP)]
+            store.jobs.put_many(jobs)
+
+            link.lose_messages(b"welcome")  # in what is asked for by name, after a page was read
+            with pytest.raises(StoreUnreachable):
+                store.admin.check()
+
+            assert (link.lost, store.admin.check().problems) == (1, [])
