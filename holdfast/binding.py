@@ -15,7 +15,7 @@ transactions (a wait, a long job in bounded steps) derives from it:
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
@@ -30,7 +30,9 @@ T = TypeVar("T")
 EVERY_SPACE: Final = "*"  # the space that stands for all: its tables are every other's defaults
 
 # What most arguments are, and no iterator is: all types at once cost less than a look at each.
-_PLAIN: Final = frozenset({bool, bytes, dict, float, int, list, str, tuple, type(None)})
+_are_plain: Final = frozenset(
+    {bool, bytes, dict, float, int, list, str, tuple, type(None)}
+).issuperset
 
 
 class Runner(Protocol):
@@ -83,25 +85,19 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         make = self._make
-        if _has_iterator(args) or (kwargs and _has_iterator(kwargs.values())):
-            given = [_again(each) for each in args]
-            named = {name: _again(each) for name, each in kwargs.items()}
-            return self._runner.transact(
-                lambda tx: method(
-                    make(tx),
-                    *[each() for each in given],
-                    **{name: each() for name, each in named.items()},
-                )
+        if _are_plain(map(type, args)) and (not kwargs or _are_plain(map(type, kwargs.values()))):
+            return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs))
+        given = [_again(each) for each in args]
+        named = {name: _again(each) for name, each in kwargs.items()}
+        return self._runner.transact(
+            lambda tx: method(
+                make(tx),
+                *[each() for each in given],
+                **{name: each() for name, each in named.items()},
             )
-        return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs))
+        )
 
     return call
-
-
-def _has_iterator(arguments: Iterable[Any]) -> bool:
-    return not _PLAIN.issuperset(map(type, arguments)) and any(
-        isinstance(each, Iterator) for each in arguments
-    )
 
 
 def _again(argument: Any) -> Callable[[], Any]:
