@@ -74,6 +74,7 @@ def test_ping_with_a_document_is_answered_with_one(client: RawClient) -> None:
         )
     client.says(command("PING"), b"+PONG\r\n")
     client.says(command("PING", "hello"), b"$5\r\nhello\r\n")
+    client.says(command("PING", b"\x06\0\0\0x\0"), b"$6\r\n\x06\0\0\0x\0\r\n")
 
 
 def test_a_query_that_fails_is_answered_in_its_own_form(users: RawClient) -> None:

@@ -8,7 +8,7 @@ import time
 from typing import Any, Final
 
 from holdfast import wire as resp
-from holdfast.entities import wire
+from holdfast.entities import bson_codec, wire
 from holdfast.entities.messages import Ping
 from holdfast.errors import HoldfastError, Malformed
 from holdfast.limits import MAX_MESSAGE_BYTES
@@ -68,8 +68,14 @@ def ping(session: Session, words: resp.Command) -> Plan:
 
 
 def is_bson(body: bytes) -> bool:
-    """A document begins with its own length and ends with a zero."""
-    return len(body) >= 5 and int.from_bytes(body[:4], "little") == len(body) and body[-1] == 0
+    """Whether `body` is a document; few other words begin with their own length."""
+    if int.from_bytes(body[:4], "little") != len(body):
+        return False
+    try:
+        bson_codec.decode(body)
+    except HoldfastError:
+        return False
+    return True
 
 
 def _pong() -> bytes:
