@@ -39,6 +39,8 @@ def _serve(kind: str) -> Handler:
                 raise Malformed(f"Malformed message: {kind} needs a BSON body")
             query = wire.read_query(kind, words[1])
         except HoldfastError as error:
+            if session.batch is not None:
+                raise  # nothing of the batch may happen, so it is refused as any other command is
             return failed(error)
 
         def succeeded(result: Any) -> bytes:
