@@ -22,10 +22,11 @@ from holdfast.admin import StoreAdmin
 from holdfast.binding import is_read
 from holdfast.entities import Entities, StoreEntities
 from holdfast.entities.messages import PutEntity
-from holdfast.errors import UnknownOperation
+from holdfast.errors import BadInput, HoldfastError, UnknownOperation
 from holdfast.events import AnyEvent, Events, StoreEvents
 from holdfast.jobs import Jobs, StoreJobs
 from holdfast.metrics import Metrics, StoreMetrics
+from holdfast.metrics.refusals import refusal_of
 from holdfast.tables import StoreTables, Tables
 
 __all__ = ["LAYERS", "OPERATIONS", "Operation", "find"]
@@ -87,6 +88,9 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
 # Lists whose elements are judged one by one: a bad one fails alone, and must reach the method.
 JUDGED_ALONE: Final = frozenset({"events.send_many"})
 
+# Layers that have names of their own for arguments of the wrong type.
+REFUSALS: Final = {"metrics": refusal_of}
+
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Something that can be called from outside."""
@@ -119,6 +123,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(
             s for s in sentences if re.search(r"\b(reads?|writes?|deletes?)\b.*\bkey", s, re.I)
         )
+
+    def refusal(self, argument: str, *, is_beyond: bool) -> type[HoldfastError]:
+        """The error for an argument of the wrong type: the layer's own, if it has one."""
+        own = REFUSALS.get(self.layer)
+        return (own and own(self.name, argument, is_beyond=is_beyond)) or BadInput
 
     def call(self, face: Any, arguments: msgspec.Struct) -> Any:
         """Calls the method on a layer (`read`, `write`) or on a store's face of it (`long`)."""

@@ -165,6 +165,8 @@ def _entity(document: dict[str, Any], *, is_json: bool) -> PutEntity:
         raise BadDump("a document has no id")
     if not isinstance(properties, dict) or "" in properties:
         raise BadDump(f"the document of {id!r} has no properties, or one without a name")
+    if isinstance(ttl, float) and ttl.is_integer():
+        ttl = int(ttl)
     if not isinstance(ttl, int):
         raise BadDump(f"the ttl of {id!r} is no integer")
     if not is_json:

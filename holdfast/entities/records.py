@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from holdfast.entities.schema import Table
-from holdfast.entities.values import extension, kept_extension, write_instant
+from holdfast.entities.values import extension, kept_extension, unstorable, write_instant
 from holdfast.errors import BadValue
 from holdfast.limits import MAX_VALUE_DEPTH
 
@@ -87,15 +87,7 @@ def write_entity(version: int, expires: int, properties: dict[str, Any]) -> byte
     """The stored form; here it shows whether a number or a text can be stored at all."""
     try:
         return _encode((version, expires, properties))
-    except OverflowError:
-        raise BadValue(
-            "Type int not allowed for entities beyond 64 bits",
-            hint="Integers go from -2^63 to 2^64 - 1.",
-        ) from None
-    except UnicodeEncodeError as error:
-        raise BadValue(
-            f"Type str not allowed for entities with a lone surrogate: {error.reason}",
-            hint="Store bytes where text may not be Unicode.",
-        ) from None
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise unstorable(error) from None
     except RecursionError:
         raise BadValue(f"a value is nested deeper than {MAX_VALUE_DEPTH}") from None

@@ -30,7 +30,7 @@ MIN_INT: Final = -(2**63)
 MAX_UINT: Final = 2**64 - 1
 
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
-_encode: Final = msgspec.msgpack.Encoder().encode
+_encode: Final = msgspec.msgpack.Encoder(enc_hook=order.write_instant).encode
 _decode_list: Final = msgspec.msgpack.Decoder(list[Any]).decode
 
 
@@ -90,15 +90,31 @@ def _keep_carefully(properties: dict[str, Any]) -> dict[str, Any]:
 def keep_set(elements: Iterable[Any]) -> Ext:
     """A Set: its elements distinct and in ascending order. The first of equal elements is kept."""
     distinct: dict[bytes, Any] = {}
-    for element in elements:
-        kept = keep(element)
-        if type(kept) in (Ext, list, dict):
-            raise BadValue(
-                "Type Set not allowed for entities with an element that is a container",
-                hint="The elements of a Set are numbers, texts, bools, moments, bytes or null.",
-            )
-        distinct.setdefault(order.identity(kept), kept)
-    return Ext(SET_CODE, _encode([distinct[key] for key in sorted(distinct)]))
+    try:
+        for element in elements:
+            kept = keep(element)
+            if type(kept) in (Ext, list, dict):
+                raise BadValue(
+                    "Type Set not allowed for entities with an element that is a container",
+                    hint="The elements of a Set are numbers, texts, bools, moments, bytes or null.",
+                )
+            distinct.setdefault(order.identity(kept), kept)
+        return Ext(SET_CODE, _encode([distinct[key] for key in sorted(distinct)]))
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise unstorable(error) from None
+
+
+def unstorable(error: OverflowError | UnicodeEncodeError) -> BadValue:
+    """What to say of a number or a text that no encoder can write."""
+    if isinstance(error, OverflowError):
+        return BadValue(
+            "Type int not allowed for entities beyond 64 bits",
+            hint="Integers go from -2^63 to 2^64 - 1.",
+        )
+    return BadValue(
+        f"Type str not allowed for entities with a lone surrogate: {error.reason}",
+        hint="Store bytes where text may not be Unicode.",
+    )
 
 
 def _keep_extension(value: Ext) -> Any:

@@ -44,7 +44,7 @@ def _prepared(
         stored = registry.stored_spec(tx, keys, name)
         counter = known[name] = buckets.Counter(keys, name, stored)
     metric = counter.metric
-    if write.op not in _TYPE_OF:
+    if not isinstance(write.op, str) or write.op not in _TYPE_OF:
         raise BadInput(f"`op` is one of {', '.join(_TYPE_OF)}, not {write.op!r}")
     if metric.type != _TYPE_OF[write.op]:
         raise _wrong_type(write.op, name, metric)

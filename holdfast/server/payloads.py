@@ -18,11 +18,16 @@ from holdfast import exact
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.tables.jsontext import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
+# Of an argument, or of an element of it; msgspec writes the bound if a number is beyond it.
+_MISFIT: Final = re.compile(
+    r"(?P<beyond>Expected `int` [<>]= )?.* - at `\$\.(?P<argument>\w+)(?P<element>\[.*)?`",
+    re.DOTALL,
+)
 
 
 def read_arguments(operation: Operation, payload: bytes, *, is_json: bool) -> Any:
@@ -70,7 +75,7 @@ def convert_arguments(operation: Operation, given: Any, *, is_json: bool) -> Any
         raise refusal(operation, error) from None
 
 
-def refusal(operation: Operation, error: msgspec.ValidationError) -> BadInput:
+def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastError:
     """What is wrong with arguments, and which ones the operation takes."""
     message = str(error)
     taken = operation.arguments.__struct_encode_fields__
@@ -78,7 +83,10 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> BadInput:
         near = difflib.get_close_matches(unknown[1], taken, 1)
         if near:
             return BadInput(message, hint=f"Did you mean `{near[0]}`?")
-    elif " - at `" in message:  # of one argument, which it names
+    elif (misfit := _MISFIT.fullmatch(message)) is not None:
+        argument = f"{misfit['argument']}[]" if misfit["element"] else misfit["argument"]
+        return operation.refusal(argument, is_beyond=bool(misfit["beyond"]))(message)
+    elif " - at `" in message:
         return BadInput(message)
     listed = ", ".join(taken) or "no arguments"
     return BadInput(message, hint=f"{operation.full_name} takes {listed}.")

@@ -144,6 +144,16 @@ def test_a_document_that_is_no_entity_is_refused(entities: StoreEntities, damage
         entities.load("test.Plain", [damaged])
 
 
+def test_a_ttl_may_be_a_whole_float_as_any_integer_on_the_wire(
+    entities: StoreEntities, clock: Clock
+) -> None:
+    entities.load("test.Plain", [bson.encode({"id": "x", "properties": {}, "ttl": 1e9})])
+
+    assert entities.count_raw("test.Plain") == 1
+    clock.advance(seconds=1)
+    assert entities.count_raw("test.Plain") == 0
+
+
 def test_an_empty_dump_loads_nothing(entities: StoreEntities) -> None:
     assert entities.load("test.Plain", []) == 0
     assert entities.load("test.Plain", [b"", b"\n"]) == 0

@@ -44,6 +44,7 @@ def back(entities: StoreEntities, value: Any) -> Any:
         datetime(1, 1, 1, tzinfo=UTC),
         Instant(2**62),
         {"a", 1, b"x", None},
+        {1, Instant(2**62), Instant(-(2**63))},
         set(),
         [],
         [1, [2, {"a": [None]}], "__MDZS__"],
@@ -82,7 +83,21 @@ def test_subclasses_are_kept_as_what_they_stand_for(entities: StoreEntities) -> 
 
 
 @pytest.mark.parametrize(
-    "value", [object(), 1j, 2**64, -(2**63) - 1, "\ud800", {1: "key"}, {"a\0": 1}, [2**64]]
+    "value",
+    [
+        object(),
+        1j,
+        2**64,
+        -(2**63) - 1,
+        2**5000,
+        "\ud800",
+        {1: "key"},
+        {"a\0": 1},
+        [2**64],
+        {2**64},
+        {2**5000},
+        {"\ud800"},
+    ],
 )
 def test_other_values_are_refused(entities: StoreEntities, value: Any) -> None:
     with pytest.raises(BadValue):

@@ -152,10 +152,12 @@ def test_the_configuration_is_shown_without_secrets(server: Server, root: str) -
 def test_stats_are_text_in_yaml_and_numbers_in_json(server: Server, schema: str, root: str) -> None:
     put(server, schema, *(f"user-{number}" for number in range(1_234)))
 
-    told = yaml.safe_load(server.get(f"{root}/stats").body)["tables"][f"{schema}.User"]
+    page = server.get(f"{root}/stats").body
+    told = yaml.safe_load(page)["tables"][f"{schema}.User"]
     counted = server.get(f"{root}/stats", accept="application/json").json["tables"]
 
     assert told["num_rows"] == "1,234"
+    assert b'num_rows: "1,234"' in page
     assert told["data_size"].endswith(" kB")
     assert counted[f"{schema}.User"]["num_rows"] == 1_234
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import bson
+import hiredis
 import pytest
 
 from tests.entities.test_wire import PONG
@@ -74,6 +75,7 @@ def test_ping_with_a_document_is_answered_with_one(client: RawClient) -> None:
         )
     client.says(command("PING"), b"+PONG\r\n")
     client.says(command("PING", "hello"), b"$5\r\nhello\r\n")
+    client.says(command("PING", b"\x06\0\0\0x\0"), b"$6\r\n\x06\0\0\0x\0\r\n")
 
 
 def test_a_query_that_fails_is_answered_in_its_own_form(users: RawClient) -> None:
@@ -112,6 +114,27 @@ def test_messages_may_be_pipelined_and_a_read_sees_the_writes_before_it(users: R
     for number in range(10):
         assert users.receive()[0] == b"RPUT"
         assert bson.decode(users.receive()[1])["total"] == number + 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"junk",
+        bson.encode({"table": "shop.Users", "entities": "none"}),
+        bson.encode({"table": "shop.Nobody", "entities": [{"properties": {}}]}),
+    ],
+)
+def test_a_message_that_fails_in_a_batch_leaves_nothing_of_it(
+    users: RawClient, body: bytes
+) -> None:
+    ann = {"properties": {"name": "Ann"}}
+    users.ask("MULTI")
+    users.ask("PUT", bson.encode({"table": "shop.Users", "entities": [ann]}))
+    users.ask("PUT", body)
+
+    assert isinstance(users.ask("EXEC"), hiredis.ReplyError)
+    _, found = _ask(users, "GET", {"table": "shop.Users", "filters": _named("Ann")})
+    assert found["total"] == 0
 
 
 def test_replies_look_the_same_in_protocol_3(users: RawClient) -> None:

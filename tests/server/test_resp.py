@@ -286,7 +286,7 @@ def test_redis_cell_clients_get_their_five_integers(client: RawClient) -> None:
     assert client.ask(*throttle, "15")[:3] == [0, 16, 0]
     assert client.ask(*throttle)[0] == 1
     assert "wrong number of arguments" in str(client.ask("CL.THROTTLE", "user123"))
-    assert str(client.ask("CL.THROTTLE", "k", "many", "30", "60")).startswith("BAD_INPUT")
+    assert str(client.ask("CL.THROTTLE", "k", "many", "30", "60")).startswith("BAD_LIMIT")
 
 
 # --- inline --------------------------------------------------------------------------------------

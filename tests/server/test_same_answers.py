@@ -115,6 +115,48 @@ def test_every_door_gives_the_same_answers(
                 assert _without(answer, call.apart_from) == expected, (number, call, door)
 
 
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("define", {"specs": []}),
+        ("incr", {"metric": 5}),
+        ("incr", {"metric": "m", "value": "1"}),
+        ("incr", {"metric": "m", "value": None}),
+        ("incr", {"metric": "m", "value": 2**63}),
+        ("incr", {"metric": "m", "entity": "ann"}),
+        ("incr", {"metric": "m", "prefix": 7}),
+        ("incr", {"metric": "m", "namespace": 7}),
+        ("incr", {"metric": "m", "at": "now"}),
+        ("rate", {"metric": "m", "latest": "60"}),
+        ("rate", {"metric": "m", "latest": 60, "future": "guess"}),
+        ("series", {"metric": "m", "start": 0, "end": 9, "value": 5}),
+        ("top", {"metric": "m", "latest": 60, "n": 1.5}),
+        ("peek", {"operations": [5], "conditions": {}}),
+        ("peek", {"operations": "all", "conditions": {}}),
+        ("peek", {"operations": [], "conditions": []}),
+        ("peek", {"operations": [], "conditions": {}, "bucket_count": "30"}),
+        ("throttle", {"key": "k", "max_burst": 1, "count": "1", "period": 1}),
+        ("write", {"writes": [{"metric": "m", "op": ["incr"]}]}),
+    ],
+)
+def test_a_metrics_argument_of_another_type_has_the_same_code_at_every_door(
+    server: Server, store: holdfast.Store, space: str, call: str, arguments: dict[str, Any]
+) -> None:
+    store.metrics.define({"m": {}})
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)
+    with closing(connection), server.connect() as client:
+        client.ask("SPACE", space)
+        over_resp(client, Call("metrics.define", {"specs": {"m": {}}}), is_json=True)
+        asked = Call(f"metrics.{call}", arguments)
+
+        with pytest.raises(HoldfastError) as caught:
+            getattr(store.metrics, call)(**arguments)
+
+        assert over_resp(client, asked, is_json=True).code == caught.value.code
+        assert over_resp(client, asked, is_json=False).code == caught.value.code
+        assert over_http(connection, space, asked).code == caught.value.code
+
+
 # --- the clients -------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import time
 from typing import Any, Final
 
 from holdfast import wire as resp
-from holdfast.entities import wire
+from holdfast.entities import bson_codec, wire
 from holdfast.entities.messages import Ping
 from holdfast.errors import HoldfastError, Malformed
 from holdfast.limits import MAX_MESSAGE_BYTES
@@ -39,6 +39,8 @@ def _serve(kind: str) -> Handler:
                 raise Malformed(f"Malformed message: {kind} needs a BSON body")
             query = wire.read_query(kind, words[1])
         except HoldfastError as error:
+            if session.batch is not None:
+                raise  # nothing of the batch may happen, so it is refused as any other command is
             return failed(error)
 
         def succeeded(result: Any) -> bytes:
@@ -68,8 +70,14 @@ def ping(session: Session, words: resp.Command) -> Plan:
 
 
 def is_bson(body: bytes) -> bool:
-    """A document begins with its own length and ends with a zero."""
-    return len(body) >= 5 and int.from_bytes(body[:4], "little") == len(body) and body[-1] == 0
+    """Whether `body` is a document; few other words begin with their own length."""
+    if int.from_bytes(body[:4], "little") != len(body):
+        return False
+    try:
+        bson_codec.decode(body)
+    except HoldfastError:
+        return False
+    return True
 
 
 def _pong() -> bytes:

@@ -5,7 +5,7 @@ Errors are one line of plain text, as its clients expect.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
@@ -161,11 +161,17 @@ async def stats(door: HttpDoor, request: Request, found: dict[str, str]) -> Resp
     tables = await door.execution.look(_space(door), lambda view: view.entities.stats())
     if request.accepts(JSON):
         return Response(msgspec.json.encode({"tables": tables}))
-    return _document(request, {"tables": {name: _told(table) for name, table in tables.items()}})
+    lines = [line for name, table in tables.items() for line in _told(name, table)]
+    return Response(
+        "\n".join(["tables:" if lines else "tables: {}", *lines, ""]).encode(), content_type=_YAML
+    )
 
 
-def _told(table: TableStats) -> dict[str, str]:
-    return figures.in_words(table)
+def _told(name: str, table: TableStats) -> Iterator[str]:
+    """The figures of a table, in quotes: to some readers of YAML `1,234` is a number."""
+    yield f"  {name}:"
+    for figure, words in figures.in_words(table).items():
+        yield f'    {figure}: "{words}"'
 
 
 @control("GET HEAD", "/dump", "read")

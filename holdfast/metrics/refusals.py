@@ -1,0 +1,42 @@
+"""What the layer calls an argument of the wrong type.
+
+A door decodes arguments by their types, and so is the first to see that one is of another. It says
+what the layer would have said: the same call has the same error wherever it is made.
+"""
+
+from typing import Final
+
+from holdfast.errors import (
+    BadLimit,
+    BadMetricKey,
+    BadMetricSpec,
+    BadMetricValue,
+    BadRange,
+    HoldfastError,
+    MetricOverflow,
+    UnknownMetric,
+    WrongMetricType,
+)
+
+_BY_ARGUMENT: Final[dict[str, type[HoldfastError]]] = {
+    **dict.fromkeys(("entity", "entities[]", "prefix", "namespace", "key"), BadMetricKey),
+    **dict.fromkeys(("value", "delta", "count"), BadMetricValue),
+    **dict.fromkeys(("at", "latest", "start", "end", "future", "step"), BadRange),
+    **dict.fromkeys(("limit", "n", "scope", "quantiles[]"), BadRange),
+    **dict.fromkeys(("operations[]", "conditions", "bucket_count", "algorithm"), BadLimit),
+    **dict.fromkeys(("max_burst", "period", "quantity"), BadLimit),
+    **dict.fromkeys(("metric", "metrics[]"), UnknownMetric),
+    "specs": BadMetricSpec,
+    "throttle.count": BadLimit,
+    "series.value": WrongMetricType,
+}
+
+
+def refusal_of(operation: str, argument: str, *, is_beyond: bool) -> type[HoldfastError] | None:
+    """The error for an argument, or an element of it (`operations[]`), that is of another type.
+
+    `is_beyond` is a number of more than 64 bits.
+    """
+    by_argument = _BY_ARGUMENT.get(argument)
+    found = _BY_ARGUMENT.get(f"{operation}.{argument}", by_argument)
+    return MetricOverflow if is_beyond and found is BadMetricValue else found
