@@ -147,6 +147,17 @@ def test_the_default_ttl_of_a_table_is_renewed_by_every_put(store: Store, clock:
     assert store.tables.get("simple").count == 1
 
 
+def test_a_default_ttl_of_null_is_none(store: Store, clock: Clock) -> None:
+    options = {"default_time_to_live": None}
+    store.tables.create(simple(options=options))
+    store.tables.put("simple", KEY)
+    clock.advance(seconds=10**6)
+
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] is None
+    assert store.tables.schema("simple")["options"] == options
+    assert not store.tables.create(simple()).changed
+
+
 def test_an_expired_current_revision_makes_room_for_the_next(store: Store, clock: Clock) -> None:
     store.tables.create(example(secondaryIndexes={"by_value": [hash_on("value")]}))
     row = {"name": "a", "property": "p"}
