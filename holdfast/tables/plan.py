@@ -240,7 +240,9 @@ class Plan:
         self.generation = 0  # what new rows remember of the policy they were written under
         if self.policy.type in ("latest", "interval"):
             self.generation = record.policy_generation
-        self.default_ttl_ms: int = self.schema["options"].get("default_time_to_live", 0) * 1000
+        self.default_ttl_ms: int = (
+            int(self.schema["options"].get("default_time_to_live") or 0) * 1000
+        )
         self.codec, self.warnings = codecs.choose(self.schema["options"])
         self.version_id = None if self.version is None else record.ids[self.version]
         # Most tables have rows and nothing that hangs on them; puts there take the short way.

@@ -2,7 +2,9 @@
 then one range.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -217,9 +219,11 @@ def _check_order(index: Index, order: Any) -> None:
 
 
 def _limit(query: Query) -> int:
-    limit = query.limit
+    limit: Any = query.limit
     if limit is None:
         return MAX_COUNTED_ROWS if query.count_only else DEFAULT_PAGE_ROWS
+    if isinstance(limit, float | Decimal) and math.isfinite(limit) and limit == int(limit):
+        limit = int(limit)  # JSON knows one kind of number: 2.0 is 2
     if type(limit) is not int or limit < 1:
         raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)

@@ -74,13 +74,17 @@ def _is_name(name: Any) -> bool:
 
 
 def _version(version: Any) -> int:
-    if isinstance(version, float) and version.is_integer():
-        version = int(version)
+    version = _whole(version)
     if version is None or (type(version) is int and version == 0):
         return 1
     if type(version) is not int or version < 1:
         raise InvalidTableSchema(f"The version must be a positive integer, not {version!r}")
     return version
+
+
+def _whole(number: Any) -> Any:
+    """JSON knows one kind of number: 2.0 is 2."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _attributes(attributes: Any) -> dict[str, str]:
@@ -184,7 +188,7 @@ def _check_options(options: Any) -> None:
         or updates.get("pattern", UPDATE_PATTERNS[0]) not in UPDATE_PATTERNS
     ):
         raise InvalidTableSchema(f"Invalid update pattern: {updates!r}")
-    ttl = options.get("default_time_to_live")
+    ttl = _whole(options.get("default_time_to_live"))
     if ttl is not None and (type(ttl) is not int or not 1 <= ttl <= MAX_TTL_SECONDS):
         raise InvalidTableSchema(
             "The option default_time_to_live must be a positive integer of at most "

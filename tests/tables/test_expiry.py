@@ -134,8 +134,11 @@ def test_a_ttl_may_be_combined_with_a_condition(store: Store, clock: Clock) -> N
     assert store.tables.put("simple", row, if_="not exists").applied
 
 
-def test_the_default_ttl_of_a_table_is_renewed_by_every_put(store: Store, clock: Clock) -> None:
-    store.tables.create(simple(options={"default_time_to_live": 10}))
+@pytest.mark.parametrize("seconds", [10, 10.0])
+def test_the_default_ttl_of_a_table_is_renewed_by_every_put(
+    store: Store, clock: Clock, seconds: float
+) -> None:
+    store.tables.create(simple(options={"default_time_to_live": seconds}))
     store.tables.put("simple", KEY)
     clock.advance(seconds=6)
     store.tables.put("simple", {**KEY, "value": "x"})
@@ -145,6 +148,17 @@ def test_the_default_ttl_of_a_table_is_renewed_by_every_put(store: Store, clock:
     store.tables.put("simple", {**KEY, "_ttl": None})
     clock.advance(seconds=100)
     assert store.tables.get("simple").count == 1
+
+
+def test_a_default_ttl_of_null_is_none(store: Store, clock: Clock) -> None:
+    options = {"default_time_to_live": None}
+    store.tables.create(simple(options=options))
+    store.tables.put("simple", KEY)
+    clock.advance(seconds=10**6)
+
+    assert store.tables.get("simple", with_ttl=True).items[0]["_ttl"] is None
+    assert store.tables.schema("simple")["options"] == options
+    assert not store.tables.create(simple()).changed
 
 
 def test_an_expired_current_revision_makes_room_for_the_next(store: Store, clock: Clock) -> None:

@@ -1,5 +1,6 @@
 """Get: slices, predicates, order, projection, distinct."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -272,10 +273,16 @@ def test_a_bad_projection_is_refused(grid: Store, proj: Any) -> None:
 
 @pytest.mark.parametrize("flags", [{"with_ttl": 1}, {"distinct": "true"}, {"limit": "5"},
                                    {"limit": 0}, {"limit": -1}, {"limit": True},
-                                   {"limit": 1.5}])  # fmt: skip
+                                   {"limit": 1.5}, {"limit": float("inf")},
+                                   {"limit": Decimal("0.0")}])  # fmt: skip
 def test_flags_and_limits_of_a_wrong_type_are_refused(grid: Store, flags: Any) -> None:
     with pytest.raises(InvalidTableQuery):
         grid.tables.get("grid", **flags)
+
+
+@pytest.mark.parametrize("limit", [2.0, Decimal("2.0"), Decimal("0.2e1")])
+def test_a_limit_may_be_written_with_a_fraction_of_zero(grid: Store, limit: Any) -> None:
+    assert grid.tables.get("grid", {"h": "a"}, limit=limit).count == 2
 
 
 def test_distinct_gives_one_item_for_each_hash_key(store: Store) -> None:
