@@ -123,25 +123,12 @@ def warm(jobs: Jobs) -> None:
 
 def run_single(path: Path, store: Store, rounds: int) -> dict[str, float]:
     count = 300
-    jobs = store.jobs
-    ids: list[str] = []
-
-    def put() -> int:
-        ids.extend(jobs.put("single", "klass", DATA) for _ in range(count))
-        return count
-
-    def pop_and_complete() -> int:
-        for _ in range(count):
-            [job] = jobs.pop("single", "worker")
-            jobs.complete(job.id, "worker", lock=job.lock)
-        return count
-
     figures = seconds_each(
         {
             "raw py-lmdb put": raw_puts(path / "raw"),
             "raw py-lmdb commit of one put": raw_commits(path / "raw-commits"),
-            "put": put,
-            "pop+complete": pop_and_complete,
+            "put": lambda: puts(store, "single", count),
+            "pop+complete": lambda: pops(store, "single", count),
             "put+pop+complete, three transactions": lambda: cycles(store, "cycle", count),
             "put+pop+complete, one transaction": lambda: together(store, 1, count),
             "put+pop+complete, 100 in a transaction": lambda: together(store, 100, count),
@@ -171,6 +158,19 @@ def show_cpu(path: Path, store: Store, rounds: int) -> None:
             count = contender()
             figures[name] = min(figures[name], (time.process_time() - begin) / count)
     report("The same in CPU time", figures, beside="raw py-lmdb put", durability=INTERVAL)
+
+
+def puts(store: Store, queue: str, count: int) -> int:
+    for _ in range(count):
+        store.jobs.put(queue, "klass", DATA)
+    return count
+
+
+def pops(store: Store, queue: str, count: int) -> int:
+    for _ in range(count):
+        [job] = store.jobs.pop(queue, "worker")
+        store.jobs.complete(job.id, "worker", lock=job.lock)
+    return count
 
 
 def cycles(store: Store, queue: str, count: int) -> int:
@@ -224,22 +224,35 @@ def raw_commits(path: Path) -> Contender:
 # --- a crowd ------------------------------------------------------------------------------------
 
 
+CYCLE = "put+pop+complete"
+# What each thread of a crowd does; pops find what was put just before.
+CROWD_WORK = {"put": puts, "pop+complete": pops, CYCLE: cycles}
+
+
 def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
-    contenders: dict[str, Contender] = {}
+    labels: dict[str, tuple[Store, int]] = {}
     for name, store in (("interval", interval), ("commit", commit)):
         for threads in (1, THREADS):
-            label = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
-            contenders[label] = crowd_of(store, threads)
-    figures = seconds_each(contenders, rounds=rounds)
-    report(
-        "put+pop+complete by threads",
-        figures,
-        beside="interval, 1 thread",
-        durability={"interval": INTERVAL, "commit": "fsync before each reply"},
-    )
+            labels[f"{name}, {threads} thread{'s' if threads > 1 else ''}"] = store, threads
+    contenders: dict[str, Contender] = {
+        f"{what}: {label}": crowd_of(store, threads, work)
+        for what, work in CROWD_WORK.items()
+        for label, (store, threads) in labels.items()
+    }
+    measured = seconds_each(contenders, rounds=rounds)
+    by_work = {
+        what: {label: measured[f"{what}: {label}"] for label in labels} for what in CROWD_WORK
+    }
+    for what, figures in by_work.items():
+        report(
+            f"{what} by threads",
+            figures,
+            beside="interval, 1 thread",
+            durability={"interval": INTERVAL, "commit": "fsync before each reply"},
+        )
     with slower_syncs():
         slow = seconds_each(
-            {name: contenders[name] for name in ("commit, 1 thread", f"commit, {THREADS} threads")},
+            {name: contenders[f"{CYCLE}: {name}"] for name in labels if "commit" in name},
             rounds=rounds,
         )
     one, many = slow.values()
@@ -247,7 +260,7 @@ def run_crowd(interval: Store, commit: Store, rounds: int) -> dict[str, float]:
         f"{THREADS} threads beside one, durable, where a sync takes {SLOW_SYNC * 1e3:g} ms",
         f"{one / many:.1f} x",
     )
-    return figures
+    return by_work[CYCLE]
 
 
 @contextmanager
@@ -264,12 +277,14 @@ def slower_syncs() -> Iterator[None]:
         yield
 
 
-def crowd_of(store: Store, size: int) -> Contender:
+def crowd_of(store: Store, size: int, work: Callable[[Store, str, int], int]) -> Contender:
+    """So many threads, each with a queue of its own."""
     each = 25
 
     def run() -> int:
         threads = [
-            threading.Thread(target=cycles, args=(store, f"crowd-{n}", each)) for n in range(size)
+            threading.Thread(target=work, args=(store, f"crowd-of-{size}-{n}", each))
+            for n in range(size)
         ]
         for thread in threads:
             thread.start()
@@ -289,23 +304,12 @@ def run_lengths(store: Store, long: int, rounds: int) -> dict[str, float]:
             batch = [NewJob(queue=queue, klass="klass", data=DATA)] * min(BATCH, length - begin)
             store.jobs.put_many(batch)
 
-    def put(queue: str) -> int:
-        for _ in range(200):
-            store.jobs.put(queue, "klass", DATA)
-        return 200
-
-    def pop_and_complete(queue: str) -> int:
-        for _ in range(200):
-            [job] = store.jobs.pop(queue, "worker")
-            store.jobs.complete(job.id, "worker", lock=job.lock)
-        return 200
-
     figures = seconds_each(
         {
-            "put, short queue": lambda: put("short"),
-            "put, long queue": lambda: put("long"),
-            "pop+complete, short queue": lambda: pop_and_complete("short"),
-            "pop+complete, long queue": lambda: pop_and_complete("long"),
+            "put, short queue": lambda: puts(store, "short", 200),
+            "put, long queue": lambda: puts(store, "long", 200),
+            "pop+complete, short queue": lambda: pops(store, "short", 200),
+            "pop+complete, long queue": lambda: pops(store, "long", 200),
         },
         rounds=rounds,
     )
