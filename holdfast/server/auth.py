@@ -44,7 +44,7 @@ class Identity(msgspec.Struct, frozen=True):
             raise Forbidden(f"{self.name} may not {role} {layer} in the space {space!r}")
 
     def require_operation(self, operation: Operation, space: str) -> None:
-        space = EVERYTHING if operation.full_name in _WHOLE_STORE else space
+        space = EVERYTHING if is_about_the_store(operation) else space
         self.require(role_for(operation), space=space, layer=operation.layer)
 
 
@@ -53,6 +53,11 @@ def role_for(operation: Operation) -> Role:
     if operation.layer == "admin" or operation.full_name in _ADMIN:
         return "admin"
     return "read" if operation.only_reads else "write"
+
+
+def is_about_the_store(operation: Operation) -> bool:
+    """Whether it concerns the whole store, and so takes a grant for all spaces."""
+    return operation.full_name in _WHOLE_STORE
 
 
 EVERYONE: Final = Identity("everyone", (Grant(role="admin"),))
