@@ -1,8 +1,8 @@
 """How a layer's operations on one transaction become calls on a store, one transaction each.
 
 A layer is a class of operations on a transaction: `Jobs(tx).put(...)`. `per_call(Jobs)` is a class
-with the same methods that is given a `Runner` in place of a transaction and opens a view (methods
-marked `@read`) or a transaction (all others) around each call. A layer that offers more than single
+with the same methods that is given a `Runner` in place of a transaction and opens a view (what is
+declared to read) or a transaction (all else) around each call. A layer that offers more than single
 transactions (a wait, a long job in bounded steps) derives from it:
 
     if TYPE_CHECKING:
@@ -17,14 +17,13 @@ transactions (a wait, a long job in bounded steps) derives from it:
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from holdfast.declarations import declared
 from holdfast.engine.contract import Reader, Subscription, Transaction
 
-__all__ = ["EVERY_SPACE", "Runner", "is_read", "per_call", "read"]
+__all__ = ["EVERY_SPACE", "Runner", "per_call"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 EVERY_SPACE: Final = "*"  # the space that stands for all: its tables are every other's defaults
@@ -47,16 +46,6 @@ class Runner(Protocol):
     def read_clock(self) -> float: ...
 
 
-def read(method: Callable[P, R]) -> Callable[P, R]:
-    """Marks an operation that writes nothing, so that a store runs it on a view."""
-    method.__reads__ = True  # type: ignore[attr-defined]  # a mark on the function, found again by `is_read`
-    return method
-
-
-def is_read(method: Callable[..., Any]) -> bool:
-    return getattr(method, "__reads__", False)
-
-
 def per_call(layer: type[Any]) -> type[Any]:
     """A class with the public methods of `layer`, each one transaction of a `Runner`."""
 
@@ -68,7 +57,7 @@ def per_call(layer: type[Any]) -> type[Any]:
     for name in dir(layer):
         method = getattr(layer, name)
         if not name.startswith("_") and callable(method):
-            members[name] = _viewed(method) if is_read(method) else _transacted(method)
+            members[name] = _viewed(method) if declared(method).reads else _transacted(method)
     return type(f"PerCall{layer.__name__}", (), members)
 
 

@@ -1,7 +1,7 @@
-"""The one list of what can be called from outside, made from the layers' typed methods.
+"""The one list of what can be called from outside, collected from the layers' declarations.
 
-The doors (RESP, HTTP), the generated client, the reference and the permissions are all made from
-it: a method that a layer gains is served, described and guarded without another line.
+Both protocols of the server, the generated client, the reference and the permissions are all made
+from it: a method that a layer gains is served, described and guarded without another line.
 """
 
 import difflib
@@ -19,14 +19,12 @@ from typing import Annotated, Any, Final, Literal, Union
 import msgspec
 
 from holdfast.admin import StoreAdmin
-from holdfast.binding import is_read
+from holdfast.declarations import Declaration, declared
 from holdfast.entities import Entities, StoreEntities
-from holdfast.entities.messages import PutEntity
 from holdfast.errors import BadInput, HoldfastError, UnknownOperation
 from holdfast.events import AnyEvent, Events, StoreEvents
 from holdfast.jobs import Jobs, StoreJobs
 from holdfast.metrics import Metrics, StoreMetrics
-from holdfast.metrics.refusals import refusal_of
 from holdfast.tables import StoreTables, Tables
 
 __all__ = ["LAYERS", "OPERATIONS", "Operation", "find"]
@@ -42,54 +40,9 @@ LAYERS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
     "tables": (Tables, StoreTables),
 }
 
-_ENTITY_MEMBERS: Final = frozenset(PutEntity.__struct_fields__)
 _UNSET: Final = msgspec.UNSET
 _values: Final = msgspec.structs.astuple
 _INT64: Final = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-
-# Methods for Python alone: they take or give objects that do not travel (models, handles, streams).
-LOCAL: Final[dict[str, frozenset[str]]] = {
-    "entities": frozenset(
-        {"count", "delete", "dump", "fetch", "fetch_page", "get", "get_one", "load", "put"}
-        | {"read_notice", "select", "subscribe", "update"}
-    ),
-    "events": frozenset({"send_stream", "subscribe"}),
-    "jobs": frozenset(
-        {"v1", "queue", "next_wake", "put_all", "retry_step", "erase_some", "waiting"}
-    ),
-    "metrics": frozenset({"foreign_windows", "limiter", "reader", "writer"}),
-    "tables": frozenset({"delete_by_url", "export", "get_by_url", "put_by_url", "scan"}),
-}
-
-# Methods that wait for something to happen.
-WAITING: Final[dict[str, frozenset[str]]] = {"jobs": frozenset({"pop_wait", "result_wait"})}
-
-# What takes several steps or its time, and yet changes nothing that anyone could notice.
-LOOKING: Final = frozenset(
-    {"admin.check", "admin.inspect", "admin.spaces", "admin.status", "admin.users"}
-    | {"entities.check", "entities.dump_some"}
-    | {"jobs.counts", "jobs.jobs", "jobs.peek", "jobs.queues", "jobs.workers"}
-    | {"jobs.result_wait"}
-)
-
-# What a method is called outside, where its own name would only mean something in Python.
-RENAMED: Final[dict[str, dict[str, str]]] = {
-    "entities": {
-        "put_raw": "put",
-        "get_raw": "get",
-        "select_raw": "select",
-        "update_raw": "update",
-        "delete_raw": "delete",
-        "count_raw": "count",
-    }
-}
-
-
-# Lists whose elements are judged one by one: a bad one fails alone, and must reach the method.
-JUDGED_ALONE: Final = frozenset({"events.send_many"})
-
-# Layers that have names of their own for arguments of the wrong type.
-REFUSALS: Final = {"metrics": refusal_of}
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +52,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     method: str
     kind: Kind  # on a view; one transaction; in several steps; until something happens
+    declaration: Declaration
     summary: str
     doc: str
     arguments: type[msgspec.Struct]
@@ -114,7 +68,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def only_reads(self) -> bool:
         """Whether it can be called again as if it had not been called before."""
-        return self.kind == "read" or self.full_name in LOOKING
+        return self.declaration.reads
 
     @property
     def cost(self) -> str:
@@ -126,13 +80,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def refusal(self, argument: str, *, is_beyond: bool) -> type[HoldfastError]:
         """The error for an argument of the wrong type: the layer's own, if it has one."""
-        own = REFUSALS.get(self.layer)
+        own = getattr(LAYERS[self.layer][0], "_refusal_of", None)
         return (own and own(self.name, argument, is_beyond=is_beyond)) or BadInput
 
     def call(self, face: Any, arguments: msgspec.Struct) -> Any:
         """Calls the method on a layer (`read`, `write`) or on a store's face of it (`long`)."""
         method = getattr(face, self.method)
-        if self.star is not None or self.method == "put_raw":
+        if self.star is not None or self.declaration.convert is not None:
             return self._call_rare(method, arguments)
         values = (*_values(arguments), _UNSET)
         # Mostly the first few are given and no others. By position they cost a third, and so do
@@ -149,8 +103,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def _call_rare(self, method: Callable[..., Any], arguments: msgspec.Struct) -> Any:
         fields = msgspec.structs.asdict(arguments)
         given = {name: value for name, value in fields.items() if value is not _UNSET}
-        if self.method == "put_raw":
-            given["entities"] = [_entity(each) for each in given["entities"]]
+        if self.declaration.convert is not None:
+            argument, convert = self.declaration.convert
+            given[argument] = [convert(each) for each in given[argument]]
         if self.star is None:
             return method(**given)
         starred = given.pop(self.star, ())
@@ -158,21 +113,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return method(*before, *starred, **given)
 
 
-def _entity(given: dict[str, Any]) -> PutEntity | dict[str, Any]:
-    """An entity is a dict of its properties; or, if it has `properties` and at most `id`, `ttl`
-    and `if_version` beside them, the whole record."""
-    if "properties" in given and given.keys() <= _ENTITY_MEMBERS:
-        return msgspec.convert(given, PutEntity, builtin_types=(bytes, datetime))
-    return given
-
-
 def find(layer: str, name: str) -> Operation:
     """The operation of that name, or an error that names the nearest one.
 
     What has another name outside is found by the method's own name too: `entities.put_raw`.
     """
-    name = RENAMED.get(layer, {}).get(name, name)
-    operation = OPERATIONS.get(f"{layer}.{name}")
+    operation = OPERATIONS.get(f"{layer}.{name}") or OPERATIONS_BY_METHOD.get(f"{layer}.{name}")
     if operation is not None:
         return operation
     near = difflib.get_close_matches(f"{layer}.{name}", OPERATIONS, 1)
@@ -183,37 +129,37 @@ def find(layer: str, name: str) -> Operation:
 def _operations() -> dict[str, Operation]:
     found = {}
     for layer, (on_transaction, on_store) in LAYERS.items():
-        for method in _methods(on_transaction, layer):
-            kind: Kind = "read" if is_read(getattr(on_transaction, method)) else "write"
+        for method in _methods(on_transaction):
             # What a store does in several steps of its own is called there.
             if method in vars(on_store):
-                kind = "long"
-            operation = _operation(
-                layer, on_store if kind == "long" else on_transaction, method, kind
-            )
+                continue
+            kind: Kind = "read" if declared(getattr(on_transaction, method)).reads else "write"
+            operation = _operation(layer, on_transaction, method, kind)
             found[operation.full_name] = operation
-        for method in _methods(on_store, layer):
-            if not hasattr(on_transaction, method):
-                kind = "wait" if method in WAITING.get(layer, ()) else "long"
+        for method in _methods(on_store):
+            if method in vars(on_store) or not hasattr(on_transaction, method):
+                kind = "wait" if declared(getattr(on_store, method)).waits else "long"
                 operation = _operation(layer, on_store, method, kind)
                 found[operation.full_name] = operation
     return dict(sorted(found.items()))
 
 
-def _methods(face: type[Any], layer: str) -> list[str]:
+def _methods(layer: type[Any]) -> list[str]:
+    """The names of the public methods that are for more than Python alone."""
     return [
         name
-        for name in dir(face)
+        for name in dir(layer)
         if not name.startswith("_")
-        and name not in LOCAL.get(layer, ())
-        and inspect.isfunction(inspect.getattr_static(face, name))
+        and inspect.isfunction(function := inspect.getattr_static(layer, name))
+        and not declared(function).local
     ]
 
 
 def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operation:
     function = getattr(face, method)
     hints = typing.get_type_hints(inspect.unwrap(function))
-    name = RENAMED.get(layer, {}).get(method, method)
+    declaration = declared(function)
+    name = declaration.name or method
     doc = inspect.getdoc(function) or ""
     fields: list[Any] = []
     positional: list[str] = []
@@ -221,7 +167,7 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
     in_order = 0
     for position, parameter in enumerate(list(inspect.signature(function).parameters.values())[1:]):
         expected = _travelling(hints.get(parameter.name, Any))
-        if f"{layer}.{name}" in JUDGED_ALONE and typing.get_origin(expected) is list:
+        if declaration.judged_alone and typing.get_origin(expected) is list:
             expected = list[Any]
         if expected in (None, type(None)):
             continue  # a function to be called back, or nothing
@@ -247,6 +193,7 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
         name=name,
         method=method,
         kind=kind,
+        declaration=declaration,
         summary=doc.partition("\n")[0],
         doc=doc,
         arguments=arguments,
@@ -326,3 +273,8 @@ def _form(member: Any) -> str:
 
 
 OPERATIONS: Final[dict[str, Operation]] = _operations()
+OPERATIONS_BY_METHOD: Final[dict[str, Operation]] = {
+    f"{operation.layer}.{operation.method}": operation
+    for operation in OPERATIONS.values()
+    if operation.method != operation.name
+}

@@ -8,15 +8,15 @@ Where users live, in the directory of the store (space 0):
 import difflib
 import hashlib
 import secrets
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from holdfast.declarations import Role
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.errors import BadInput
 from holdfast.keys import pack, prefix_range
 
-Role = Literal["read", "write", "admin"]
 ROLES: Final[dict[str, int]] = {"read": 0, "write": 1, "admin": 2}
 EVERYTHING: Final = "*"
 # What a grant may be for: the layers, and `pubsub`, which is what clients publish themselves.

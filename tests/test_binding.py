@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.binding import is_read, per_call, read
+from holdfast.binding import per_call
+from holdfast.declarations import declared, operation
 from holdfast.engine.contract import Engine, Reader, Transaction
 from holdfast.errors import ViewOnlyReads
 
@@ -20,25 +21,28 @@ class Notes:
     def __init__(self, tx: Any) -> None:
         self._tx = tx
 
+    @operation()
     def put(self, name: str, text: str, *, shout: bool = False) -> int:
         """Keeps a note. Writes 1 key."""
         self._tx.put(name.encode(), (text.upper() if shout else text).encode())
         return len(text)
 
-    @read
+    @operation(reads=True)
     def get(self, name: str) -> str | None:
         """Gives a note back. Reads 1 key."""
         value = self._tx.get(name.encode())
         return None if value is None else value.decode()
 
-    @read
+    @operation(reads=True)
     def write_by_mistake(self) -> None:
         self._tx.put(b"k", b"v")
 
+    @operation()
     def put_under(self, names: Iterable[str], text: str) -> int:
         """Keeps a note under each name. Writes 1 key for each."""
         return sum(self.put(name, text) for name in names)
 
+    @operation()
     def put_and_fail(self, name: str) -> None:
         self.put(name, "half done")
         raise LookupError(name)
@@ -155,8 +159,16 @@ def test_signatures_docstrings_and_marks_are_kept() -> None:
         method, bound = getattr(Notes, name), getattr(StoreNotes, name)
         assert inspect.signature(bound) == inspect.signature(method)
         assert (bound.__doc__, bound.__name__) == (method.__doc__, name)
-        assert is_read(bound) is is_read(method)
-    assert [is_read(StoreNotes.put), is_read(StoreNotes.get)] == [False, True]
+        assert declared(bound) is declared(method)
+    assert [declared(StoreNotes.put).reads, declared(StoreNotes.get).reads] == [False, True]
+
+
+def test_a_public_method_without_a_declaration_is_refused() -> None:
+    class Careless:
+        def drop_everything(self) -> None: ...
+
+    with pytest.raises(TypeError, match="drop_everything has no @operation"):
+        per_call(Careless)
 
 
 def test_only_public_methods_are_bound() -> None:
@@ -171,6 +183,7 @@ def test_a_layer_that_needs_more_than_its_transaction_is_made_by_the_store(runne
             super().__init__(tx)
             self._mark = mark
 
+        @operation()
         def put(self, name: str, text: str, *, shout: bool = False) -> int:
             return super().put(name, text + self._mark, shout=shout)
 

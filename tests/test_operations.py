@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from holdfast.operations import OPERATIONS, Operation
-from holdfast.server.auth import is_about_the_store, role_for
 
 PINNED = Path(__file__).with_name("operations.txt")
 
@@ -13,8 +12,8 @@ def row(operation: Operation) -> str:
         operation.full_name,
         operation.method,
         operation.kind,
-        role_for(operation),
-        "store" if is_about_the_store(operation) else "space",
+        operation.declaration.role,
+        operation.declaration.scope,
         "repeatable" if operation.only_reads else "once",
     ]
     return " ".join(words)

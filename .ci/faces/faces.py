@@ -119,6 +119,12 @@ class Method:
         return self.operation.kind in ("read", "write")
 
     @property
+    def converted(self) -> str:
+        """The argument whose elements the server converts, or no name."""
+        convert = self.operation.declaration.convert
+        return "" if convert is None else convert[0]
+
+    @property
     def constant_name(self) -> str:
         return f"_{self.operation.method.upper()}"
 
@@ -147,7 +153,7 @@ class Method:
         for argument, default in self._defaults():
             name = self.fields[argument].encode_name
             value = f"as_text({argument})" if argument in self.texts else argument
-            if self.operation.method == "put_raw" and argument == "entities":
+            if self.converted == argument:
                 value = "as_entities(entities)"
             if argument == self.operation.star:
                 optional.append(f'if {argument}:\n    given["{name}"] = {value}')

@@ -22,10 +22,8 @@ import msgspec
 
 import holdfast
 from holdfast import cli, errors, limits, operations
-from holdfast.binding import is_read
 from holdfast.cli import settings
 from holdfast.cli.output import JSON_HELP
-from holdfast.server.auth import role_for
 from source_text import Source, property_signature, signature
 
 ROOT = Path(__file__).parent.parent.parent
@@ -84,7 +82,7 @@ def call_sections() -> Iterator[str]:
     )
     for layer in operations.LAYERS:
         rows = [
-            f"| `{call.name}` | {arguments_of(call)} | {role_for(call)} | {cell(call.doc)} |"
+            f"| `{call.name}` | {arguments_of(call)} | {call.declaration.role} | {cell(call.doc)} |"
             for call in operations.OPERATIONS.values()
             if call.layer == layer
         ]
@@ -271,8 +269,9 @@ def is_ours(function: Any) -> bool:
 
 def function_entry(function: Any, head: str) -> str:
     text, cost = split_cost(docstring(function))
-    if is_read(function):
-        cost = f"{cost} Runs on a view.".strip()
+    declaration = getattr(function, "__operation__", None)
+    if declaration is not None and declaration.reads:
+        cost = f"{cost} Changes nothing.".strip()
     return "\n\n".join(filter(None, [fenced(head), paragraphs(text), cost and f"*Cost:* {cost}"]))
 
 

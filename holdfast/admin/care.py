@@ -15,6 +15,7 @@ from holdfast.admin.records import (
     UserEntry,
 )
 from holdfast.binding import Runner
+from holdfast.declarations import operation
 from holdfast.engine.contract import Engine
 from holdfast.entities import StoreEntities
 from holdfast.errors import BadInput
@@ -74,6 +75,7 @@ class StoreAdmin:
 
     # --- looking ---------------------------------------------------------------------------------
 
+    @operation(reads=True, role="admin")
     def status(self) -> Status:
         """The store and this space at a glance.
 
@@ -93,10 +95,12 @@ class StoreAdmin:
             metrics=self._metric_names(),
         )
 
+    @operation(reads=True, role="admin", scope="store")
     def spaces(self) -> SpaceList:
         """The names of all spaces of the store. Reads a key for each."""
         return SpaceList(spaces=self._home.spaces())
 
+    @operation(reads=True, role="admin")
     def inspect(
         self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
     ) -> Inspection:
@@ -110,6 +114,7 @@ class StoreAdmin:
 
     # --- soundness -------------------------------------------------------------------------------
 
+    @operation(reads=True, role="admin")
     def check(self, *, after: str | None = None) -> CheckStep:
         """Looks whether the layers of this space agree with themselves, a part at a time.
 
@@ -120,10 +125,12 @@ class StoreAdmin:
         with self._runner.view() as reader:
             return checking.check_step(reader, after)
 
+    @operation(role="admin", scope="store")
     def check_engine(self) -> list[str]:
         """Reads everything that the engine stores; what is wrong with it, a sentence each."""
         return self._home.engine.check()
 
+    @operation(role="admin", scope="store")
     def backup(self, target: str) -> BackupReport:
         """Writes a consistent copy of the whole store into the folder `target`, and verifies it.
 
@@ -137,6 +144,7 @@ class StoreAdmin:
 
     # --- spaces and users ------------------------------------------------------------------------
 
+    @operation(role="admin", scope="store")
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> bool:
         """Removes a space with all that is in it, and says whether there was one.
 
@@ -151,6 +159,7 @@ class StoreAdmin:
         self._home.drop_space(name, progress=progress)
         return found
 
+    @operation(reads=True, role="admin", scope="store")
     def users(self) -> list[UserEntry]:
         """The users of the store, by name."""
         return [
@@ -162,6 +171,7 @@ class StoreAdmin:
             for user in users_of(self._home.engine)
         ]
 
+    @operation(role="admin", scope="store")
     def add_user(
         self, name: str, grants: Sequence[str] = ("write",), *, password: str | None = None
     ) -> NewUser:
@@ -172,6 +182,7 @@ class StoreAdmin:
         parsed = tuple(Grant.parse(grant) for grant in grants)
         return NewUser(name=name, token=add_user(self._home.engine, name, password, parsed))
 
+    @operation(role="admin", scope="store")
     def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one."""
         return remove_user(self._home.engine, name)

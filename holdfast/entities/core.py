@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import deploying, reading, stats
 from holdfast.entities.access import TableAccess, access_to
@@ -29,6 +29,7 @@ from holdfast.entities.messages import (
     Reply,
     Update,
     Updated,
+    whole_entity,
 )
 from holdfast.entities.plan import Plan, plan
 from holdfast.entities.putting import check_version, put
@@ -52,6 +53,7 @@ class Entities(StoredModelCalls):
 
     # --- entities -----------------------------------------------------------------------------
 
+    @operation(name="put", holds_entities=True, convert=("entities", whole_entity))
     def put_raw(
         self,
         table: str,
@@ -76,7 +78,7 @@ class Entities(StoredModelCalls):
             raise BadQuery("PUT query does not contain entities")
         return put(self._tx, access_to(self._tx, table), listed, mode)
 
-    @read
+    @operation(name="get", reads=True, holds_entities=True, holds_values=True)
     def get_raw(
         self, table: str, ids: Iterable[str], *, properties: Sequence[str] = ()
     ) -> list[Entity]:
@@ -88,7 +90,7 @@ class Entities(StoredModelCalls):
         found = reading.load(self._tx, access, ids, entity_decoder.decode)
         return _entities(found, properties)
 
-    @read
+    @operation(name="select", reads=True, holds_entities=True, holds_values=True)
     def select_raw(
         self,
         table: str,
@@ -125,7 +127,7 @@ class Entities(StoredModelCalls):
         entities = _entities(found.entities, properties)
         return Page(entities, found.total, found.partial)
 
-    @read
+    @operation(name="count", reads=True, holds_entities=True)
     def count_raw(self, table: str, filters: Sequence[Filter] = _EVERYTHING) -> int:
         """How many entities match; without filters, how many the table holds.
 
@@ -136,6 +138,7 @@ class Entities(StoredModelCalls):
         access = _access(self._tx, table)
         return reading.count_all(self._tx, access, _complete(access, checked))
 
+    @operation(name="update", holds_entities=True)
     def update_raw(
         self,
         table: str,
@@ -167,6 +170,7 @@ class Entities(StoredModelCalls):
         writer.finish()
         return Updated(len(selected), skipped)
 
+    @operation(name="delete", holds_entities=True)
     def delete_raw(
         self, table: str, filters: Sequence[Filter], *, if_version: int | None = None
     ) -> int:
@@ -191,19 +195,20 @@ class Entities(StoredModelCalls):
         writer.finish()
         return len(selected)
 
+    @operation(holds_values=True)
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         return [self._execute(query) for query in queries]
 
     # --- for mappers --------------------------------------------------------------------------
 
-    @read
+    @operation(reads=True, local=True)
     def fetch(self, table: str, ids: Iterable[str], decoder: Decoder[S]) -> list[tuple[str, S]]:
         """As `get_raw`, but each entity is what `decoder` makes of its stored bytes."""
         access = _access(self._tx, table)
         return reading.load(self._tx, access, ids, decoder.decode)
 
-    @read
+    @operation(reads=True, local=True)
     def fetch_page(
         self,
         table: str,
@@ -235,22 +240,23 @@ class Entities(StoredModelCalls):
 
     # --- schemas ------------------------------------------------------------------------------
 
-    @read
+    @operation(reads=True)
     def schema(self, name: str) -> Schema | None:
         """The schema as it is deployed, or None. Reads 1 key per table."""
         return deploying.deployed(self._tx, name)
 
-    @read
+    @operation(reads=True)
     def schemas(self) -> list[str]:
         """The names of all deployed schemas. Reads 1 key per table."""
         tables = deploying.stored_tables(self._tx)
         return list(dict.fromkeys(stored.table.schema for stored in tables))
 
-    @read
+    @operation(reads=True)
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
         """What `deploy` would change. Reads 1 key per table."""
         return plan(deploying.deployed(self._tx, schema.name), schema, prune=prune)
 
+    @operation(role="admin")
     def apply(self, schema: Schema, *, prune: bool = False, force: bool = False) -> Plan:
         """Makes the tables of `schema` usable, and returns what changed; indexes are built later.
 
@@ -259,6 +265,7 @@ class Entities(StoredModelCalls):
         """
         return deploying.deploy(self._tx, schema, prune=prune, force=force)
 
+    @operation(role="admin")
     def drop(self, table: str) -> int:
         """Empties a table at once and returns how many entities it held; it stays deployed.
 
@@ -266,7 +273,7 @@ class Entities(StoredModelCalls):
         """
         return deploying.drop(self._tx, table)
 
-    @read
+    @operation(reads=True)
     def stats(self) -> dict[str, stats.TableStats]:
         """Size and index states of every table. Reads about 100 entities of each."""
         return stats.all_tables(self._tx)

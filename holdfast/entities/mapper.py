@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.entities import messages
 from holdfast.entities.columns import EVERYTHING
 from holdfast.entities.messages import Change, Entity, Filter, Put, PutEntity, PutMode
@@ -49,6 +49,7 @@ class ModelCalls:
         count_raw: Any
         execute: Any
 
+    @operation(local=True)
     def put(
         self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
     ) -> list[str]:
@@ -66,7 +67,7 @@ class ModelCalls:
             ids = [id for reply in self.execute(puts) for id in reply]
         return put_done(objects, ids)
 
-    @read
+    @operation(reads=True, local=True)
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
         """The objects with these ids, in their order; those that are missing are left out.
 
@@ -74,7 +75,7 @@ class ModelCalls:
         """
         return self._load_objects(model, texts(ids), names(model, properties)) if ids else []
 
-    @read
+    @operation(reads=True, local=True)
     def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
         """The object with this id, or None.
 
@@ -98,7 +99,7 @@ class ModelCalls:
         count: bool = True,
     ) -> Page[M]: ...
 
-    @read
+    @operation(reads=True, local=True)
     def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
         """A page of the objects that all filters match; without a filter, of all objects.
 
@@ -106,7 +107,7 @@ class ModelCalls:
         """
         return self._load_objects_page(selection(model, filters, options))
 
-    @read
+    @operation(reads=True, local=True)
     def count(self, model: type[Model], *filters: Where) -> int:
         """How many objects match; without a filter, how many there are.
 
@@ -115,6 +116,7 @@ class ModelCalls:
         number: int = self.count_raw(table_of(model), flat(filters) or (EVERYTHING,))
         return number
 
+    @operation(local=True)
     def update(
         self,
         model: type[Model],
@@ -133,6 +135,7 @@ class ModelCalls:
         number: int = self.update_raw(table_of(model), filters, changes).num
         return number
 
+    @operation(local=True)
     def delete(self, model: type[Model], *filters: Where) -> int:
         """Deletes what the filters select, and returns how many that were.
 

@@ -18,6 +18,7 @@ Every operation of `Entities` that ends in `_raw` takes these parts as keyword a
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -94,6 +95,20 @@ class PutEntity(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     id: str | None = None
     ttl: int = 0
     if_version: int | None = None  # 0: there must be none yet
+
+
+_PUT_MEMBERS: Final = frozenset(PutEntity.__struct_fields__)
+
+
+def whole_entity(given: dict[str, Any]) -> PutEntity | dict[str, Any]:
+    """Reads an entity that came over the network.
+
+    It is a dict of its properties; or, if it has `properties` and at most `id`, `ttl` and
+    `if_version` beside them, the whole record.
+    """
+    if "properties" in given and given.keys() <= _PUT_MEMBERS:
+        return msgspec.convert(given, PutEntity, builtin_types=(bytes, datetime))
+    return given
 
 
 class Entity(msgspec.Struct, frozen=True, omit_defaults=True):

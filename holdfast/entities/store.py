@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.binding import Runner, per_call
+from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
 from holdfast.entities import repairing
 from holdfast.entities.access import access_to
@@ -50,6 +51,7 @@ class StoreEntities(_PerCall):
 
     # --- schemas ------------------------------------------------------------------------------
 
+    @operation(role="admin")
     def deploy(
         self,
         *schemas: Schema | str | bytes,
@@ -77,6 +79,7 @@ class StoreEntities(_PerCall):
             self.build()
         return plans
 
+    @operation(role="admin")
     def build(
         self, *, most: int | None = None, progress: Callable[[int], None] | None = None
     ) -> int:
@@ -103,10 +106,12 @@ class StoreEntities(_PerCall):
         with self._runner.view() as reader:
             return [number for number, work in pending_work(reader) if not work.is_stuck]
 
+    @operation(reads=True)
     def check(self, table: str) -> Repaired:
         """Compares every entity of a table with its index entries; says what `repair` would do."""
         return repairing.repair(self._runner, table, dry_run=True)
 
+    @operation(role="admin")
     def repair(self, table: str) -> Repaired:
         """Adds the index entries that are missing, removes those that are wrong, counts anew.
 
@@ -116,6 +121,7 @@ class StoreEntities(_PerCall):
 
     # --- dump and load ------------------------------------------------------------------------
 
+    @operation(local=True)
     def dump(self, table: str, *, format: DumpFormat = "bson") -> Iterator[bytes]:
         """The live entities of a table as one consistent snapshot, one document at a time.
 
@@ -126,6 +132,7 @@ class StoreEntities(_PerCall):
         with self._runner.view() as reader:
             yield from dumping.dump(reader, access_to(reader, table), format)
 
+    @operation(local=True)
     def load(self, table: str, dump: bytes | Iterable[bytes]) -> int:
         """Writes dumped entities under the ids they had, replacing what is there; returns how many.
 
@@ -147,6 +154,7 @@ class StoreEntities(_PerCall):
             raise BadDump(f"{error.message}. {loaded} entities were loaded before it") from None
         return loaded
 
+    @operation(reads=True)
     def dump_some(
         self, table: str, *, format: DumpFormat = "bson", after: str | None = None
     ) -> DumpPage:
@@ -159,6 +167,7 @@ class StoreEntities(_PerCall):
         with self._runner.view() as reader:
             return dumping.dump_page(reader, access_to(reader, table), format, after)
 
+    @operation()
     def load_some(self, table: str, dump: bytes) -> int:
         """`load` of whole documents or lines that are at hand; returns how many."""
         return self.load(table, [dump])
@@ -177,6 +186,7 @@ class StoreEntities(_PerCall):
 
     # --- changes ------------------------------------------------------------------------------
 
+    @operation(local=True)
     def subscribe(self, table: str = "") -> Subscription:
         """The change notices of one table, or of all, from now on; `read_notice` reads them."""
         return self._runner.subscribe(changed_topic(table) if table else CHANGED)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from holdfast.binding import per_call, read
+from holdfast.binding import per_call
+from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription, Transaction
 from holdfast.errors import BadInput
 from holdfast.events import batch, configuration, deployment
@@ -94,6 +95,7 @@ class Events:
 
     # --- schemas ---------------------------------------------------------------------------------
 
+    @operation(role="admin")
     def deploy(self, schema: Mapping[str, Any] | str | bytes, name: str = "default") -> None:
         """Puts a schema into force under `name`, in place of the one that had this name.
 
@@ -104,11 +106,12 @@ class Events:
         """
         deployment.deploy(self._tx, schema, name)
 
-    @read
+    @operation(reads=True)
     def schemas(self) -> dict[str, dict[str, Any]]:
         """All schemas in force, by name. Reads a key for each."""
         return deployment.schemas(self._tx)
 
+    @operation(role="admin")
     def withdraw(self, name: str = "default") -> None:
         """Takes a schema out of force; what it has written stays.
 
@@ -118,6 +121,7 @@ class Events:
 
     # --- settings --------------------------------------------------------------------------------
 
+    @operation(role="admin")
     def configure(
         self,
         *,
@@ -142,13 +146,14 @@ class Events:
         }
         return configuration.configure(self._tx, changes)
 
-    @read
+    @operation(reads=True)
     def settings(self) -> Settings:
         """The settings of the space. Reads 1 key."""
         return self._settings or configuration.settings_of(self._tx)
 
     # --- events ----------------------------------------------------------------------------------
 
+    @operation(addressed="event")
     def send(self, event: AnyEvent) -> SendReply:
         """Writes what the handlers of the event ask for, all of it or nothing.
 
@@ -159,6 +164,7 @@ class Events:
         """
         return self._ingest().send(event)
 
+    @operation(judged_alone=True, addressed="events")
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
         """Writes a batch of events in one transaction; a bad one fails alone, by its position.
 
@@ -166,12 +172,13 @@ class Events:
         """
         return self._ingest().send_many(events)
 
-    @read
+    @operation(reads=True, addressed="event")
     def explain(self, event: AnyEvent) -> Explanation:
         """What the event would do: the handlers that match, the keys and writes of each, and why a
         handler is skipped. Writes nothing, reads what `send` would read."""
         return explain(self._tx, self._settings, event)
 
+    @operation()
     def forget(self, key: str) -> bool:
         """Deletes a key with its counters, and says whether it was there.
 
@@ -186,7 +193,7 @@ class Events:
 
     # --- reads -----------------------------------------------------------------------------------
 
-    @read
+    @operation(reads=True)
     def members(self, key: str, limit: int = 100, after: str | None = None) -> MemberPage:
         """The members of a set, newest first, a page at a time: hand `next` back as `after`.
 
@@ -194,12 +201,12 @@ class Events:
         """
         return self._reading().members(key, limit, after)
 
-    @read
+    @operation(reads=True)
     def contains(self, key: str, value: str) -> Member | None:
         """The member of that value, if the set has it. Reads 2 keys."""
         return self._reading().contains(key, value)
 
-    @read
+    @operation(reads=True)
     def size(self, key: str) -> int:
         """How many members a set has now, or entries a leaderboard; `#key` asks for the same.
 
@@ -207,7 +214,7 @@ class Events:
         """
         return self._reading().size(key)
 
-    @read
+    @operation(reads=True)
     def top(self, key: str | Sequence[str], k: int | None = None) -> list[BoardEntry]:
         """The most frequent values of a leaderboard, highest count first, ties by value.
 
@@ -219,7 +226,7 @@ class Events:
         """
         return self._reading().top(key, k)
 
-    @read
+    @operation(reads=True)
     def gross(self, key: str) -> int:
         """How many values were added or counted, repeats included; 0 for an unknown key.
 
@@ -227,7 +234,7 @@ class Events:
         """
         return self._reading().gross(key)
 
-    @read
+    @operation(reads=True)
     def distinct(self, key: str | Sequence[str]) -> Distinct:
         """How many different values were ever added or counted, at one key or at several together.
 
@@ -236,7 +243,7 @@ class Events:
         """
         return self._reading().distinct(key)
 
-    @read
+    @operation(reads=True)
     def series(self, template: str, by: By, from_: Moment, to: Moment) -> list[Point]:
         """A number for each step of a range, both ends included, ready for plotting.
 
@@ -245,7 +252,7 @@ class Events:
         """
         return self._reading().series(template, by, from_, to)
 
-    @read
+    @operation(reads=True)
     def keys(self, prefix: str = "", limit: int = 100, after: str | None = None) -> KeyPage:
         """The keys that begin with `prefix`, with their kinds, a page at a time.
 
@@ -253,7 +260,7 @@ class Events:
         """
         return self._reading().keys(prefix, limit, after)
 
-    @read
+    @operation(reads=True)
     def read(self, queries: Sequence[Query]) -> list[Result]:
         """Many reads in one snapshot, each answered as if it were asked alone.
 
@@ -303,6 +310,7 @@ else:
 class StoreEvents(_PerCall):
     """The same operations, one transaction each, and those that are more than one transaction."""
 
+    @operation(local=True)
     def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
         accepted = 0
@@ -318,6 +326,7 @@ class StoreEvents(_PerCall):
             ]
         return SendManyReply(accepted=accepted, errors=errors)
 
+    @operation(local=True)
     def subscribe(self, key: str | None = None, *, prefix: str = "") -> "KeySubscription":
         """The changes of a key, or of all keys that begin with `prefix`, from now on."""
         runner = self._runner  # type: ignore[attr-defined]  # set by the class of `per_call`

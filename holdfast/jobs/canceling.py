@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import dependencies, places, tags, unique
 from holdfast.jobs.arguments import check_jid
@@ -61,6 +62,7 @@ class Canceling:
 
     _ledger: "Ledger"
 
+    @operation()
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
 

@@ -8,6 +8,7 @@ dependencies pay nothing.
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument, CircularDependency, JobNeeded, WrongState
 from holdfast.jobs import places
 from holdfast.jobs.layout import below, last_part
@@ -195,6 +196,7 @@ class Depending:
 
     _ledger: "Ledger"
 
+    @operation()
     def depends_on(self, id: str, *ids: str) -> None:
         """Lets a job in state `depends` wait for more jobs; complete ones count as met.
 
@@ -202,6 +204,7 @@ class Depending:
         """
         depend_on(self._ledger, id, list(dict.fromkeys(ids)))
 
+    @operation()
     def depends_off(self, id: str, *ids: str, all: bool = False, now: float | None = None) -> None:
         """Lets a job wait for `ids` no longer, or for nobody; it starts when none is left.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import read_counter
 from holdfast.errors import BadArgument
 from holdfast.jobs import dependencies, places
@@ -50,12 +50,12 @@ class Failing:
 
     _ledger: "Ledger"
 
-    @read
+    @operation(reads=True)
     def failed(self) -> dict[str, int]:
         """How many jobs are in each failure group. Reads 1 key for each group."""
         return group_counts(self._ledger)
 
-    @read
+    @operation(reads=True)
     def failed_in(self, group: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The failed jobs of a group, newest first.
 
@@ -63,6 +63,7 @@ class Failing:
         """
         return failed_in(self._ledger, check_name(group, "Failed", "group"), offset, count)
 
+    @operation()
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
 
@@ -75,7 +76,7 @@ class Failing:
             )
         return unfail(self._ledger, queue, group, count, self._ledger.time(now))
 
-    @read
+    @operation(reads=True)
     def dead_letters(
         self, match: Match | None = None, *, cursor: str | None = None, count: int = 25
     ) -> DeadLetters:
@@ -95,6 +96,7 @@ class Failing:
                 found.append(job)
         return DeadLetters(jobs=tuple(shown(ledger, job) for job in found), cursor=following)
 
+    @operation(local=True)
     def retry_step(
         self, match: Match, *, cursor: str | None = None, now: float | None = None
     ) -> tuple[int, str | None]:

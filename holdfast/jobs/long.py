@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.binding import Runner, per_call
+from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
 from holdfast.errors import UnknownJob, ViewOnlyReads
 from holdfast.jobs import dependencies, queues
@@ -42,6 +43,7 @@ class StoreJobs(_PerCall):
         """The calls of the seed, the first Qless."""
         return SeedJobs(self._runner)
 
+    @operation(local=True)
     def queue(self, name: str) -> QueueHandle:
         """A handle on one queue: `store.jobs.queue("emails").pop("worker")`."""
         return QueueHandle(self, name)
@@ -52,18 +54,23 @@ class StoreJobs(_PerCall):
 
     # --- looking: on a view, unless something is due and must be moved first -------------------
 
+    @operation(reads=True)
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
         return self._look(lambda jobs: jobs.peek(queue, count, now=now))
 
+    @operation(reads=True)
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
         return self._look(lambda jobs: jobs.queues(now=now))
 
+    @operation(reads=True)
     def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
         return self._look(lambda jobs: jobs.counts(queue, now=now))
 
+    @operation(reads=True)
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
         return self._look(lambda jobs: jobs.workers(now=now))
 
+    @operation(reads=True)
     def jobs(
         self,
         state: str,
@@ -84,6 +91,7 @@ class StoreJobs(_PerCall):
 
     # --- waiting --------------------------------------------------------------------------------
 
+    @operation(waits=True)
     def pop_wait(
         self,
         queues: str | Sequence[str],
@@ -130,6 +138,7 @@ class StoreJobs(_PerCall):
             if notice is not None and notice.payload in wanted:
                 return True
 
+    @operation(reads=True, waits=True)
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
         """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -145,12 +154,14 @@ class StoreJobs(_PerCall):
 
     # --- long work in bounded steps -----------------------------------------------------------
 
+    @operation(local=True)
     def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> Iterator[str]:
         """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
         listed = list(jobs)
         for at in range(0, len(listed), JOBS_PER_STEP):
             yield from self.put_many(listed[at : at + JOBS_PER_STEP], worker=worker)
 
+    @operation()
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
 
@@ -175,6 +186,7 @@ class StoreJobs(_PerCall):
             )
         return list(ids)
 
+    @operation()
     def cancel_queue(self, queue: str) -> int:
         """Cancels every job that waits, is blocked or runs in `queue`; returns how many.
 
@@ -187,6 +199,7 @@ class StoreJobs(_PerCall):
             total += step
         return total
 
+    @operation()
     def pause(self, *queues: str, stop_running: bool = False) -> None:
         """Lets every pop of `queues` give nothing; `stop_running` also takes back what runs.
 
@@ -197,6 +210,7 @@ class StoreJobs(_PerCall):
             while self._runner.transact(lambda tx, queue=queue: _stop_some(Jobs(tx), queue)):  # type: ignore[misc]
                 pass
 
+    @operation()
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
 
@@ -211,6 +225,7 @@ class StoreJobs(_PerCall):
                 break
         return total
 
+    @operation()
     def retry_failed(self, match: Match) -> int:
         """Puts every failed job that fits `match` back into its queue; returns how many.
 
@@ -224,6 +239,7 @@ class StoreJobs(_PerCall):
             if cursor is None:
                 return total
 
+    @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
         """Lifts the limit and lets all jobs back that wait for it, in steps of `JOBS_PER_STEP`."""
         while super().throttle_delete(name, now=now):

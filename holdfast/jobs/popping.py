@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import places, recurring, slots, statistics
 from holdfast.jobs.arguments import check_name, check_queue, check_time
@@ -42,6 +43,7 @@ class Popping:
 
     _ledger: "Ledger"
 
+    @operation()
     @checks_itself
     def pop(
         self,
@@ -72,6 +74,7 @@ class Popping:
         expires = None if lock_seconds is None else time + lock_seconds
         return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
 
+    @operation()
     def peek(self, queue: str, count: int = 1, *, now: float | None = None) -> list[Job]:
         """The next `count` jobs of `queue`, left where they are.
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.declarations import operation
 from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import dependencies, places, tags, unique
@@ -33,6 +34,7 @@ class Putting:
 
     _ledger: "Ledger"
 
+    @operation()
     @checks_itself
     def put(
         self,
@@ -101,6 +103,7 @@ class Putting:
             self._ledger.time(now),
         )
 
+    @operation()
     def put_many(
         self, jobs: Sequence[NewJob], *, worker: str = "", now: float | None = None
     ) -> list[str]:
@@ -114,6 +117,7 @@ class Putting:
         time = self._ledger.time(now)
         return [put(self._ledger, job, worker, time) for job in jobs]
 
+    @operation()
     def requeue(
         self,
         queue: str,

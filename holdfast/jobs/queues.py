@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import places
 from holdfast.jobs.arguments import check_queue
@@ -26,6 +26,7 @@ class Queueing:
 
     _ledger: "Ledger"
 
+    @operation()
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
         """The counts of all known queues, in the order in which they became known.
 
@@ -35,6 +36,7 @@ class Queueing:
         time = self._ledger.time(now)
         return [counts(self._ledger, name, time) for name in known_queues(self._ledger)]
 
+    @operation()
     def counts(self, queue: str, *, now: float | None = None) -> QueueCounts:
         """The counts of one queue, zeros for one that nobody has used.
 
@@ -42,11 +44,12 @@ class Queueing:
         """
         return counts(self._ledger, check_queue(queue), self._ledger.time(now))
 
-    @read
+    @operation(reads=True)
     def length(self, queue: str) -> int:
         """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return length(self._ledger, check_queue(queue))
 
+    @operation()
     def jobs(
         self,
         state: str,
@@ -64,6 +67,7 @@ class Queueing:
         """
         return listed(self._ledger, state, queue, offset, count, self._ledger.time(now))
 
+    @operation(local=True)
     def erase_some(self, limit: int) -> int:
         """Erases up to `limit` keys of this layer, jobs and all that belongs to them, and says how
         many; 0 when nothing is left. Deletes `limit` keys."""
@@ -74,6 +78,7 @@ class Queueing:
             tx.clear(begin, after(keys[-1]))
         return len(keys)
 
+    @operation()
     def pause(self, *queues: str) -> None:
         """Lets every pop of `queues` give nothing; all else goes on.
 
@@ -82,17 +87,19 @@ class Queueing:
         for queue in queues:
             set_paused(self._ledger, queue, True)
 
+    @operation()
     def unpause(self, *queues: str) -> None:
         """Ends a pause. Reads 1 key and writes 1 for each."""
         for queue in queues:
             set_paused(self._ledger, queue, False)
 
+    @operation()
     def queue_forget(self, *queues: str) -> None:
         """Takes `queues` off the known ones; their jobs stay, and a put brings them back."""
         for queue in queues:
             forget_queue(self._ledger, queue)
 
-    @read
+    @operation(reads=True, local=True)
     def waiting(self, queue: str) -> int:
         """How many jobs wait in the queue: no more can be popped before something happens.
 
@@ -100,7 +107,7 @@ class Queueing:
         """
         return self._ledger.work_counts(self._ledger.keys.queue(queue))[0]
 
-    @read
+    @operation(reads=True, local=True)
     def next_wake(self, *queues: str) -> float | None:
         """When a lock ends, a job starts or recurs next in any of `queues`; None if never.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownRecurringJob
 from holdfast.jobs import cron, places, tags
 from holdfast.jobs.arguments import (
@@ -42,6 +42,7 @@ class Recurring:
 
     _ledger: "Ledger"
 
+    @operation()
     def recur(
         self,
         queue: str,
@@ -85,16 +86,18 @@ class Recurring:
             raise BadArgument("Recur(): give either an interval or a cron expression")
         return recur(ledger, record, time)
 
+    @operation()
     def unrecur(self, id: str) -> None:
         """Ends a recurring job; jobs that it has spawned stay. Reads 1 key, writes 3."""
         unrecur(self._ledger, check_jid(id, "Recurring"))
 
-    @read
+    @operation(reads=True)
     def recur_get(self, id: str) -> RecurringJob | None:
         """The recurring job, or None if there is none. Reads 1 key."""
         record = load(self._ledger, check_jid(id, "Recurring"))
         return None if record is None else _shown(record)
 
+    @operation()
     def recur_update(
         self,
         id: str,
@@ -125,10 +128,12 @@ class Recurring:
         given = {name: value for name, value in changes.items() if value is not None}
         update(ledger, id, given, ledger.time(now))
 
+    @operation()
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
         """Gives the jobs to come more tags, and returns all. Reads 1 key, writes 1."""
         return tuple(tag(self._ledger, id, list(tags)))
 
+    @operation()
     def recur_untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
         """Takes tags from the jobs to come, and returns those left. Reads 1 key, writes 1."""
         return tuple(untag(self._ledger, id, list(tags)))

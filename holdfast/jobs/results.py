@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast import expiry
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_jid, check_size, from_json
@@ -76,7 +76,7 @@ class Returning:
 
     _ledger: Ledger
 
-    @read
+    @operation(reads=True)
     def result(self, id: str) -> Any:
         """What the job returned when it completed, or None. Reads 1 key."""
         text = result_text(self._ledger, check_jid(id))

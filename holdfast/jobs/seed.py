@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from holdfast.binding import Runner, per_call, read
+from holdfast.binding import Runner, per_call
+from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import popping, settings, settling, statistics
@@ -77,6 +78,7 @@ class Seed:
     def __init__(self, tx: Transaction) -> None:
         self._ledger = Ledger(tx)
 
+    @operation(local=True)
     def set_config(self, option: str, value: str | float | None = None) -> None:
         """Sets an option, or without a value takes it back to its default."""
         if value is None:
@@ -88,18 +90,19 @@ class Seed:
         text = value if isinstance(value, str) else number_text(value)
         settings.set_option(self._ledger, option, text)
 
-    @read
+    @operation(reads=True, local=True)
     def get_config(self, option: str) -> str | None:
         """The option's value as text, its default if it was not set, None if nobody knows it."""
         value = settings.get_option(self._ledger, option)
         return None if value is None else str(_in_days(option, value))
 
-    @read
+    @operation(reads=True, local=True)
     def configuration(self) -> dict[str, settings.Value]:
         """All options."""
         found = settings.all_options(self._ledger)
         return {option: _in_days(option, value) for option, value in found.items()}
 
+    @operation(local=True)
     def put(
         self,
         queue: str,
@@ -122,12 +125,13 @@ class Seed:
         )
         return put_job(self._ledger, new, "", self._ledger.time(now))
 
-    @read
+    @operation(reads=True, local=True)
     def get(self, id: str) -> SeedJob | None:
         """The job, or None."""
         job = self._ledger.job(id)
         return None if job is None else self._shown(job)
 
+    @operation(local=True)
     def pop(
         self, queue: str, worker: str, count: int, now: float, expiration: float
     ) -> list[SeedJob]:
@@ -138,11 +142,13 @@ class Seed:
         )
         return [self._shown(job) for job in jobs]
 
+    @operation(local=True)
     def peek(self, queue: str, count: int, now: float) -> list[SeedJob]:
         """Shows the next jobs."""
         jobs = popping.peek(self._ledger, queue, count, self._ledger.time(now))
         return [self._shown(job) for job in jobs]
 
+    @operation(local=True)
     def heartbeat(
         self, id: str, worker: str, expiration: float, data: Any = settling.UNSET
     ) -> float | None:
@@ -155,6 +161,7 @@ class Seed:
             return None
         return expiration
 
+    @operation(local=True)
     def complete(
         self, id: str, data: Any = settling.UNSET, queue: str | None = None, delay: float = 0
     ) -> str | None:
@@ -170,6 +177,7 @@ class Seed:
         )
         return state
 
+    @operation(local=True)
     def fail(self, id: str, type: str, message: str, now: float) -> str | None:
         """Fails a job in any state but complete; None for a complete or unknown one."""
         check_name(type, "Fail", "type")
@@ -180,7 +188,7 @@ class Seed:
         settling.fail_job(self._ledger, job, job.worker, type, message, time)
         return id
 
-    @read
+    @operation(reads=True, local=True)
     def stats(self, queue: str, date: float | str) -> SeedStats:
         """The statistics of the day that `date` falls into, a time or `YYYY-MM-DD`."""
         day = statistics.day_of(_time_of(date))

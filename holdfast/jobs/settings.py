@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
@@ -131,16 +131,17 @@ class Configuring:
 
     _ledger: "Ledger"
 
-    @read
+    @operation(reads=True)
     def config_get(self, option: str) -> Value | None:
         """The string that was set for `option`, else its default, else None. Reads 1 key."""
         return get_option(self._ledger, option)
 
-    @read
+    @operation(reads=True)
     def config(self) -> dict[str, Value]:
         """The seven documented options and all that was set. Reads 1 key."""
         return all_options(self._ledger)
 
+    @operation()
     def config_set(self, option: str, value: Value) -> None:
         """Sets any option; those with a numeric meaning take numbers only.
 
@@ -148,6 +149,7 @@ class Configuring:
         """
         set_option(self._ledger, option, value if isinstance(value, str) else number_text(value))
 
+    @operation()
     def config_unset(self, option: str) -> None:
         """Takes an option back to its default. Reads 1 key, writes 1."""
         unset_option(self._ledger, option)

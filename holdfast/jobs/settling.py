@@ -8,6 +8,7 @@ that lock is not the newest.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
 from holdfast.jobs import dependencies, places, results, retention, statistics
 from holdfast.jobs.arguments import (
@@ -44,6 +45,7 @@ class Settling:
 
     _ledger: "Ledger"
 
+    @operation()
     @checks_itself
     def heartbeat(
         self,
@@ -77,6 +79,7 @@ class Settling:
             results.set_progress(ledger, job, progress, progress_text)
         return job.expires
 
+    @operation()
     @checks_itself
     def complete(
         self,
@@ -124,6 +127,7 @@ class Settling:
         )
         return state
 
+    @operation()
     @checks_itself
     def complete_and_pop(
         self,
@@ -175,6 +179,7 @@ class Settling:
         queue = left if pop_from is None else pop_from
         return all_shown(ledger, pop(ledger, queue, worker, count, time, expires))
 
+    @operation()
     def fail(
         self,
         id: str,
@@ -195,6 +200,7 @@ class Settling:
             self._ledger, id, worker, group, message, text, self._ledger.time(now), lock=lock
         )
 
+    @operation()
     def retry(
         self,
         id: str,
@@ -224,6 +230,7 @@ class Settling:
             lock=lock,
         )
 
+    @operation()
     def timeout(self, *ids: str, now: float | None = None) -> None:
         """Takes running jobs from their workers at once; they come first in their queues.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.jobs import dependencies
 from holdfast.jobs.arguments import check_jid, from_json
 from holdfast.jobs.history import history_of
@@ -52,7 +52,7 @@ class Showing:
 
     _ledger: "Ledger"
 
-    @read
+    @operation(reads=True)
     def get(self, id: str) -> Job | None:
         """The job, or None if there is none.
 
@@ -61,7 +61,7 @@ class Showing:
         job = self._ledger.job(check_jid(id))
         return None if job is None else shown(self._ledger, job)
 
-    @read
+    @operation(reads=True)
     def multiget(self, *ids: str) -> list[Job]:
         """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
         found = self._ledger.jobs([check_jid(id) for id in ids])

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
@@ -262,7 +262,7 @@ class Measuring:
 
     _ledger: "Ledger"
 
-    @read
+    @operation(reads=True)
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
         """The statistics of `queue` on the day (UTC) that `date` falls into; today's by default.
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import pack_counter, read_counter
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs.arguments import check_name, tag_text
@@ -121,6 +121,7 @@ class Tagging:
 
     _ledger: "Ledger"
 
+    @operation()
     def tag(self, id: str, *tags: Tag, now: float | None = None) -> tuple[Tag, ...]:
         """Gives a job more tags and returns all that it carries.
 
@@ -129,6 +130,7 @@ class Tagging:
         """
         return tuple(add_tags(self._ledger, id, list(tags), self._ledger.time(now)))
 
+    @operation()
     def untag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
         """Takes tags from a job and returns those that are left.
 
@@ -136,7 +138,7 @@ class Tagging:
         """
         return tuple(remove_tags(self._ledger, id, list(tags)))
 
-    @read
+    @operation(reads=True)
     def tagged(self, tag: Tag, *, offset: int = 0, count: int = 25) -> JobPage:
         """The jobs that carry `tag`, in the order in which they got it.
 
@@ -144,7 +146,7 @@ class Tagging:
         """
         return jobs_with_tag(self._ledger, tag_text(tag), offset, count)
 
-    @read
+    @operation(reads=True)
     def top_tags(self, *, offset: int = 0, count: int = 25) -> tuple[str, ...]:
         """The tags of at least two jobs, those of most jobs first.
 

@@ -7,7 +7,7 @@ back into the work list when a slot is free, whoever has waited longest first.
 
 from typing import TYPE_CHECKING
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import slots
 from holdfast.jobs.arguments import check_name
@@ -25,6 +25,7 @@ class Throttling:
 
     _ledger: "Ledger"
 
+    @operation()
     def throttle_set(
         self, name: str, maximum: int, *, ttl: float | None = None, now: float | None = None
     ) -> None:
@@ -35,7 +36,7 @@ class Throttling:
         """
         set_throttle(self._ledger, name, maximum, ttl, self._ledger.time(now))
 
-    @read
+    @operation(reads=True)
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
         """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
         check_name(name, "Throttle", "id")
@@ -48,6 +49,7 @@ class Throttling:
             pending=record.waiting,
         )
 
+    @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
         """Lifts the limit; returns how many jobs are still to be let back, 0 when it is done.
 
@@ -57,14 +59,14 @@ class Throttling:
         set_throttle(self._ledger, name, 0, None, self._ledger.time(now))
         return self.throttle_get(name).pending
 
-    @read
+    @operation(reads=True)
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
         check_name(name, "Throttle", "id")
         total = slots.load(self._ledger, name, self._ledger.tx.now).held
         return _page(self._ledger, self._ledger.keys.holders_of(name), total, offset, count)
 
-    @read
+    @operation(reads=True)
     def throttle_pending(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The jobs that wait for the throttle, longest first.
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import places
@@ -23,6 +23,7 @@ class Tracking:
 
     _ledger: "Ledger"
 
+    @operation()
     def track(self, id: str, *, now: float | None = None) -> bool:
         """Has all that happens to the job published; says whether that is new.
 
@@ -30,6 +31,7 @@ class Tracking:
         """
         return track(self._ledger, id, self._ledger.time(now))
 
+    @operation()
     def untrack(self, id: str) -> bool:
         """Ends the tracking of a job, also of one that is gone; says whether it was tracked.
 
@@ -37,7 +39,7 @@ class Tracking:
         """
         return untrack(self._ledger, id)
 
-    @read
+    @operation(reads=True)
     def tracked(self) -> TrackedJobs:
         """All tracked jobs, first tracked first, and the ids of those that are gone.
 
@@ -48,6 +50,7 @@ class Tracking:
             jobs=tuple(shown(self._ledger, job) for job in jobs), expired=tuple(expired)
         )
 
+    @operation()
     def log(
         self,
         id: str,
@@ -62,6 +65,7 @@ class Tracking:
         """
         log(self._ledger, id, message, data, self._ledger.time(now))
 
+    @operation()
     def priority(self, id: str, priority: float) -> None:
         """Changes the job's priority; a waiting job goes to the front of its new one.
 

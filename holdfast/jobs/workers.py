@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.jobs.arguments import check_name
 from holdfast.jobs.layout import below, last_part, unpack_time
 from holdfast.jobs.records import WorkerCounts, WorkerJobs
@@ -16,6 +16,7 @@ class Working:
 
     _ledger: "Ledger"
 
+    @operation()
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
         """All workers, those seen last first; forgets those not seen for `max-worker-age` seconds.
 
@@ -23,7 +24,7 @@ class Working:
         """
         return workers(self._ledger, self._ledger.time(now))
 
-    @read
+    @operation(reads=True)
     def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
         """The jobs that a worker holds, newest lock first; empty for one that nobody knows.
 
@@ -32,6 +33,7 @@ class Working:
         name = check_name(worker, "Workers", "worker")
         return jobs_of(self._ledger, name, self._ledger.time(now))
 
+    @operation()
     def worker_deregister(self, *workers: str) -> None:
         """Takes workers off the list; a worker comes back when it pops or heartbeats.
 

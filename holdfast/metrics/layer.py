@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.metrics import admission, buckets, distributions, gauges, prometheus, registry
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
@@ -41,6 +41,7 @@ from holdfast.metrics.records import (
     Write,
     Written,
 )
+from holdfast.metrics.refusals import refusal_of
 from holdfast.metrics.registry import OnConflict
 from holdfast.metrics.series import read_series
 from holdfast.metrics.specs import Specs, listed, normalize
@@ -57,11 +58,14 @@ NAMESPACE: Final = "local"
 class Metrics:
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
+    _refusal_of = staticmethod(refusal_of)  # the server asks for it, see operations.py
+
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
 
     # --- specs --------------------------------------------------------------------------------
 
+    @operation()
     def define(
         self,
         specs: Specs,
@@ -83,6 +87,7 @@ class Metrics:
 
     # --- writing ------------------------------------------------------------------------------
 
+    @operation()
     def incr(
         self,
         metric: str,
@@ -97,6 +102,7 @@ class Metrics:
         keys, namespace, now = self._where(prefix, namespace, at)
         incr_one(self._tx, keys, namespace, metric, entity, value, now)
 
+    @operation()
     def set(
         self,
         metric: str,
@@ -111,6 +117,7 @@ class Metrics:
         write = Write(metric=metric, entity=entity, value=value, at=at, op="set")
         self._write(write, prefix, namespace)
 
+    @operation()
     def add(
         self,
         metric: str,
@@ -125,6 +132,7 @@ class Metrics:
         write = Write(metric=metric, entity=entity, value=delta, at=at, op="add")
         self._write(write, prefix, namespace)
 
+    @operation()
     def record(
         self,
         metric: str,
@@ -140,6 +148,7 @@ class Metrics:
         write = Write(metric=metric, entity=entity, value=value, at=at, op="record", count=count)
         self._write(write, prefix, namespace)
 
+    @operation()
     def write(
         self,
         writes: Sequence[Write | dict[str, Any]],
@@ -155,6 +164,7 @@ class Metrics:
         keys, namespace, now = self._where(prefix, namespace, at)
         return Written(written=write_all(self._tx, keys, namespace, writes, now))
 
+    @operation()
     def reset(
         self,
         entities: Sequence[EntityLike] | None = None,
@@ -177,7 +187,7 @@ class Metrics:
 
     # --- reading ------------------------------------------------------------------------------
 
-    @read
+    @operation(reads=True)
     def rate(
         self,
         metric: str,
@@ -198,7 +208,7 @@ class Metrics:
             self._tx, keys, metric, spec, as_entity(entity), namespace, asked, now, future
         )
 
-    @read
+    @operation(reads=True)
     def rates(
         self,
         queries: Sequence[RateQuery | dict[str, Any]],
@@ -214,7 +224,7 @@ class Metrics:
             for query in listed(queries, "queries")
         ]
 
-    @read
+    @operation(reads=True)
     def buckets(
         self,
         metric: str | None = None,
@@ -229,7 +239,7 @@ class Metrics:
         keys, _, now = self._where(prefix, namespace, at)
         return buckets.list_buckets(self._tx, keys, metric, limit, after, now)
 
-    @read
+    @operation(reads=True)
     def series(
         self,
         metric: str,
@@ -252,7 +262,7 @@ class Metrics:
         suffix = suffix_of(as_entity(entity), namespace)
         return read_series(self._tx, keys, metric, spec, suffix, start, end, step, value, now)
 
-    @read
+    @operation(reads=True)
     def top(
         self,
         metric: str,
@@ -271,7 +281,7 @@ class Metrics:
         asked = time_range(now, latest, start, end)
         return read_top(self._tx, keys, metric, spec, asked, n, scope, namespace, now)
 
-    @read
+    @operation(reads=True)
     def gauge(
         self,
         metric: str,
@@ -290,7 +300,7 @@ class Metrics:
         suffix = suffix_of(as_entity(entity), namespace)
         return gauges.read_gauge(self._tx, keys, metric, spec, suffix, asked, now)
 
-    @read
+    @operation(reads=True)
     def distribution(
         self,
         metric: str,
@@ -315,7 +325,7 @@ class Metrics:
             self._tx, keys, metric, spec, suffixes, asked, now, asked_for
         )
 
-    @read
+    @operation(reads=True)
     def lifetime(
         self,
         metric: str,
@@ -329,7 +339,7 @@ class Metrics:
         keys, namespace, _, spec = self._spec(metric, prefix, namespace, at)
         return read_lifetime(self._tx, keys, metric, spec, suffix_of(as_entity(entity), namespace))
 
-    @read
+    @operation(reads=True)
     def prometheus(
         self,
         openmetrics: bool = False,
@@ -345,6 +355,7 @@ class Metrics:
 
     # --- limits -------------------------------------------------------------------------------
 
+    @operation()
     def try_incr(
         self,
         operations: Sequence[Operation | dict[str, Any]],
@@ -366,7 +377,7 @@ class Metrics:
         asked = admission.read_operations(plan, operations)
         return admission.try_incr(self._tx, plan, asked, self._where(prefix, namespace, at))
 
-    @read
+    @operation(reads=True)
     def peek(
         self,
         operations: Sequence[Operation | dict[str, Any]],
@@ -383,6 +394,7 @@ class Metrics:
         asked = admission.read_operations(plan, operations)
         return admission.peek(self._tx, plan, asked, self._where(prefix, namespace, at))
 
+    @operation()
     def limit_incr(
         self,
         operations: Sequence[Operation | dict[str, Any]],
@@ -399,6 +411,7 @@ class Metrics:
         asked = admission.read_operations(plan, operations)
         admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))
 
+    @operation()
     def throttle(
         self,
         key: str,
@@ -421,6 +434,7 @@ class Metrics:
 
     # --- objects on this transaction ----------------------------------------------------------
 
+    @operation(local=True)
     def writer(
         self,
         specs: Specs,
@@ -436,6 +450,7 @@ class Metrics:
             **self._bound(prefix, namespace),
         )
 
+    @operation(local=True)
     def reader(
         self,
         specs: Specs,
@@ -453,6 +468,7 @@ class Metrics:
             future=future,
         )
 
+    @operation(local=True)
     def limiter(
         self,
         conditions: Conditions,

@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from holdfast.binding import Runner, per_call
+from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.metrics import admission, registry
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
@@ -34,6 +35,7 @@ class StoreMetrics(_PerCall):
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)  # type: ignore[arg-type]  # the base is `per_call` of the layer
 
+    @operation(local=True)
     def writer(
         self,
         specs: Specs,
@@ -51,6 +53,7 @@ class StoreMetrics(_PerCall):
             clock=self._runner.read_clock,
         )
 
+    @operation(local=True)
     def reader(
         self,
         specs: Specs,
@@ -70,6 +73,7 @@ class StoreMetrics(_PerCall):
             future=future,
         )
 
+    @operation(local=True)
     def limiter(
         self,
         conditions: Conditions,

@@ -9,23 +9,12 @@ from typing import Final
 
 import msgspec
 
+from holdfast.declarations import Role
 from holdfast.engine.contract import Engine
 from holdfast.errors import Forbidden, NotAuthenticated
 from holdfast.limits import MAX_KNOWN_LOGINS
 from holdfast.operations import Operation
-from holdfast.users import EVERYTHING, Grant, Role, digest_of, scrypt_of, users_of
-
-# What changes the shape of a store, not its content.
-_ADMIN: Final = frozenset(
-    {"entities.apply", "entities.build", "entities.deploy", "entities.drop", "entities.repair"}
-    | {"events.configure", "events.deploy", "events.withdraw"}
-    | {"tables.add_index", "tables.build_index", "tables.create", "tables.drop"}
-)
-# What is about the whole store: it takes a grant for all spaces.
-_WHOLE_STORE: Final = frozenset(
-    {"admin.add_user", "admin.backup", "admin.check_engine", "admin.drop_space"}
-    | {"admin.remove_user", "admin.spaces", "admin.users"}
-)
+from holdfast.users import EVERYTHING, Grant, digest_of, scrypt_of, users_of
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -44,20 +33,9 @@ class Identity(msgspec.Struct, frozen=True):
             raise Forbidden(f"{self.name} may not {role} {layer} in the space {space!r}")
 
     def require_operation(self, operation: Operation, space: str) -> None:
-        space = EVERYTHING if is_about_the_store(operation) else space
-        self.require(role_for(operation), space=space, layer=operation.layer)
-
-
-def role_for(operation: Operation) -> Role:
-    """The least role that may call it."""
-    if operation.layer == "admin" or operation.full_name in _ADMIN:
-        return "admin"
-    return "read" if operation.only_reads else "write"
-
-
-def is_about_the_store(operation: Operation) -> bool:
-    """Whether it concerns the whole store, and so takes a grant for all spaces."""
-    return operation.full_name in _WHOLE_STORE
+        declaration = operation.declaration
+        space = EVERYTHING if declaration.scope == "store" else space
+        self.require(declaration.role, space=space, layer=operation.layer)
 
 
 EVERYONE: Final = Identity("everyone", (Grant(role="admin"),))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast import wire
-from holdfast.operations import OPERATIONS, RENAMED, Operation
+from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, typed
 from holdfast.server.execution import work_of
 from holdfast.server.origin import address_events
@@ -116,7 +116,7 @@ def plan_operation(
     """The plan of an operation with decoded arguments."""
     space = session.space
     session.require(operation)
-    if operation.layer == "events":
+    if operation.declaration.addressed:
         address_events(operation, arguments, session.address)
     kind = operation.kind
     if kind == "long" or kind == "wait" or session.execution.is_everywhere(space, operation):
@@ -134,9 +134,8 @@ COMMANDS.update(
     (operation.full_name.upper().encode(), _serve(operation)) for operation in OPERATIONS.values()
 )
 COMMANDS.update(
-    (f"{layer}.{method}".upper().encode(), COMMANDS[f"{layer}.{name}".upper().encode()])
-    for layer, names in RENAMED.items()
-    for method, name in names.items()
+    (name.upper().encode(), COMMANDS[operation.full_name.upper().encode()])
+    for name, operation in OPERATIONS_BY_METHOD.items()
 )
 
 

@@ -4,22 +4,22 @@ The address is the peer's. Behind a proxy that the server was told to trust, it 
 proxy names in `X-Forwarded-For`; from anyone else the header is just something that a client says.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from holdfast.operations import Operation
 
 __all__ = ["address_event", "address_events"]
 
-_ONE: Final = frozenset({"events.explain", "events.send"})
-_MANY: Final = "events.send_many"
-
 
 def address_events(operation: Operation, arguments: Any, address: str) -> None:
     """Fills in the address of the events among the arguments of an operation."""
-    if operation.full_name in _ONE:
-        arguments.event = address_event(arguments.event, address)
-    elif operation.full_name == _MANY:
-        arguments.events = [address_event(event, address) for event in arguments.events]
+    argument = operation.declaration.addressed
+    given = getattr(arguments, argument)
+    if isinstance(given, list):
+        addressed: Any = [address_event(event, address) for event in given]
+    else:
+        addressed = address_event(given, address)
+    setattr(arguments, argument, addressed)
 
 
 def address_event(event: Any, address: str) -> Any:

@@ -55,7 +55,7 @@ def _reading(name: str) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any],
     return (
         msgspec.json.Decoder(operation.arguments, float_hook=number_hook(operation)).decode,
         msgspec.msgpack.Decoder(operation.arguments).decode,
-        _has_entities(operation),
+        operation.declaration.holds_entities,
     )
 
 
@@ -67,7 +67,7 @@ def number_hook(operation: Operation) -> Callable[[str], Any] | None:
 def convert_arguments(operation: Operation, given: Any, *, is_json: bool) -> Any:
     """The same of an object that is decoded already."""
     try:
-        if is_json and _has_entities(operation) and isinstance(given, dict):
+        if is_json and operation.declaration.holds_entities and isinstance(given, dict):
             given = {name: give(kept) for name, kept in extended_json.values(given).items()}
             return msgspec.convert(given, operation.arguments, builtin_types=(bytes, datetime))
         return msgspec.convert(given, operation.arguments)
@@ -94,14 +94,14 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastErr
 
 def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
     """The result as it is to be encoded."""
-    if is_json and _has_entities(operation):
+    if is_json and operation.declaration.holds_entities:
         return _written(result)
     return result
 
 
 def encoder(operation: Operation, *, is_json: bool) -> Callable[[Any], bytes]:
     """Makes the bytes of a result."""
-    if is_json and _has_entities(operation):
+    if is_json and operation.declaration.holds_entities:
         encode = msgspec.json.encode
         return lambda result: encode(_written(result))
     return msgspec.json.encode if is_json else msgspec.msgpack.encode
@@ -130,7 +130,7 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
 
 def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
     """Makes the bytes of a result in msgpack with the extensions of `exact.py`."""
-    has_values = operation.full_name in _WITH_VALUES
+    has_values = operation.declaration.holds_values
 
     def encode(result: Any) -> bytes:
         if has_values:
@@ -141,17 +141,6 @@ def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
             return exact.encode(exact.replaced(result))
 
     return encode
-
-
-# Whose results hold values of the user's own types.
-_WITH_VALUES: Final = frozenset(
-    {"entities.execute", "entities.get", "entities.select"}
-    | {"tables.batch", "tables.get", "tables.put"}
-)
-
-
-def _has_entities(operation: Operation) -> bool:
-    return operation.layer == "entities" and operation.method.endswith("_raw")
 
 
 def _written(value: Any) -> Any:

@@ -110,7 +110,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             _refuse_every_domain(operation, found["space"])
             payload = bytes(step.arguments) or _no_arguments(is_json)
             given = payloads.read_arguments(operation, payload, is_json=is_json)
-            if operation.layer == "events":
+            if operation.declaration.addressed:
                 address_events(operation, given, door.address_of(request))
             planned.append((operation, given))
         except Exception as error:
@@ -154,7 +154,7 @@ async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
     is_json = request.content_type != MSGPACK
     payload = await request.body() or _no_arguments(is_json)
     arguments = payloads.read_arguments(operation, payload, is_json=is_json)
-    if operation.layer == "events":
+    if operation.declaration.addressed:
         address_events(operation, arguments, door.address_of(request))
     space = await door.execution.space(found["space"])
     result = await _run(door, request, space, operation, arguments)

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from holdfast.binding import Runner, per_call
+from holdfast.declarations import operation
 from holdfast.errors import IndexNotFound
 from holdfast.limits import ROWS_PER_IMPORT_STEP
 from holdfast.tables import building, catalogue, transfer
@@ -28,6 +29,7 @@ class StoreTables(_PerCall):
         self._versions = versions or Versions()
         self._make = lambda tx: Tables(tx, self._versions)
 
+    @operation(local=True)
     def scan(
         self,
         table: str,
@@ -55,6 +57,7 @@ class StoreTables(_PerCall):
         with self._runner.view() as reader:
             yield from scan_items(reader, catalogue.find(reader, table), query, form)
 
+    @operation(local=True)
     def export(
         self,
         table: str,
@@ -85,6 +88,7 @@ class StoreTables(_PerCall):
             plan = catalogue.find(reader, table)
         return projection_of(plan, proj) or list(plan.columns)
 
+    @operation()
     def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones.
 
@@ -102,6 +106,7 @@ class StoreTables(_PerCall):
             refused = transfer.first_refusals(refused + refusals)
         return ImportReport(rows=rows, refused=count, refusals=refused)
 
+    @operation(role="admin")
     def build_index(self, table: str, index: str) -> IndexProgress:
         """Builds an index that `add_index` has begun, step by step, and returns when it is
         complete.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.binding import read
+from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.limits import DEFAULT_PAGE_ROWS
 from holdfast.tables import batches, building, catalogue, deletes, puts, urls
@@ -37,6 +37,7 @@ class Tables:
 
     # --- schemas ---------------------------------------------------------------------------------
 
+    @operation(role="admin")
     def create(self, schema: Mapping[str, Any], *, table: str | None = None) -> CreateResult:
         """Creates a table, or migrates it if there is one with another schema.
 
@@ -46,17 +47,18 @@ class Tables:
         """
         return catalogue.create(self._tx, schema, table)
 
-    @read
+    @operation(reads=True)
     def schema(self, table: str) -> Schema:
         """The schema of a table, normalised: what was submitted, with the defaults filled in."""
         return catalogue.find(self._tx, table).copy_of_schema()
 
-    @read
+    @operation(reads=True)
     def schema_etag(self, table: str) -> str:
         """The entity tag of a table's schema: its version and a digest."""
         plan = catalogue.find(self._tx, table)
         return f"{plan.schema['version']}-{plan.digest}"
 
+    @operation(role="admin")
     def drop(self, table: str) -> bool:
         """Drops a table with all its rows and says whether there was one.
 
@@ -64,12 +66,12 @@ class Tables:
         """
         return catalogue.drop(self._tx, table)
 
-    @read
+    @operation(reads=True)
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
         """The names of the tables, in order: at most `limit`, those behind `after`."""
         return catalogue.names(self._tx, after=after, limit=limit)
 
-    @read
+    @operation(reads=True)
     def facts(self, table: str) -> Facts:
         """How many rows, bytes, index entries and rows that will expire a table has.
 
@@ -78,6 +80,7 @@ class Tables:
         """
         return catalogue.facts(self._tx, catalogue.find(self._tx, table))
 
+    @operation(role="admin")
     def add_index(self, table: str, index: str, elements: Sequence[Mapping[str, Any]]) -> None:
         """Adds a secondary index to a table that has rows; it is built in bounded steps.
 
@@ -87,13 +90,14 @@ class Tables:
         plan = catalogue.find_to_write(self._tx, table)
         building.add_index(self._tx, plan, index, elements)
 
-    @read
+    @operation(reads=True)
     def index_progress(self, table: str, index: str) -> IndexProgress:
         """How far the building of an index has come."""
         return building.progress(self._tx, catalogue.find(self._tx, table), index)
 
     # --- rows ------------------------------------------------------------------------------------
 
+    @operation(holds_values=True)
     def put(
         self,
         table: str,
@@ -142,7 +146,7 @@ class Tables:
             plan.item_as_json(result.old)
         return result
 
-    @read
+    @operation(reads=True, holds_values=True)
     def get(
         self,
         table: str,
@@ -188,6 +192,7 @@ class Tables:
         )
         return get_page(self._tx, plan, query, form)
 
+    @operation()
     def delete(
         self,
         table: str,
@@ -218,6 +223,7 @@ class Tables:
         writer.finish()
         return result
 
+    @operation(holds_values=True)
     def batch(self, operations: Sequence[Mapping[str, Any]]) -> BatchResult:
         """Up to 1,000 puts and deletes on any tables of the space, all or nothing.
 
@@ -229,7 +235,7 @@ class Tables:
 
     # --- by URL ----------------------------------------------------------------------------------
 
-    @read
+    @operation(reads=True, local=True)
     def get_by_url(
         self,
         table: str,
@@ -244,6 +250,7 @@ class Tables:
         query = urls.query_of(self._tx, plan, index, list(values), query_string)
         return get_page(self._tx, plan, query, form)
 
+    @operation(local=True)
     def put_by_url(
         self,
         table: str,
@@ -267,6 +274,7 @@ class Tables:
             form="json",
         )
 
+    @operation(local=True)
     def delete_by_url(
         self,
         table: str,

@@ -8,6 +8,7 @@ import time
 from typing import Any, Final
 
 from holdfast import wire as resp
+from holdfast.declarations import Role
 from holdfast.entities import bson_codec, wire
 from holdfast.entities.messages import Ping
 from holdfast.errors import HoldfastError, Malformed
@@ -15,7 +16,6 @@ from holdfast.limits import MAX_MESSAGE_BYTES
 from holdfast.server.commands import COMMANDS, Handler, command
 from holdfast.server.commands import ping as plain_ping
 from holdfast.server.session import Plan, Read, Session, Write
-from holdfast.users import Role
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 ARGUMENT_BYTES: Final = {

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import yaml
 
+from holdfast.declarations import Role
 from holdfast.entities import stats as figures
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
@@ -22,7 +23,6 @@ from holdfast.limits import MAX_SCHEMA_BYTES
 from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
 from holdfast.store import Space
-from holdfast.users import Role
 
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from holdfast.declarations import Role
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -43,7 +44,6 @@ from holdfast.tables.requests import (
 )
 from holdfast.tables.schema import normalise
 from holdfast.tables.urls import Target, parse_parameters, parse_path
-from holdfast.users import Role
 
 _READING: Final = ("GET", "HEAD", "QUERY")
 _SCHEMA_METHODS: Final = (*_READING, "PUT", "DELETE")

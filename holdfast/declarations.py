@@ -1,0 +1,60 @@
+"""What an operation says about itself, once, next to its method.
+
+Every public method of a layer carries an `@operation(...)`. Stores, the server, the generated
+client, the reference, permissions and the command line read it from there (`operations.py` collects
+them), so a method that has none does not load: nothing is served by accident.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+__all__ = ["Declaration", "Role", "Scope", "declared", "operation"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Role: TypeAlias = Literal["read", "write", "admin"]
+Scope: TypeAlias = Literal["space", "store"]
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts about one operation that its signature and docstring do not say."""
+
+    reads: bool = False  # changes nothing that anyone could notice: it may be called again
+    waits: bool = False  # returns when something has happened
+    local: bool = False  # takes or returns what does not travel: it is for Python alone
+    role: Role = "write"  # the least role that may call it
+    scope: Scope = "space"  # of the grant that it takes: one space, or the whole store
+    name: str = ""  # its public name, where the method's own means something only in Python
+    judged_alone: bool = False  # elements of its list are checked one by one, by the method
+    addressed: str = ""  # the argument whose events get the client's address
+    holds_entities: bool = False  # its arguments or result hold properties of entities
+    holds_values: bool = False  # its result holds values of the user's own types
+    convert: tuple[str, Callable[[Any], Any]] | None = None  # elements of this argument
+
+
+def operation(
+    *, reads: bool = False, role: Role | None = None, **facts: Any
+) -> Callable[[Method], Method]:
+    """Declares a method as an operation; see `Declaration` for what can be said.
+
+    The role is `read` for what reads and `write` for all else, unless another is named.
+    """
+    declaration = Declaration(reads=reads, role=role or ("read" if reads else "write"), **facts)
+
+    def declare(method: Method) -> Method:
+        method.__operation__ = declaration  # type: ignore[attr-defined]  # found again by `declared`
+        return method
+
+    return declare
+
+
+def declared(method: Callable[..., Any]) -> Declaration:
+    """Returns the declaration of a method; one without any is a mistake of its author."""
+    found: Declaration | None = getattr(method, "__operation__", None)
+    if found is None:
+        raise TypeError(
+            f"{method.__module__}.{method.__qualname__} has no @operation(...): declare what it "
+            "does and who may call it, or let its name begin with an underscore"
+        )
+    return found
