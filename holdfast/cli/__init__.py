@@ -19,6 +19,7 @@ __all__ = ["main"]
 
 COMMANDS: Final = {
     "backup": Entry("backup", "Copy a store into a folder, and verify the copy."),
+    "call": Entry("call", "Call any operation with its arguments as JSON."),
     "check": Entry("check", "Look for damage in a store and in its indexes."),
     "completion": Entry("completion", "Print the completion script of a shell."),
     "config": Entry("config", "See which settings apply, and why."),

@@ -81,6 +81,10 @@ class Output:
         else:
             show()
 
+    def json(self, value: Any) -> None:
+        """A result that is JSON for people too."""
+        click.echo(_json(value))
+
     def say(self, text: str) -> None:
         click.echo(text)
 

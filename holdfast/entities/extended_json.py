@@ -89,7 +89,14 @@ def _write_map(value: dict[str, Any]) -> dict[str, Any]:
     return {"$map": written} if any(name.startswith("$") for name in value) else written
 
 
-def _read_moment(value: dict[str, Any]) -> datetime | Instant:
+def _read_moment(value: Any) -> datetime | Instant:
+    if isinstance(value, str):  # the relaxed form, which people write
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if not isinstance(value, dict) or value.keys() != {"$numberLong"}:
+        raise ValueError(
+            'it takes {"$numberLong": "milliseconds"} or a text like "2026-11-16T12:00:00Z"'
+        )
     since = int(value["$numberLong"])
     if not -_MAX_INT - 1 <= since <= _MAX_INT:
         raise ValueError("it has more than 64 bits")

@@ -154,6 +154,17 @@ def test_a_ttl_may_be_a_whole_float_as_any_integer_on_the_wire(
     assert entities.count_raw("test.Plain") == 0
 
 
+@pytest.mark.parametrize("text", ["2026-11-16T12:00:00Z", "2026-11-16T13:00:00+01:00"])
+def test_a_moment_may_be_written_in_the_relaxed_form(entities: StoreEntities, text: str) -> None:
+    entities.load(
+        "test.Plain", [b'{"id": "x", "properties": {"a": {"$date": "%s"}}}' % text.encode()]
+    )
+
+    [entity] = entities.get_raw("test.Plain", ["x"])
+    assert entity is not None
+    assert entity.properties["a"] == datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
 def test_an_empty_dump_loads_nothing(entities: StoreEntities) -> None:
     assert entities.load("test.Plain", []) == 0
     assert entities.load("test.Plain", [b"", b"\n"]) == 0
