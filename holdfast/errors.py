@@ -870,11 +870,14 @@ class LimitExceeded(HoldfastError):
     """A rate limit was reached. `result` tells which one and when to try again."""
 
     code, status = "limit_exceeded", 429
+    facts = {"result": dict, "retry_after": float}  # noqa: RUF012  # nobody changes it
     hint = "Wait for the result's retry_after and try again."
 
     def __init__(self, message: str = "", result: Any = None, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.result = result
+        # Seconds; None if it never passes, however long one waits.
+        self.retry_after: float | None = getattr(result, "retry_after", None)
 
 
 # --- errors on their way ----------------------------------------------------------------------

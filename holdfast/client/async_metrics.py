@@ -8,10 +8,11 @@ from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.client.generated.metrics import AwaitedMetrics
 from holdfast.client.metrics import ClientReader, Promise, asked
-from holdfast.errors import LimitExceeded, OutcomeUnknown
+from holdfast.errors import OutcomeUnknown
 from holdfast.limits import ACQUIRE_SECONDS
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, Plan, make_plan
 from holdfast.metrics.entity import Components, EntityLike, Prefix, as_namespace, as_prefix
+from holdfast.metrics.exceeded import exceeded
 from holdfast.metrics.layer import NAMESPACE, PREFIX
 from holdfast.metrics.limiter import Batch, Limiter
 from holdfast.metrics.records import (
@@ -39,8 +40,8 @@ class AsyncMetrics(AwaitedMetrics):
     async def writer(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> "AsyncWriter":
@@ -58,8 +59,8 @@ class AsyncMetrics(AwaitedMetrics):
     async def reader(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
@@ -73,16 +74,22 @@ class AsyncMetrics(AwaitedMetrics):
     def limiter(
         self,
         conditions: Conditions,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         bucket_count: int = BUCKET_COUNT,
         algorithm: Algorithm = "estimate",
+        on_conflict: OnConflict = "refuse",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> "AsyncLimiter":
-        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits."""
+        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
+
+        With `on_conflict="discard"` its first call deletes, before anything else, what other
+        windows or other numbers of buckets have counted under these names.
+        """
         plan = make_plan(conditions, bucket_count, algorithm)
-        return AsyncLimiter(self, plan, as_prefix(prefix), as_namespace(namespace), sleep)
+        where = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
+        return AsyncLimiter(self, plan, where, sleep, on_conflict)
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -343,15 +350,16 @@ class AsyncLimiter:
         self,
         metrics: AsyncMetrics,
         plan: Plan,
-        prefix: tuple[str, ...],
-        namespace: str,
+        where: dict[str, Any],
         sleep: Callable[[float], Awaitable[None]],
+        on_conflict: OnConflict,
     ) -> None:
         self.plan = plan
         self._metrics = metrics
         self._asked = asked(plan)
-        self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
+        self._where = where
         self._sleep = sleep
+        self._on_conflict = on_conflict
 
     async def try_incr(
         self, condition: str, entity: EntityLike = None, amount: int = 1
@@ -375,9 +383,7 @@ class AsyncLimiter:
         """`try_incr` that raises `LimitExceeded` when it is denied."""
         result = await self.try_incr(condition, entity, amount)
         if not result.allowed:
-            raise LimitExceeded(
-                f"{condition!r} allows {result.limit} in {result.window} seconds", result
-            )
+            raise exceeded(result, [result])
         return result
 
     def batch(self, default_amount: int = 1) -> "AsyncLimitBatch":
@@ -386,13 +392,23 @@ class AsyncLimiter:
 
     async def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
         """Counts all operations if all are allowed. Entities are used as they are."""
+        await self._settle()
         return await self._metrics.try_incr(list(operations), *self._asked, **self._where)
 
     async def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        await self._settle()
         return await self._metrics.peek(list(operations), *self._asked, **self._where)
 
     async def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
+        await self._settle()
         await self._metrics.limit_incr(list(operations), *self._asked, **self._where)
+
+    async def _settle(self) -> None:
+        """Discards what contradicts the conditions, once, if that was asked for."""
+        if self._on_conflict != "refuse":
+            where = {"prefix": self._where["prefix"]}
+            await self._metrics.define_limits(*self._asked, self._on_conflict, **where)
+            self._on_conflict = "refuse"
 
     async def acquire(
         self,
@@ -468,7 +484,7 @@ class AsyncLimitBatch:
         """`try_incr` that raises `LimitExceeded` when it is denied."""
         result = await self.try_incr()
         if not result.allowed:
-            raise LimitExceeded(f"denied by {', '.join(result.failed)}", result)
+            raise exceeded(result, result.failed.values())
         return result
 
 

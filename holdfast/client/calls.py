@@ -11,6 +11,7 @@ from holdfast import exact, wire
 from holdfast.errors import (
     BadInput,
     HoldfastError,
+    LimitExceeded,
     NoAnswer,
     NotAuthenticated,
     OutcomeUnknown,
@@ -149,7 +150,8 @@ def failure(reply: Any) -> HoldfastError:
     code, _, text = str(reply).partition(" ")
     if text.startswith("{"):
         try:
-            return made_of(code.lower(), msgspec.json.decode(text, type=dict[str, Any]))
+            error = made_of(code.lower(), msgspec.json.decode(text, type=dict[str, Any]))
+            return _with_record(error) if isinstance(error, LimitExceeded) else error
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return ServerFailed(text)
     if code == "WRONGPASS":
@@ -159,6 +161,15 @@ def failure(reply: Any) -> HoldfastError:
     if code == "ERR":
         return ServerFailed(text, hint="Is it a server of Holdfast, and of this version?")
     return made_of(code.lower(), {"message": text})
+
+
+def _with_record(error: LimitExceeded) -> LimitExceeded:
+    """The error with the result of the limiter as the record that the store has raised it with."""
+    from holdfast.metrics.records import BatchResult
+
+    if error.result is not None:
+        error.result = msgspec.convert(error.result, BatchResult)
+    return error
 
 
 def is_error(reply: Any) -> bool:

@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.client.generated.metrics import CalledMetrics
+from holdfast.client.calls import Call
+from holdfast.client.faces import Handle
+from holdfast.client.generated import metrics as generated
+from holdfast.client.generated.metrics import CalledMetrics, RecordedMetrics
 from holdfast.errors import BadInput
 from holdfast.metrics.conditions import (
     BUCKET_COUNT,
@@ -23,7 +26,7 @@ from holdfast.metrics.layer import NAMESPACE, PREFIX
 from holdfast.metrics.limiter import Limiter, Sleep
 from holdfast.metrics.rates import total_of
 from holdfast.metrics.reader import RatePromise, Reader
-from holdfast.metrics.records import BatchResult, Metric, Rate
+from holdfast.metrics.records import BatchResult, LimitResult, Metric, Operation, Rate
 from holdfast.metrics.registry import OnConflict
 from holdfast.metrics.specs import Specs
 from holdfast.metrics.totals import Future, TimeRange
@@ -36,8 +39,8 @@ class ClientMetrics(CalledMetrics):
     def writer(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> Writer:
@@ -57,8 +60,8 @@ class ClientMetrics(CalledMetrics):
     def reader(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
@@ -75,21 +78,102 @@ class ClientMetrics(CalledMetrics):
     def limiter(
         self,
         conditions: Conditions,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         bucket_count: int = BUCKET_COUNT,
         algorithm: Algorithm = "estimate",
+        on_conflict: OnConflict = "refuse",
         sleep: Sleep = time.sleep,
     ) -> Limiter:
-        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits."""
+        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
+
+        With `on_conflict="discard"` it begins with a call that deletes what other windows or other
+        numbers of buckets have counted under these names; else such conditions are refused when
+        they are first used.
+        """
+        plan = make_plan(conditions, bucket_count, algorithm)
+        if on_conflict != "refuse":
+            self.define_limits(*asked(plan), on_conflict, prefix=prefix)
         return Limiter(
             _LimitDoor(self),
-            make_plan(conditions, bucket_count, algorithm),
+            plan,
             prefix=as_prefix(prefix),
             namespace=as_namespace(namespace),
             clock=time.time,
             sleep=sleep,
+        )
+
+
+class BatchMetrics(RecordedMetrics):
+    """Operations on metrics that are kept to be sent together; with a limiter too."""
+
+    def limiter(
+        self,
+        conditions: Conditions,
+        prefix: Prefix = PREFIX,
+        *,
+        namespace: str = NAMESPACE,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm = "estimate",
+    ) -> "BatchLimiter":
+        """A limiter whose calls are part of the batch."""
+        plan = make_plan(conditions, bucket_count, algorithm)
+        where = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
+        return BatchLimiter(self, plan, where)
+
+
+class BatchLimiter:
+    """Rate limits whose calls are kept to be sent together, and return handles.
+
+    With `require`, a limit that refuses undoes the whole batch.
+    """
+
+    def __init__(self, metrics: BatchMetrics, plan: Plan, where: dict[str, Any]) -> None:
+        self.plan = plan
+        self._metrics = metrics
+        self._asked = asked(plan)
+        self._where = where
+
+    def require(
+        self, condition: str, entity: EntityLike = None, amount: int = 1
+    ) -> Handle[LimitResult]:
+        """Counts `amount`; if it is not allowed, the batch raises `LimitExceeded`."""
+        return self._one(generated._REQUIRE, condition, entity, amount)
+
+    def try_incr(
+        self, condition: str, entity: EntityLike = None, amount: int = 1
+    ) -> Handle[LimitResult]:
+        """Counts `amount` if it is allowed; the rest of the batch is done either way."""
+        return self._one(generated._TRY_INCR, condition, entity, amount)
+
+    def peek(
+        self, condition: str, entity: EntityLike = None, amount: int = 1
+    ) -> Handle[LimitResult]:
+        """What `try_incr` would say at this place of the batch."""
+        return self._one(generated._PEEK, condition, entity, amount)
+
+    def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> Handle[None]:
+        """Counts `amount` without asking."""
+        operation = Operation(condition=condition, entity=entity, amount=amount)
+        return self._metrics.limit_incr([operation], *self._asked, **self._where)
+
+    charge = incr
+
+    def _one(
+        self, call: Call[BatchResult], condition: str, entity: EntityLike, amount: int
+    ) -> Handle[LimitResult]:
+        self.plan.find(condition)
+        conditions, bucket_count, algorithm = self._asked
+        given = {
+            "operations": [Operation(condition=condition, entity=entity, amount=amount)],
+            "conditions": conditions,
+            "bucket_count": bucket_count,
+            "algorithm": algorithm,
+            **self._where,
+        }
+        return self._metrics._recorder.keep(
+            call, given, lambda reply: call.result(reply).results[0]
         )
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from holdfast.client.entities import BatchEntities
     from holdfast.client.events import BatchEvents
     from holdfast.client.generated.jobs import RecordedJobs
-    from holdfast.client.generated.metrics import RecordedMetrics
     from holdfast.client.generated.tables import RecordedTables
+    from holdfast.client.metrics import BatchMetrics
 
 T = TypeVar("T")
 
@@ -49,10 +49,10 @@ class Recording:
         return RecordedJobs(self)
 
     @cached_property
-    def metrics(self) -> "RecordedMetrics":
-        from holdfast.client.generated.metrics import RecordedMetrics
+    def metrics(self) -> "BatchMetrics":
+        from holdfast.client.metrics import BatchMetrics
 
-        return RecordedMetrics(self)
+        return BatchMetrics(self)
 
     @cached_property
     def tables(self) -> "RecordedTables":

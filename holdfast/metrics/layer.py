@@ -20,6 +20,7 @@ from holdfast.metrics.entity import (
     as_prefix,
     suffix_of,
 )
+from holdfast.metrics.exceeded import exceeded
 from holdfast.metrics.hits import SingleHits
 from holdfast.metrics.layout import Keys, keys_of, named_keys
 from holdfast.metrics.limiter import Limiter
@@ -377,6 +378,56 @@ class Metrics:
         asked = admission.read_operations(plan, operations)
         return admission.try_incr(self._tx, plan, asked, self._where(prefix, namespace, at))
 
+    @operation()
+    def require(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> BatchResult:
+        """Counts all operations, or raises `LimitExceeded`, which undoes the whole transaction.
+
+        In a batch over the network it guards everything beside it: if a limit refuses, nothing of
+        the batch is done, and the error says which limit it was and when to try again. Costs as
+        `try_incr` does.
+        """
+        result = self.try_incr(
+            operations,
+            conditions,
+            bucket_count,
+            algorithm,
+            prefix=prefix,
+            namespace=namespace,
+            at=at,
+        )
+        if not result.allowed:
+            raise exceeded(result, result.failed.values())
+        return result
+
+    @operation()
+    def define_limits(
+        self,
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        on_conflict: OnConflict = "refuse",
+        *,
+        prefix: Prefix = PREFIX,
+    ) -> None:
+        """Stores the conditions of a limiter, as `define` stores the specs of metrics.
+
+        A window or a number of buckets that contradicts what is stored is refused;
+        `on_conflict="discard"` deletes what is stored instead. Calls of a limiter store conditions
+        that are new by themselves. Reads 1 key for each condition, writes 2 for a new one.
+        """
+        plan = make_plan(conditions, bucket_count, algorithm)
+        admission.store_all_specs(self._tx, self._keys(prefix), plan, on_conflict)
+
     @operation(reads=True)
     def peek(
         self,
@@ -438,8 +489,8 @@ class Metrics:
     def writer(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> Writer:
@@ -454,8 +505,8 @@ class Metrics:
     def reader(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
@@ -472,17 +523,17 @@ class Metrics:
     def limiter(
         self,
         conditions: Conditions,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         bucket_count: int = BUCKET_COUNT,
         algorithm: Algorithm = "estimate",
         on_conflict: OnConflict = "refuse",
     ) -> Limiter:
         """A limiter whose charges are undone if this transaction fails."""
+        self.define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix)
         plan = make_plan(conditions, bucket_count, algorithm)
         keys = self._keys(prefix)
-        admission.store_all_specs(self._tx, keys, plan, on_conflict)
         return Limiter(
             self,
             plan,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
-from holdfast.errors import BadLimit, DuplicateCondition, LimitExceeded
+from holdfast.errors import BadLimit, DuplicateCondition
 from holdfast.limits import ACQUIRE_SECONDS
 from holdfast.metrics.conditions import Plan, check_amount
 from holdfast.metrics.entity import (
@@ -16,6 +16,7 @@ from holdfast.metrics.entity import (
     GlobalEntityKey,
     LocalEntityKey,
 )
+from holdfast.metrics.exceeded import exceeded
 from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult, Operation
 
 P = ParamSpec("P")
@@ -83,9 +84,7 @@ class Limiter:
         """`try_incr` that raises `LimitExceeded` when it is denied, which undoes a transaction."""
         result = self.try_incr(condition, entity, amount)
         if not result.allowed:
-            raise LimitExceeded(
-                f"{condition!r} allows {result.limit} in {result.window} seconds", result
-            )
+            raise exceeded(result, [result])
         return result
 
     # --- several operations -------------------------------------------------------------------
@@ -203,7 +202,7 @@ class Batch:
         """`try_incr` that raises `LimitExceeded` when it is denied."""
         result = self.try_incr()
         if not result.allowed:
-            raise LimitExceeded(f"denied by {', '.join(result.failed)}", result)
+            raise exceeded(result, result.failed.values())
         return result
 
     def _add(self, condition: str, entity: EntityKey, amount: int | None) -> Self:

@@ -257,6 +257,10 @@ class LimitResult(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         return self.allowed
 
+    def is_allowed(self) -> bool:
+        """Returns `allowed`, by the name that the original's document has for it."""
+        return self.allowed
+
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a limiter says about a list of operations, by position: all of them or none."""
@@ -266,6 +270,10 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
     results: list[LimitResult]
 
     def __bool__(self) -> bool:
+        return self.allowed
+
+    def is_allowed(self) -> bool:
+        """Returns `allowed`, by the name that the original's document has for it."""
         return self.allowed
 
     def __iter__(self) -> Iterator[LimitResult]:
@@ -290,6 +298,10 @@ class NamedBatchResult(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, LimitResult]
 
     def __bool__(self) -> bool:
+        return self.allowed
+
+    def is_allowed(self) -> bool:
+        """Returns `allowed`, by the name that the original's document has for it."""
         return self.allowed
 
     @property

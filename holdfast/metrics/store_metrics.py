@@ -39,8 +39,8 @@ class StoreMetrics(_PerCall):
     def writer(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> Writer:
@@ -57,8 +57,8 @@ class StoreMetrics(_PerCall):
     def reader(
         self,
         specs: Specs,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
@@ -77,8 +77,8 @@ class StoreMetrics(_PerCall):
     def limiter(
         self,
         conditions: Conditions,
-        *,
         prefix: Prefix = PREFIX,
+        *,
         namespace: str = NAMESPACE,
         bucket_count: int = BUCKET_COUNT,
         algorithm: Algorithm = "estimate",

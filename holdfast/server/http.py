@@ -7,6 +7,7 @@ This file knows routes, who asks, and how errors are said; requests and answers 
 import asyncio
 import base64
 import ipaddress
+import math
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -25,6 +26,7 @@ from holdfast.errors import (
     ClientGone,
     Forbidden,
     HoldfastError,
+    LimitExceeded,
     MethodNotAllowed,
     NotAuthenticated,
     NotFound,
@@ -239,7 +241,13 @@ class HttpDoor:
         """An error as all doors say it."""
         known = self.execution.known(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        body = {"code": known.code, "message": known.message + where, "hint": known.hint}
+        body: dict[str, Any] = {
+            "code": known.code,
+            "message": known.message + where,
+            "hint": known.hint,
+        }
+        if isinstance(known, LimitExceeded):
+            body |= {"retry_after": known.retry_after, "result": known.result}
         response = answer(request, {"error": body}, status=known.status)
         add_headers(response, known)
         return response
@@ -286,6 +294,8 @@ def add_headers(response: Response, error: HoldfastError) -> None:
         response.headers["connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, ServerBusy):
         response.headers["retry-after"] = "1"
+    if isinstance(error, LimitExceeded) and error.retry_after is not None:
+        response.headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
 
 
 def _is_address(host: str) -> bool:

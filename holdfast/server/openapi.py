@@ -123,7 +123,13 @@ _ERROR = {
         "error": {
             "type": "object",
             "required": ["code", "message", "hint"],
-            "properties": {"code": _TEXT, "message": _TEXT, "hint": _TEXT},
+            "properties": {
+                "code": _TEXT,
+                "message": _TEXT,
+                "hint": _TEXT,
+                "retry_after": {"type": ["number", "null"]},  # of a limit that was reached
+                "result": {},
+            },
         }
     },
 }

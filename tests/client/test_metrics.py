@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadLimit, LimitExceeded, OutcomeUnknown, UnknownCondition
+from holdfast.errors import (
+    BadLimit,
+    LimitExceeded,
+    OutcomeUnknown,
+    SpecConflict,
+    UnknownCondition,
+)
 from holdfast.metrics import GlobalEntityKey, LimitCondition, LocalEntityKey
 from tests.client.colours import connected
 from tests.client.scripted import CLOSE, scripted, well
@@ -122,3 +128,81 @@ def test_a_flush_that_was_refused_stays_in_the_buffer(client: Any, url: str, col
     writer.flush()
 
     assert client.metrics.rate("edits", latest=60).total == 1
+
+
+def test_a_limit_that_refuses_undoes_the_whole_batch_and_says_which_it_was(client: Any) -> None:
+    def order(id: str) -> Any:
+        with client.batch() as batch:
+            batch.jobs.put("emails", id=id)
+            allowed = batch.metrics.limiter({"user": "1/minute"}, "shop").require("user", ["ann"])
+            batch.jobs.put("invoices", id=f"invoice-{id}")
+        return allowed.result()
+
+    allowed = order("first")
+    with pytest.raises(LimitExceeded, match="'user' allows 1 in 60 seconds") as refused:
+        order("second")
+
+    assert (allowed.is_allowed(), allowed.remaining) == (True, 0)
+    assert client.jobs.multiget("second", "invoice-second") == []
+    assert refused.value.position == 1
+    assert refused.value.retry_after is not None
+    assert 0 < refused.value.retry_after <= 62
+    assert refused.value.result.results[0].condition == "user"
+    assert f"Try again in {refused.value.retry_after:g} seconds" in refused.value.hint
+
+
+def test_several_limits_are_required_together_or_not_at_all(client: Any) -> None:
+    conditions = {"user": "5/minute", "ip": "1/minute"}
+    wanted = [{"condition": name, "entity": ["ann"]} for name in conditions]
+
+    client.metrics.require(wanted, conditions)
+    with pytest.raises(LimitExceeded) as refused:
+        client.metrics.require(wanted, conditions)
+
+    assert list(refused.value.result.failed) == [1]
+    assert client.metrics.limiter(conditions).peek("user", ["ann"]).remaining == 4
+
+
+def test_an_amount_that_no_wait_makes_possible_says_so(client: Any) -> None:
+    with pytest.raises(LimitExceeded, match="more than the limit ever allows") as refused:
+        client.metrics.limiter({"user": "2/minute"}).require("user", amount=3)
+    with pytest.raises(LimitExceeded, match="more than the limit ever allows") as in_a_batch:
+        client.metrics.require([{"condition": "user", "amount": 3}], {"user": "2/minute"})
+
+    assert (refused.value.retry_after, in_a_batch.value.retry_after) == (None, None)
+
+
+def test_the_other_calls_of_a_limiter_are_part_of_a_batch_too(client: Any) -> None:
+    with client.batch() as batch:
+        limiter = batch.metrics.limiter({"user": "2/minute"})
+        limiter.incr("user")
+        tried = limiter.try_incr("user")
+        denied = limiter.try_incr("user")
+        peeked = limiter.peek("user")
+        with pytest.raises(UnknownCondition, match="did you mean 'user'"):
+            limiter.try_incr("usr")
+
+    assert [bool(each.result()) for each in (tried, denied, peeked)] == [True, False, False]
+
+
+def test_a_limiter_over_the_network_can_discard_what_another_window_has_counted(
+    client: Any,
+) -> None:
+    client.metrics.limiter({"user": "1/minute"}).try_incr("user")
+
+    with pytest.raises(SpecConflict):
+        client.metrics.limiter({"user": "1/hour"}).try_incr("user")
+    limiter = client.metrics.limiter({"user": "1/hour"}, on_conflict="discard")
+
+    assert limiter.try_incr("user").allowed
+    assert not limiter.try_incr("user").allowed
+
+
+def test_the_prefix_of_writers_readers_and_limiters_may_come_second(client: Any) -> None:
+    with client.metrics.writer(SPECS, "app") as writer:
+        writer.incr("edits")
+    reader = client.metrics.reader(SPECS, "app")
+
+    assert reader.get_rate("edits", None, reader.latest(60)).total() == 1
+    assert client.metrics.limiter({"user": "1/minute"}, "app").try_incr("user").is_allowed()
+    assert client.metrics.limiter({"user": "1/minute"}).try_incr("user").is_allowed()

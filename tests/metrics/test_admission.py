@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadLimit, DuplicateCondition, UnknownCondition
+from holdfast.errors import BadLimit, DuplicateCondition, LimitExceeded, UnknownCondition
 from holdfast.metrics import GlobalEntityKey, Limiter, LocalEntityKey, Operation
 from holdfast.metrics.conditions import Algorithm
 from holdfast.store import Store
@@ -127,3 +127,34 @@ def test_a_limit_can_be_reset_for_an_entity(store: Store, limiter: Limiter) -> N
 
     assert limiter.peek("user", ["x"]).prev_total == 0
     assert limiter.peek("user", ["y"]).prev_total == 2
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("algorithm", ["estimate", "gcra"])
+def test_a_required_limit_that_refuses_undoes_its_transaction(store: Store, algorithm: str) -> None:
+    def order(id: str) -> None:
+        with store.transaction() as tx:
+            tx.jobs.put("emails", id=id)
+            wanted: list[Any] = [{"condition": "user", "entity": ["ann"]}, {"condition": "ip"}]
+            tx.metrics.require(wanted, {"user": "1/minute", "ip": "9/minute"}, algorithm=algorithm)
+
+    order("first")
+    with pytest.raises(LimitExceeded, match="'user' allows 1 in 60 seconds") as refused:
+        order("second")
+
+    assert store.jobs.get("second") is None
+    assert refused.value.retry_after == refused.value.result.retry_after
+    assert refused.value.result.retry_after > 0
+    assert list(refused.value.result.failed) == [0]
+    ip = store.metrics.limiter({"ip": "9/minute"}, algorithm=algorithm).peek("ip")  # type: ignore[arg-type]  # a parameter is a plain string
+    assert ip.remaining == 8
+
+
+def test_a_result_is_asked_by_the_names_of_the_original(store: Store) -> None:
+    limiter = store.metrics.limiter({"user": "1/minute"}, "MyLimitCaller")
+
+    assert limiter.try_incr("user").is_allowed()
+    assert not limiter.try_incr("user").is_allowed()
+    assert limiter.batch().local_op("user").try_incr().is_allowed()
+    assert limiter.peek_all([]).is_allowed()
+    assert [*store.metrics.buckets(prefix="MyLimitCaller").buckets] != []

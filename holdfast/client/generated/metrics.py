@@ -39,6 +39,10 @@ _DEFINE: Final[Call[dict[str, Metric]]] = Call(
     "metrics.define", "write", only_reads=False, result=dict[str, Metric]
 )
 
+_DEFINE_LIMITS: Final[Call[None]] = Call(
+    "metrics.define_limits", "write", only_reads=False, result=None
+)
+
 _DISTRIBUTION: Final[Call[DistributionReading]] = Call(
     "metrics.distribution", "read", only_reads=True, result=DistributionReading
 )
@@ -62,6 +66,10 @@ _RATE: Final[Call[Rate]] = Call("metrics.rate", "read", only_reads=True, result=
 _RATES: Final[Call[list[Rate]]] = Call("metrics.rates", "read", only_reads=True, result=list[Rate])
 
 _RECORD: Final[Call[None]] = Call("metrics.record", "write", only_reads=False, result=None)
+
+_REQUIRE: Final[Call[BatchResult]] = Call(
+    "metrics.require", "write", only_reads=False, result=BatchResult
+)
 
 _RESET: Final[Call[Deleted]] = Call("metrics.reset", "write", only_reads=False, result=Deleted)
 
@@ -149,6 +157,26 @@ def _define(
         given["namespace"] = namespace
     if at is not None:
         given["at"] = at
+    return given
+
+
+def _define_limits(
+    conditions: Conditions,
+    bucket_count: int = BUCKET_COUNT,
+    algorithm: Algorithm | str = "estimate",
+    on_conflict: OnConflict = "refuse",
+    *,
+    prefix: Prefix = PREFIX,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"conditions": conditions}
+    if bucket_count != BUCKET_COUNT:
+        given["bucket_count"] = bucket_count
+    if algorithm != "estimate":
+        given["algorithm"] = algorithm
+    if on_conflict != "refuse":
+        given["on_conflict"] = on_conflict
+    if prefix != PREFIX:
+        given["prefix"] = prefix
     return given
 
 
@@ -401,6 +429,30 @@ def _record(
     return given
 
 
+def _require(
+    operations: Sequence[Operation | dict[str, Any]],
+    conditions: Conditions,
+    bucket_count: int = BUCKET_COUNT,
+    algorithm: Algorithm | str = "estimate",
+    *,
+    prefix: Prefix = PREFIX,
+    namespace: str = NAMESPACE,
+    at: float | None = None,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"operations": operations, "conditions": conditions}
+    if bucket_count != BUCKET_COUNT:
+        given["bucket_count"] = bucket_count
+    if algorithm != "estimate":
+        given["algorithm"] = algorithm
+    if prefix != PREFIX:
+        given["prefix"] = prefix
+    if namespace != NAMESPACE:
+        given["namespace"] = namespace
+    if at is not None:
+        given["at"] = at
+    return given
+
+
 def _reset(
     entities: Sequence[EntityLike] | None = None,
     metrics: Sequence[str] | None = None,
@@ -621,6 +673,21 @@ class CalledMetrics(CallFace):
             _DEFINE, _define(specs, on_conflict, prefix=prefix, namespace=namespace, at=at)
         )
 
+    def define_limits(
+        self,
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        on_conflict: OnConflict = "refuse",
+        *,
+        prefix: Prefix = PREFIX,
+    ) -> None:
+        """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
+        return self._call(
+            _DEFINE_LIMITS,
+            _define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix),
+        )
+
     def distribution(
         self,
         metric: str,
@@ -823,6 +890,33 @@ class CalledMetrics(CallFace):
             _record(metric, entity, value, count, prefix=prefix, namespace=namespace, at=at),
         )
 
+    def require(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> BatchResult:
+        """Counts all operations, or raises `LimitExceeded`, which undoes the whole
+        transaction.
+        """
+        return self._call(
+            _REQUIRE,
+            _require(
+                operations,
+                conditions,
+                bucket_count,
+                algorithm,
+                prefix=prefix,
+                namespace=namespace,
+                at=at,
+            ),
+        )
+
     def reset(
         self,
         entities: Sequence[EntityLike] | None = None,
@@ -994,6 +1088,21 @@ class AwaitedMetrics(AwaitFace):
         """Stores the specs of metrics and returns them normalised, sequences in search order."""
         return await self._call(
             _DEFINE, _define(specs, on_conflict, prefix=prefix, namespace=namespace, at=at)
+        )
+
+    async def define_limits(
+        self,
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        on_conflict: OnConflict = "refuse",
+        *,
+        prefix: Prefix = PREFIX,
+    ) -> None:
+        """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
+        return await self._call(
+            _DEFINE_LIMITS,
+            _define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix),
         )
 
     async def distribution(
@@ -1198,6 +1307,33 @@ class AwaitedMetrics(AwaitFace):
             _record(metric, entity, value, count, prefix=prefix, namespace=namespace, at=at),
         )
 
+    async def require(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> BatchResult:
+        """Counts all operations, or raises `LimitExceeded`, which undoes the whole
+        transaction.
+        """
+        return await self._call(
+            _REQUIRE,
+            _require(
+                operations,
+                conditions,
+                bucket_count,
+                algorithm,
+                prefix=prefix,
+                namespace=namespace,
+                at=at,
+            ),
+        )
+
     async def reset(
         self,
         entities: Sequence[EntityLike] | None = None,
@@ -1369,6 +1505,21 @@ class RecordedMetrics(RecordFace):
         """Stores the specs of metrics and returns them normalised, sequences in search order."""
         return self._record(
             _DEFINE, _define(specs, on_conflict, prefix=prefix, namespace=namespace, at=at)
+        )
+
+    def define_limits(
+        self,
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        on_conflict: OnConflict = "refuse",
+        *,
+        prefix: Prefix = PREFIX,
+    ) -> Handle[None]:
+        """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
+        return self._record(
+            _DEFINE_LIMITS,
+            _define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix),
         )
 
     def distribution(
@@ -1571,6 +1722,33 @@ class RecordedMetrics(RecordFace):
         return self._record(
             _RECORD,
             _record(metric, entity, value, count, prefix=prefix, namespace=namespace, at=at),
+        )
+
+    def require(
+        self,
+        operations: Sequence[Operation | dict[str, Any]],
+        conditions: Conditions,
+        bucket_count: int = BUCKET_COUNT,
+        algorithm: Algorithm | str = "estimate",
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+        at: float | None = None,
+    ) -> Handle[BatchResult]:
+        """Counts all operations, or raises `LimitExceeded`, which undoes the whole
+        transaction.
+        """
+        return self._record(
+            _REQUIRE,
+            _require(
+                operations,
+                conditions,
+                bucket_count,
+                algorithm,
+                prefix=prefix,
+                namespace=namespace,
+                at=at,
+            ),
         )
 
     def reset(
