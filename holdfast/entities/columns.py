@@ -76,6 +76,7 @@ class Col(Generic[T]):
         max_len: int | None = None,
         choices: Sequence[Any] = (),
         type: ColumnType | None = None,
+        subtype: ColumnType | None = None,
         comment: str = "",
     ) -> None:
         self.name = name  # on the wire
@@ -85,7 +86,7 @@ class Col(Generic[T]):
         self.max_len = max_len
         self.choices = tuple(choices)
         self.type = type
-        self.subtype: ColumnType | None = None
+        self.subtype = subtype
         self.comment = comment
 
     def __set_name__(self, owner: Any, attribute: str) -> None:
@@ -215,13 +216,15 @@ def column(
     max_len: int | None = None,
     choices: Sequence[Any] = (),
     type: ColumnType | None = None,
+    subtype: ColumnType | None = None,
     comment: str = "",
 ) -> Any:
     """A column of a model, beside an annotation that says its type.
 
     `name` is its name in the store if that is not the attribute's, `default` a value or a function
     that makes one, such as `now` or `set`. `required` columns must be set when an object is put.
-    `type` is needed only where the annotation does not tell: "Uint" for an `int`.
+    `type`, and `subtype` of the elements of a container, are needed only where the annotation does
+    not tell: "Uint" for an `int`.
     """
     return Col[Any](
         name,
@@ -230,6 +233,7 @@ def column(
         max_len=max_len,
         choices=choices,
         type=type,
+        subtype=subtype,
         comment=comment,
     )
 

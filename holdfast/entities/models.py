@@ -211,7 +211,8 @@ def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
             raise BadModel(
                 f"{where} is of type {column.type!r}", hint=f"There are {', '.join(COLUMN_TYPES)}."
             )
-        column.subtype, column.choices = said.subtype, column.choices or said.choices
+        column.subtype = column.subtype or said.subtype
+        column.choices = column.choices or said.choices
         column.__set_name__(cls, attribute)
         setattr(cls, attribute, column)
         columns[attribute] = column

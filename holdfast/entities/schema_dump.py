@@ -51,6 +51,15 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _write_text(dumper: _Dumper, value: str) -> yaml.Node:
+    # Other styles write line ends such as U+0085 as they are, and a reader takes them for "\n".
+    style = None if value.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _write_text)
+
+
 def _table(table: Table) -> dict[str, Any]:
     admin = table.admin or TableAdmin()
     return {

@@ -4,7 +4,7 @@ Both ways are on the path of every call, so an object whose attributes have the 
 is made by handing it the decoded properties as its `__dict__`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -15,7 +15,7 @@ from holdfast.entities.columns import UNSET, Col, now
 from holdfast.entities.ids import compound_id
 from holdfast.entities.order import identity
 from holdfast.entities.schema import NOW, SIZED_TYPES, Column, ColumnType, Table
-from holdfast.entities.values import keep
+from holdfast.entities.values import MAX_INT, MAX_UINT, MIN_INT, keep
 from holdfast.errors import BadValue
 
 M = TypeVar("M")
@@ -33,6 +33,10 @@ _KINDS: Final[dict[ColumnType, type]] = {
     "Set": set,
     "List": list,
     "Map": dict,
+}
+_BOUNDS: Final[dict[ColumnType, tuple[int, int]]] = {
+    "Int": (MIN_INT, MAX_INT),
+    "Uint": (0, MAX_UINT),
 }
 _ALSO: Final[dict[ColumnType, tuple[type, ...]]] = {
     "Float": (int,),
@@ -60,6 +64,7 @@ class _Field(NamedTuple):
     kind: type
     required: bool
     check: Callable[[Any], Any] | None  # what costs more than a look at the type
+    bounds: tuple[int, int] | None  # of an integer, if `check` looks at nothing else
 
 
 class Shape:
@@ -78,8 +83,11 @@ class Shape:
         self.types = {column.name: column.type for column in own}
         # Where no column has a check, an object that is complete and right is seen at one glance.
         self._pick = None
-        if len(own) > 1 and all(field.check is None for field in self.fields):
+        if len(own) > 1 and all(field.check is None or field.bounds for field in self.fields):
             self._pick = itemgetter(*[field.attribute for field in self.fields])
+        self._bounds = [
+            (at, *field.bounds) for at, field in enumerate(self.fields) if field.bounds is not None
+        ]
         self._names = [field.name for field in self.fields]
         self._kinds = [field.kind for field in self.fields]
 
@@ -90,10 +98,10 @@ class Shape:
                 given = self._pick(values)
             except KeyError:
                 given = ()
-            if list(map(type, given)) == self._kinds:
+            if list(map(type, given)) == self._kinds and self._fit(given):
                 return dict(zip(self._names, given, strict=True))
         properties: dict[str, Any] = {}
-        for attribute, name, kind, required, check in self.fields:
+        for attribute, name, kind, required, check, _ in self.fields:
             value = values.get(attribute, UNSET)
             if value is None or value is UNSET:
                 # An object that was loaded without the column leaves it as it is in the store.
@@ -106,6 +114,12 @@ class Shape:
                 value = self._checked(attribute, value, kind, check)
             properties[name] = value
         return properties
+
+    def _fit(self, given: Sequence[Any]) -> bool:
+        for at, low, high in self._bounds:  # noqa: SIM110  # `all` of a generator costs more
+            if not low <= given[at] <= high:
+                return False
+        return True
 
     def keeps_id(self, properties: Mapping[str, Any], id: str) -> bool:
         """Whether the store would put these properties under `id`."""
@@ -202,8 +216,17 @@ def _field(column: Col[Any]) -> _Field:
     def check(value: Any) -> str | None:
         return next((reason for one in checks if (reason := one(value)) is not None), None)
 
-    kind = _KINDS[column.type]
-    return _Field(column.attribute, column.name, kind, column.required, check if checks else None)
+    kind, bounds = _KINDS[column.type], _BOUNDS.get(column.type)
+    if bounds is not None:
+        checks.append(lambda value: _bounds_reason(bounds, value))
+    return _Field(
+        column.attribute,
+        column.name,
+        kind,
+        column.required,
+        check if checks else None,
+        bounds if len(checks) == 1 else None,
+    )
 
 
 def _checks(column: Col[Any]) -> Iterator[Callable[[Any], str | None]]:
@@ -218,8 +241,13 @@ def _checks(column: Col[Any]) -> Iterator[Callable[[Any], str | None]]:
             yield lambda value: _element_reason(column, value)
     elif column.choices:
         yield lambda value: _choice_reason(column, value)
-    if column.type == "Uint":
-        yield lambda value: f"is {value}, below 0" if value < 0 else None
+
+
+def _bounds_reason(bounds: tuple[int, int], value: int) -> str | None:
+    low, high = bounds
+    if low <= value <= high:
+        return None
+    return f"is {value}, below {low}" if value < low else f"is {value}, above {high}"
 
 
 def _choice_reason(column: Col[Any], value: Any) -> str | None:
@@ -232,9 +260,14 @@ def _element_reason(column: Col[Any], value: Any) -> str | None:
     elements = value.values() if isinstance(value, dict) else value
     subtype = column.subtype
     kinds = (_KINDS[subtype], *_ALSO.get(subtype, ())) if subtype else (object,)
+    bounds = _BOUNDS.get(subtype) if subtype else None
     for element in elements:
         if element is not None and not isinstance(element, kinds):
             return f"holds the element {element!r}, which is no {subtype}"
+        if bounds is not None and isinstance(element, int):
+            reason = _bounds_reason(bounds, element)
+            if reason is not None:
+                return f"holds an element that {reason}"
         if column.choices and element not in column.choices:
             return _choice_reason(column, element)
     return None

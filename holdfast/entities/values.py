@@ -27,6 +27,7 @@ from holdfast.limits import MAX_VALUE_DEPTH
 Instant = order.Instant
 
 MIN_INT: Final = -(2**63)
+MAX_INT: Final = 2**63 - 1
 MAX_UINT: Final = 2**64 - 1
 
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})

@@ -1,8 +1,5 @@
-"""The clients in generated Go and TypeScript talk to a store, where the tools are installed."""
+"""The clients in generated Go and TypeScript talk to a store."""
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from holdfast.entities.schema_file import parse_schema
 from holdfast.store import Store
 from tests.entities.json_door import json_door
 from tests.entities.resp_door import resp_door
+from tests.tools import run
 
 SCHEMA = """
 schema: shop
@@ -159,24 +157,15 @@ def things(store: Store) -> Store:
     return store
 
 
-def run(*command: str | Path, cwd: Path) -> list[str]:
-    environment = os.environ | {"GOFLAGS": "-mod=mod"}
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=240, env=environment
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
-
-
 def test_generated_go_talks_to_the_store(things: Store, tmp_path: Path) -> None:
-    if shutil.which("go") is None:
-        return
     options = Options(package="main")
     (tmp_path / "model.go").write_text(generate([parse_schema(SCHEMA)], "go", options))
     (tmp_path / "main.go").write_text(GO)
 
     with resp_door(things) as port:
-        lines = run("go", "run", "model.go", "main.go", f"127.0.0.1:{port}", cwd=tmp_path)
+        lines = run(
+            "go", "run", "model.go", "main.go", f"127.0.0.1:{port}", cwd=tmp_path
+        ).splitlines()
 
     assert lines == [
         "[first| second|] first|",
@@ -190,16 +179,13 @@ def test_generated_go_talks_to_the_store(things: Store, tmp_path: Path) -> None:
 
 
 def test_generated_typescript_talks_to_the_store(things: Store, tmp_path: Path) -> None:
-    tsc, node = shutil.which("tsc"), shutil.which("node")
-    if tsc is None or node is None:
-        return
     (tmp_path / "model.ts").write_text(generate([parse_schema(SCHEMA)], "ts"))
     (tmp_path / "main.ts").write_text(TYPESCRIPT)
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    run(tsc, "--strict", "--target", "es2022", "--module", "es2022", "main.ts", cwd=tmp_path)
+    run("tsc", "--strict", "--target", "es2022", "--module", "es2022", "main.ts", cwd=tmp_path)
 
     with json_door(things) as url:
-        lines = run(node, "main.js", url, cwd=tmp_path)
+        lines = run("node", "main.js", url, cwd=tmp_path).splitlines()
 
     assert lines == [
         "first| second|",

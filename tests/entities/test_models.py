@@ -169,6 +169,10 @@ def test_a_keyword_that_is_no_column_is_refused_with_the_nearest_name() -> None:
         ({"name": "x", "extra": {"a": "b"}}, "Plain.extra holds the element 'b', which is no Int"),
         ({"name": "x", "hits": -1}, "Plain.hits is -1, below 0"),
         ({"name": "x", "tags": ["a"]}, "does not fit a Set column"),
+        ({"name": "x", "rank": 2**63}, f"Plain.rank is {2**63}, above {2**63 - 1}"),
+        ({"name": "x", "rank": -(2**63) - 1}, f"Plain.rank is {-(2**63) - 1}, below {-(2**63)}"),
+        ({"name": "x", "hits": 2**64}, f"Plain.hits is {2**64}, above {2**64 - 1}"),
+        ({"name": "x", "extra": {"a": 2**63}}, f"an element that is {2**63}, above {2**63 - 1}"),
     ],
 )
 def test_what_does_not_fit_its_column_is_refused_before_it_is_sent(
@@ -178,6 +182,25 @@ def test_what_does_not_fit_its_column_is_refused_before_it_is_sent(
         Plain(**values).to_properties()
 
     assert reason in str(caught.value)
+
+
+class Numbers(Model, schema="test", table="Numbers"):
+    low: int = column()
+    high: int = column(type="Uint")
+
+
+@pytest.mark.parametrize(("low", "high"), [(2**63, 0), (-(2**63) - 1, 0), (0, 2**64), (0, -1)])
+def test_a_model_of_integers_alone_refuses_one_beyond_64_bits(low: int, high: int) -> None:
+    edges = Numbers(low=-(2**63), high=2**64 - 1)
+
+    assert edges.to_properties() == {"low": -(2**63), "high": 2**64 - 1}
+    with pytest.raises(BadValue):
+        Numbers(low=low, high=high).to_properties()
+
+
+def test_an_update_refuses_an_integer_that_its_column_can_not_hold(store: Store) -> None:
+    with pytest.raises(BadValue, match="above"):
+        store.entities.update(Numbers, Numbers.all(), low=2**63)
 
 
 def test_kindred_values_are_converted() -> None:

@@ -11,7 +11,8 @@ from typing import Final, Literal
 import msgspec
 
 from holdfast.entities.codegen import golang, python, python_classic, typescript
-from holdfast.entities.codegen.names import Names, check_names
+from holdfast.entities.codegen.names import Names, check_names, check_records
+from holdfast.entities.codegen.shape_python import check_python
 from holdfast.entities.schema import Schema
 from holdfast.entities.schema_text import Place
 from holdfast.errors import SchemaInvalid
@@ -38,13 +39,18 @@ def generate(
 ) -> str:
     """The source file. Names that clash or can't be names raise `SchemaInvalid`.
 
+    No text of a schema can become code: names are checked, texts are written as literals and as
+    comments of one line, and Python is parsed and compared with what the schema calls for.
     `places`, from a `Reading`, lets such problems name file and line.
     """
     writer = _WRITERS[language]
     names = Names.of(language, options.style)
+    found = list(check_records(schemas)) or list(check_names(schemas, names))
+    if language == "go":
+        found += [((), problem) for problem in golang.check(schemas, names, options.package)]
     problems = [
         f"{places[path]}: {message}" if places and path in places else message
-        for path, message in check_names(schemas, names)
+        for path, message in found
     ]
     if problems:
         raise SchemaInvalid.of(problems)
@@ -53,8 +59,10 @@ def generate(
 
 def _python(schemas: Sequence[Schema], names: Names, options: Options) -> str:
     if options.style == "classic":
-        return python_classic.write(schemas, names)
-    return python.write(schemas, names, typed=options.style == "typed")
+        source = python_classic.write(schemas, names)
+    else:
+        source = python.write(schemas, names, typed=options.style == "typed")
+    return check_python(source, schemas, names, options.style)
 
 
 def _go(schemas: Sequence[Schema], names: Names, options: Options) -> str:

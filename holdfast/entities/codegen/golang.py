@@ -1,12 +1,13 @@
 """Go structs, laid out as `gofmt` does, with a client of the standard library alone."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.names import GO_KEYWORDS, IDENTIFIER, Names, comment_text
 from holdfast.entities.schema import CONTAINER_TYPES, NOW, Column, Schema, Table
 
 _TYPES: Final = {
@@ -21,6 +22,8 @@ _TYPES: Final = {
     "List": "[]interface{}",
     "Map": "map[string]interface{}",
 }
+_NEVER_NIL: Final = ("Int", "Uint", "Float", "Text", "Bool", "Timestamp")
+_MAX_INT: Final = 2**63 - 1
 _MEDUZA: Final = "github.com/EverythingMe/meduza/schema"
 
 
@@ -39,17 +42,60 @@ def write(schemas: Sequence[Schema], names: Names, *, package: str, meduza_types
     client = "" if meduza_types else files(__package__).joinpath("client.go.txt").read_text()
     imports, _, client = client.partition("\n)\n")
     parts.append(f'\nimport "{_MEDUZA}"\n' if meduza_types else f"\n{imports}\n)\n")
+    shared = _shared(schemas)
     for schema in schemas:
         parts.append(f"\n// Schema_{schema.name} is the name of the schema.\n")
         parts.append(f"const Schema_{schema.name} = {_quoted(schema.name)}\n")
         for table in schema.tables:
-            parts.append(_struct(table, names, meduza_types=meduza_types))
+            constant = _table_constant(table, shared)
+            parts.append(_struct(table, names, constant, meduza_types=meduza_types))
     return "".join(parts) + client
 
 
-def _struct(table: Table, names: Names, *, meduza_types: bool) -> str:
+def check(schemas: Sequence[Schema], names: Names, package: str) -> Iterator[str]:
+    """What Go can't be told, beside what no language can."""
+    if not IDENTIFIER.fullmatch(package) or package in GO_KEYWORDS:
+        yield f"'{package}' can't be the name of a Go package: use letters, digits and underscores"
+    for column in (each for schema in schemas for table in schema.tables for each in table.columns):
+        if column.subtype in _NEVER_NIL and None in _elements(column):
+            yield f"The default of {column.name} holds null, which no {column.subtype} is in Go"
+    declared: dict[str, str] = {}
+    for name, what in _declared(schemas, names):
+        other = declared.setdefault(name, what)
+        if other != what:
+            yield f"{other} and {what} are both called {name} in Go: give a table another `class`"
+
+
+def _elements(column: Column) -> list[Any]:
+    default = column.default
+    return list(default.values() if isinstance(default, dict) else default or ())
+
+
+def _declared(schemas: Sequence[Schema], names: Names) -> Iterator[tuple[str, str]]:
+    shared = _shared(schemas)
+    for schema in schemas:
+        yield f"Schema_{schema.name}", f"the name of schema {schema.name}"
+        for table in schema.tables:
+            yield _table_constant(table, shared), f"the name of table {table.full_name}"
+            yield names.model(table), f"the class of {table.full_name}"
+            yield f"New{names.model(table)}", f"the constructor of {table.full_name}"
+
+
+def _shared(schemas: Sequence[Schema]) -> frozenset[str]:
+    """The names of tables that occur in more than one schema."""
+    counts = Counter(table.name for schema in schemas for table in schema.tables)
+    return frozenset(name for name, number in counts.items() if number > 1)
+
+
+def _table_constant(table: Table, shared: frozenset[str]) -> str:
+    is_shared = table.name in shared
+    return f"Table_{table.schema}_{table.name}" if is_shared else f"Table_{table.name}"
+
+
+def _struct(table: Table, names: Names, constant: str, *, meduza_types: bool) -> str:
     model = names.model(table)
     comment = " ".join(comment_text(table.comment))
+    comment = comment.replace("``", "“").replace("''", "”")  # as gofmt does in the same place
     about = f"holds an entity of the table {table.full_name}" + (f": {comment}" if comment else ".")
     blank = _tag([("table", table.name), ("schema", table.schema)])
     key = "schema.Key" if meduza_types else "string"
@@ -57,8 +103,8 @@ def _struct(table: Table, names: Names, *, meduza_types: bool) -> str:
     lines += [_field(column, names, meduza_types=meduza_types) for column in table.columns]
     made = "" if meduza_types else _constructor(table, names)
     return (
-        f"\n// Table_{table.name} is the name of the table in its schema.\n"
-        f"const Table_{table.name} = {_quoted(table.name)}\n"
+        f"\n// {constant} is the name of the table in its schema.\n"
+        f"const {constant} = {_quoted(table.name)}\n"
         f"\n// {model} {about}\n"
         f"type {model} struct {{\n{_aligned(lines)}}}\n{made}"
     )
@@ -71,9 +117,9 @@ def _field(column: Column, names: Names, *, meduza_types: bool) -> _Line:
     if column.subtype:
         tags.append(("type", column.subtype))
     if column.default is not None:
-        tags.append(("default", _default_tag(column.default)))
+        tags.append(("default", tag_value(column.default)))
     if column.choices:
-        tags.append(("choices", _default_tag(list(column.choices))))
+        tags.append(("choices", tag_value(list(column.choices))))
     kind = f"schema.{column.type}" if meduza_types else go_type(column)
     return _Line(column.comment, names.attribute(column), kind, _tag(tags))
 
@@ -135,19 +181,7 @@ def _default_value(column: Column) -> str | None:
         return None
     if column.default == NOW and column.type == "Timestamp":
         return "time.Now().UTC()"
-    kind = go_type(column)
-    if column.type == "Set":
-        key = kind.removeprefix("map[").removesuffix("]struct{}")
-        items = [f"{_value(item, key)}: {{}}" for item in column.default]
-        return f"{kind}{{{', '.join(items)}}}"
-    if column.type == "List":
-        element = kind.removeprefix("[]")
-        return f"{kind}{{{', '.join(_value(item, element) for item in column.default)}}}"
-    if column.type == "Map":
-        element = kind.removeprefix("map[string]")
-        pairs = [f"{_quoted(key)}: {_value(item, element)}" for key, item in column.default.items()]
-        return f"{kind}{{{', '.join(pairs)}}}"
-    return _value(column.default, kind)
+    return _value(column.default, go_type(column))
 
 
 def _value(value: Any, kind: str) -> str:
@@ -162,13 +196,26 @@ def _value(value: Any, kind: str) -> str:
     if isinstance(value, datetime):
         return f"time.UnixMilli({round(value.timestamp() * 1000)}).UTC()"
     if isinstance(value, list):
-        return f"[]interface{{}}{{{', '.join(_value(item, 'interface{}') for item in value)}}}"
+        return _list(value, "[]interface{}" if kind == "interface{}" else kind)
     if isinstance(value, dict):
-        pairs = [f"{_quoted(key)}: {_value(item, 'interface{}')}" for key, item in value.items()]
-        return f"map[string]interface{{}}{{{', '.join(pairs)}}}"
+        kind = "map[string]interface{}" if kind == "interface{}" else kind
+        element = kind.removeprefix("map[string]")
+        pairs = [f"{_quoted(key)}: {_value(item, element)}" for key, item in value.items()]
+        return f"{kind}{{{', '.join(pairs)}}}"
     if isinstance(value, float):
         return _float(value, kind)
-    return f"int64({value})" if kind == "interface{}" else str(value)
+    wrapped = f"uint64({value})" if value > _MAX_INT else f"int64({value})"
+    return wrapped if kind == "interface{}" else str(value)
+
+
+def _list(value: list[Any], kind: str) -> str:
+    if kind.endswith("]struct{}"):
+        key = kind.removeprefix("map[").removesuffix("]struct{}")
+        # Bytes can't be keys of a map, so they are texts there.
+        items = [_value(item, "string" if isinstance(item, bytes) else key) for item in value]
+        return f"{kind}{{{', '.join(f'{item}: {{}}' for item in items)}}}"
+    element = kind.removeprefix("[]")
+    return f"{kind}{{{', '.join(_value(item, element) for item in value)}}}"
 
 
 def _float(value: float, kind: str) -> str:
@@ -179,7 +226,7 @@ def _float(value: float, kind: str) -> str:
     return f"float64({value!r})" if kind == "interface{}" else repr(value)
 
 
-def _default_tag(default: Any) -> str:
+def tag_value(default: Any) -> str:
     if isinstance(default, str):
         return default
     if isinstance(default, datetime):

@@ -1,5 +1,6 @@
 """Python source as `ruff format` leaves it: literals, and calls that break when they are long."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -7,6 +8,11 @@ from typing import Any, Final
 from holdfast.entities.codegen.names import comment_text
 
 WIDTH: Final = 100
+# Comments that change how a type checker, linter or formatter reads the line: `# type: ignore`.
+_DIRECTIVE: Final = re.compile(
+    r"(^|# ?)(type|fmt|yapf|noqa|ruff|mypy|pyright|pylint|isort|flake8|pragma|nosec|autopep8)\b",
+    re.IGNORECASE,
+)
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -65,8 +71,8 @@ def _escaped(character: str, quote: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def literal(value: Any, *, is_set: bool = False) -> "str | Group":
-    """`value` as an expression; a list as a set if it stands for one."""
+def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str | Group":
+    """`value` of a column of this type as an expression; the list of a Set is written as a set."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, bytes):
@@ -78,10 +84,15 @@ def literal(value: Any, *, is_set: bool = False) -> "str | Group":
         parts = value.timetuple()[:6] + ((value.microsecond,) if value.microsecond else ())
         return f"datetime({', '.join(map(str, parts))}, tzinfo=UTC)"
     if isinstance(value, list):
-        items = [literal(item) for item in value]
-        return Group("{", items, "}") if is_set else Group("[", items, "]")
+        if type == "Set" and not value:
+            return "set()"
+        items = [literal(item, type=subtype or "") for item in value]
+        return Group("{", items, "}") if type == "Set" else Group("[", items, "]")
     if isinstance(value, dict):
-        pairs = [keyed(f"{text(name)}: ", literal(one)) for name, one in value.items()]
+        pairs = [
+            keyed(f"{text(name)}: ", literal(one, type=subtype or ""))
+            for name, one in value.items()
+        ]
         return Group("{", pairs, "}")
     return repr(value)
 
@@ -104,15 +115,9 @@ def keyed(key: str, value: "str | Group") -> "str | Group":
 
 
 def docstring(comment: str, indent: int = 4) -> list[str]:
-    """A docstring of one or several lines."""
+    """The lines of a docstring whose value is `docstring_value(comment, indent)`."""
     blanks = " " * indent
-    lines = comment_text(comment)
-    body = [line.replace("\\", "\\\\").replace('"""', '\\"""') for line in lines]
-    if body[0].startswith('"'):
-        body[0] = " " + body[0]  # or it would run into the opening quotes
-    if body[-1].endswith('"'):
-        body[-1] += " "  # or it would run into the closing quotes
-    first, *rest = body
+    first, *rest = _quotes_escaped(comment_text(comment))
     return [
         f'{blanks}"""{first}' + ('"""' if not rest else ""),
         *(f"{blanks}{line}".rstrip() for line in rest),
@@ -120,5 +125,33 @@ def docstring(comment: str, indent: int = 4) -> list[str]:
     ]
 
 
+def docstring_value(comment: str, indent: int = 4) -> str:
+    """What Python reads from the lines of `docstring`."""
+    first, *rest = comment_text(comment)
+    if not rest:
+        return first
+    blanks = " " * indent
+    return "\n".join([first, *(f"{blanks}{line}".rstrip() for line in rest), blanks])
+
+
+def _quotes_escaped(lines: list[str]) -> list[str]:
+    """The lines, with every quote escaped if one of them could end the docstring or begin it."""
+    body = [line.replace("\\", "\\\\") for line in lines]
+    ends = body[0].startswith('"') or body[-1].endswith('"')
+    if ends or any('""' in line for line in body):
+        return [line.replace('"', '\\"') for line in body]
+    return body
+
+
 def comment_lines(comment: str, indent: int = 4) -> list[str]:
-    return [f"{' ' * indent}# {line}".rstrip() for line in comment_text(comment)]
+    """A comment as lines of their own."""
+    return [f"{' ' * indent}# {line}".rstrip() for line in harmless(comment)]
+
+
+def harmless(comment: str) -> list[str]:
+    """The lines of a comment, with the words quoted that a checker would take for its own.
+
+    >>> harmless("type: ignore")
+    ["'type': ignore"]
+    """
+    return [_DIRECTIVE.sub(r"\1'\2'", line) for line in comment_text(comment)]

@@ -3,18 +3,21 @@
 import keyword
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from holdfast.entities.schema import Column, Schema, Table
+from holdfast.entities.schema import COLUMN_TYPES, Column, Schema, Table
+from holdfast.entities.values import MAX_UINT, MIN_INT
+from holdfast.limits import MAX_SCHEMA_DEPTH
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
-_GO_KEYWORDS: Final = _words(
+GO_KEYWORDS: Final = _words(
     "break case chan const continue default defer else fallthrough for func go goto if import "
     "interface map package range return select struct switch type var"
 )
@@ -26,7 +29,7 @@ _TS_KEYWORDS: Final = _words(
 )
 _TS_TYPES: Final = _words(
     "any bigint boolean never number object string symbol undefined unknown Date Error Promise "
-    "Record Set Uint8Array Partial"
+    "Record Set Uint8Array Partial Map Array Object WeakMap AbortSignal Response RequestInit"
 )
 # What a model's body must be able to say after a column of that name, and what every model has.
 _PYTHON_MODEL: Final = _words(
@@ -60,18 +63,20 @@ class Names:
         taken: frozenset[str],
         *,
         models: frozenset[str] = frozenset(),
+        prefix: str = "",
         capital: bool = False,
     ) -> None:
         self._taken = taken
         self._models = taken | models  # names that a class can't have
+        self._prefix = prefix  # of all that the client below the models declares
         self._capital = capital
 
     @classmethod
     def of(cls, language: str, style: str) -> "Names":
         if language == "go":
-            return cls(_GO_KEYWORDS | {"Id"}, capital=True)
+            return cls(GO_KEYWORDS | {"Id"}, prefix="holdfast", capital=True)
         if language == "ts":
-            return cls(_TS_KEYWORDS | {"id"}, models=_TS_TYPES)
+            return cls(_TS_KEYWORDS | {"id"}, models=_TS_TYPES, prefix="holdfast")
         own = _PYTHON_CLASSIC if style == "classic" else _PYTHON_MODEL
         return cls(frozenset(keyword.kwlist) | own | {"id"})
 
@@ -79,7 +84,9 @@ class Names:
         return self._free(column.attribute, self._taken)
 
     def model(self, table: Table) -> str:
-        return self._free(table.model, self._models)
+        name = self._free(table.model, self._models)
+        is_ours = bool(self._prefix) and name.lower().startswith(self._prefix)
+        return f"{name}_" if is_ours else name
 
     def _free(self, name: str, taken: frozenset[str]) -> str:
         if self._capital:
@@ -87,13 +94,16 @@ class Names:
         return f"{name}_" if name in taken else name
 
 
-def check_names(schemas: Sequence[Schema], names: Names) -> Iterator[tuple[tuple[str, ...], str]]:
+Found = Iterator[tuple[tuple[str, ...], str]]
+
+
+def check_names(schemas: Sequence[Schema], names: Names) -> Found:
     """What can't be generated, each with the path of the table or column that it is about."""
     classes: dict[str, str] = {}
     for table in (table for schema in schemas for table in schema.tables):
         path = (table.schema, table.name)
         model = names.model(table)
-        if not _IDENTIFIER.fullmatch(table.model):
+        if not IDENTIFIER.fullmatch(table.model):
             yield path, f"The class '{table.model}' of table {table.name} can't be a name in code"
         elif model in classes:
             yield (
@@ -105,9 +115,67 @@ def check_names(schemas: Sequence[Schema], names: Names) -> Iterator[tuple[tuple
         for column in table.columns:
             own = (*path, column.name)
             name = names.attribute(column)
-            if not _IDENTIFIER.fullmatch(column.attribute):
+            if not IDENTIFIER.fullmatch(column.attribute):
                 yield own, f"The clientName '{column.attribute}' can't be a name in code"
             elif name in attributes:
                 both = f"{attributes[name]} and {column.name} of table {table.name}"
                 yield own, f"Columns {both} have one attribute name: {name}"
             attributes.setdefault(name, column.name)
+
+
+def check_records(schemas: Sequence[Schema]) -> Found:
+    """What no schema file could say; records can also be made by a program."""
+    for at, schema in enumerate(schemas):
+        if not IDENTIFIER.fullmatch(schema.name):
+            yield (), f"The schema {schema.name!r} can't be a name in code"
+        if schema.name in (other.name for other in schemas[:at]):
+            yield (), f"There are two schemas {schema.name}"
+        if len({table.name for table in schema.tables}) < len(schema.tables):
+            yield (), f"The schema {schema.name} has two tables of one name"
+        for table in schema.tables:
+            path = (table.schema, table.name)
+            if len({column.name for column in table.columns}) < len(table.columns):
+                yield path, f"The table {table.name} has two columns of one name"
+            if not IDENTIFIER.fullmatch(table.name) or table.schema != schema.name:
+                yield (
+                    path,
+                    f"The table {table.full_name!r} of {schema.name} can't be a name in code",
+                )
+            keys = (table.primary.columns, *(index.columns for index in table.indexes))
+            if not _is_value([table.comment, *keys]):
+                yield path, f"The table {table.name} holds a text that is not Unicode"
+            for column in table.columns:
+                if not _is_column(column):
+                    yield (*path, column.name), f"The column {column.name!r} has no sensible record"
+
+
+def _is_column(column: Column) -> bool:
+    texts = [column.name, column.comment]
+    if column.type == "Text":
+        texts += column.choices
+    return (
+        IDENTIFIER.fullmatch(column.name) is not None
+        and column.name != "id"
+        and column.type in COLUMN_TYPES
+        and (column.subtype is None or column.subtype in COLUMN_TYPES)
+        and (column.max_len is None or type(column.max_len) is int)
+        and all(isinstance(text, str) for text in texts)
+        and _is_value([*texts, column.default, *column.choices])
+    )
+
+
+def _is_value(value: Any, depth: int = 0) -> bool:
+    """Whether a generator can write `value` as a literal."""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if isinstance(value, datetime):
+        return value.utcoffset() == timedelta()
+    if isinstance(value, list | tuple):
+        return depth <= MAX_SCHEMA_DEPTH and all(_is_value(item, depth + 1) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and _is_value(
+            [*value, *value.values()], depth + 1
+        )
+    if type(value) is int:
+        return MIN_INT <= value <= MAX_UINT
+    return value is None or type(value) in (bool, float, bytes)

@@ -33,7 +33,9 @@ _HEAD: Final = """\
 def write(schemas: Sequence[Schema], names: Names, *, bigint: bool) -> str:
     """The file: an interface and a constant for each table, then the client."""
     tables = [table for schema in schemas for table in schema.tables]
-    parts = [_HEAD]
+    # A statement before the first comment of a table: a comment at the very top can be a pragma.
+    listed = ", ".join(_text(schema.name) for schema in schemas)
+    parts = [f"{_HEAD}\nexport const holdfastSchemas = [{listed}] as const;\n"]
     for table in tables:
         parts.append(_interface(table, names, bigint=bigint))
         parts.append(_constant(table, names, bigint=bigint))
@@ -54,7 +56,8 @@ def _interface(table: Table, names: Names, *, bigint: bool) -> str:
 
 
 def _comment(comment: str, blanks: str) -> Iterator[str]:
-    said = [line.replace("*/", "* /") for line in comment_text(comment)]
+    # `*/` would end the comment, `@ts-ignore` would switch off the check of the next line.
+    said = [line.replace("*/", "* /").replace("@ts-", "@ ts-") for line in comment_text(comment)]
     if len(said) == 1:
         yield f"{blanks}/** {said[0]} */"
     elif said:
@@ -82,7 +85,7 @@ def _element(column: Column, *, bigint: bool) -> str:
 
 def _plain(type: str, choices: tuple[Any, ...], *, bigint: bool) -> str:
     if type == "Text" and choices:
-        return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+        return " | ".join(map(_text, choices))
     if bigint and type in ("Int", "Uint"):
         return "bigint"
     return _TYPES[type]
@@ -154,16 +157,25 @@ def _flat(value: Any, *, bigint: bool) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_flat(item, bigint=bigint) for item in value)}]"
     if isinstance(value, bytes):
-        return json.dumps(base64.b64encode(value).decode())
+        return _text(base64.b64encode(value).decode())
     if isinstance(value, datetime):
-        return json.dumps(value.isoformat().replace("+00:00", "Z"))
+        return _text(value.isoformat().replace("+00:00", "Z"))
+    if isinstance(value, str):
+        return _text(value)
     if bigint and type(value) is int and abs(value) > 2**53 - 1:
         return f'BigInt("{value}")'
-    return json.dumps(value, ensure_ascii=False)  # also says NaN and Infinity as JavaScript does
+    return json.dumps(value)  # also says NaN and Infinity as JavaScript does
+
+
+def _text(value: str) -> str:
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in quoted)
 
 
 def _key(key: str) -> str:
-    return key if key.isidentifier() and key.isascii() else json.dumps(key, ensure_ascii=False)
+    if key == "__proto__":
+        return '["__proto__"]'  # without the brackets it would set the object's prototype
+    return key if key.isidentifier() and key.isascii() else _text(key)
 
 
 def _entity_type(models: Sequence[str]) -> str:

@@ -1,0 +1,243 @@
+"""The syntax tree that generated Python must have, made from the schema and not from the source.
+
+The writers lay out text. A text of a schema that ended its own quotes would show up here as another
+tree, and then nothing is emitted.
+"""
+
+import ast
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.entities.codegen.layout_python import docstring_value
+from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.python import ELEMENTS, TYPES, is_optional, literal_choices, title
+from holdfast.entities.schema import (
+    COLUMN_TYPES,
+    CONTAINER_TYPES,
+    NOW,
+    SIZED_TYPES,
+    Column,
+    Index,
+    Schema,
+    Table,
+)
+from holdfast.errors import SchemaInvalid
+
+_IMPORTS: Final[dict[str, set[str]]] = {
+    "datetime": {"UTC", "datetime"},
+    "typing": {"Literal"},
+    "holdfast.entities": {"Col", "Model", "column", "index", "now"},
+    "holdfast.meduza": {"Model"},
+    "holdfast.meduza.columns": set(COLUMN_TYPES),
+}
+
+
+def check_python(source: str, schemas: Sequence[Schema], names: Names, style: str) -> str:
+    """Returns `source` if it reads as what the schemas describe, else raises `SchemaInvalid`."""
+    make = _classic if style == "classic" else _typed if style == "typed" else _modern
+    wanted: list[ast.stmt] = [ast.Expr(ast.Constant(title(schemas)))]
+    wanted += [make(table, names) for schema in schemas for table in schema.tables]
+    try:
+        is_same = _dump(_without_imports(ast.parse(source))) == _dump(wanted)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        is_same = False
+    if not is_same:
+        problem = "The generated Python is not what the schema describes, so none is written"
+        raise SchemaInvalid.of([problem])
+    return source
+
+
+def _dump(body: Sequence[ast.stmt]) -> str:
+    return ast.dump(ast.Module(body=list(body), type_ignores=[]))
+
+
+def _without_imports(module: ast.Module) -> list[ast.stmt]:
+    """The statements but for the imports that are known, with each alias put in its place."""
+    aliases: dict[str, ast.expr] = {}
+    kept: list[ast.stmt] = []
+    for each in module.body:
+        match each:
+            case ast.ImportFrom(module=str(origin), level=0, names=names) if all(
+                one.asname is None and one.name in _IMPORTS.get(origin, ()) for one in names
+            ):
+                continue
+            case ast.Assign(
+                targets=[ast.Name(id=alias)],
+                value=ast.Subscript(value=ast.Name(id="Literal"), slice=inner) as literal,
+            ) if all(
+                isinstance(part, ast.Constant)
+                for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner])
+            ):
+                aliases[alias] = literal
+            case _:
+                kept.append(each)
+    return [_Inlined(aliases).visit(each) for each in kept]
+
+
+class _Inlined(ast.NodeTransformer):
+    """Puts what an alias stands for into the annotations that name it."""
+
+    def __init__(self, aliases: Mapping[str, ast.expr]) -> None:
+        self._aliases = aliases
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._aliases.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+
+def _modern(table: Table, names: Names, *, typed: bool = False) -> ast.stmt:
+    columns = [
+        ast.AnnAssign(
+            target=ast.Name(id=names.attribute(column), ctx=ast.Store()),
+            annotation=_annotation(column, typed=typed),
+            value=_column(column, names.attribute(column)),
+            simple=1,
+        )
+        for column in table.columns
+    ]
+    body = [*_documented(table), *columns]
+    if table.indexes:
+        body.append(_assigned("__indexes__", _tuple([_index(index) for index in table.indexes])))
+    keywords: dict[str, ast.expr] = {"schema": _value(table.schema), "table": _value(table.name)}
+    if table.primary.type == "compound":
+        keywords["primary"] = _tuple([_value(column) for column in table.primary.columns])
+    keywords |= {
+        option: _value(True)
+        for option, is_on in (("hashed", table.primary.hashed), ("strict", table.strict))
+        if is_on
+    }
+    return _class(names.model(table), keywords, body or [ast.Pass()])
+
+
+def _typed(table: Table, names: Names) -> ast.stmt:
+    return _modern(table, names, typed=True)
+
+
+def _classic(table: Table, names: Names) -> ast.stmt:
+    columns = [
+        _assigned(names.attribute(column), _classic_column(column)) for column in table.columns
+    ]
+    own = [_assigned("_table", _value(table.name)), _assigned("_schema", _value(table.schema))]
+    return _class(names.model(table), {}, [*_documented(table), *own, *columns])
+
+
+def _classic_column(column: Column) -> ast.expr:
+    keywords: dict[str, ast.expr] = {}
+    if column.required:
+        keywords["required"] = _value(True)
+    if column.max_len is not None and column.type in SIZED_TYPES:
+        keywords["maxLen"] = _value(column.max_len)
+    if column.choices:
+        keywords["choices"] = _value(list(column.choices))
+    if column.subtype:
+        keywords["type"] = _call(column.subtype)
+    if column.default == NOW and column.type == "Timestamp":
+        keywords["default"] = ast.Attribute(_name("Timestamp"), "now", ast.Load())
+    elif column.default is not None:
+        keywords["default"] = _value(column.default, column.type, column.subtype)
+    return _call(column.type, [_value(column.name)], keywords)
+
+
+def _column(column: Column, attribute: str) -> ast.expr:
+    keywords: dict[str, ast.expr] = {}
+    if column.type == "Uint":
+        keywords["type"] = _value("Uint")
+    if column.subtype == "Uint":
+        keywords["subtype"] = _value("Uint")
+    if column.required:
+        keywords["required"] = _value(True)
+    if column.max_len is not None:
+        keywords["max_len"] = _value(column.max_len)
+    if column.choices and not literal_choices(column):
+        keywords["choices"] = _tuple([_value(choice) for choice in column.choices])
+    if column.default == NOW and column.type == "Timestamp":
+        keywords["default"] = _name("now")
+    elif column.type in CONTAINER_TYPES and column.default is not None and not column.default:
+        keywords["default"] = _name(TYPES[column.type])
+    elif column.default is not None:
+        keywords["default"] = _value(column.default, column.type, column.subtype)
+    named = [] if attribute == column.name else [_value(column.name)]
+    return _call("column", named, keywords)
+
+
+def _annotation(column: Column, *, typed: bool) -> ast.expr:
+    if literal_choices(column):
+        kind = _subscript("Literal", [_value(choice) for choice in column.choices])
+    elif column.type in CONTAINER_TYPES:
+        element = ELEMENTS[column.subtype] if column.subtype else "object"
+        inner = ast.parse(element, mode="eval").body  # one of our own words, not of the schema
+        kind = _subscript(
+            TYPES[column.type], [_name("str"), inner] if column.type == "Map" else [inner]
+        )
+    else:
+        kind = _name(TYPES[column.type])
+    if is_optional(column):
+        kind = ast.BinOp(kind, ast.BitOr(), ast.Constant(None))
+    return _subscript("Col", [kind]) if typed else kind
+
+
+def _index(index: Index) -> ast.expr:
+    keywords: dict[str, ast.expr] = {}
+    if index.type == "compound" and len(index.columns) == 1:
+        keywords["type"] = _value("compound")
+    keywords |= {option: _value(True) for option in ("unique", "sparse") if getattr(index, option)}
+    return _call("index", [_value(column) for column in index.columns], keywords)
+
+
+def _documented(table: Table) -> list[ast.stmt]:
+    if not comment_text(table.comment):
+        return []
+    return [ast.Expr(ast.Constant(docstring_value(table.comment)))]
+
+
+def _class(name: str, keywords: Mapping[str, ast.expr], body: Sequence[ast.stmt]) -> ast.stmt:
+    # By parsing an empty one: newer Pythons have more fields than 3.11.
+    made = ast.parse("class Empty(Model): pass").body[0]
+    assert isinstance(made, ast.ClassDef)
+    made.name, made.body = name, list(body)
+    made.keywords = [ast.keyword(arg=key, value=value) for key, value in keywords.items()]
+    return made
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(id=name, ctx=ast.Load())
+
+
+def _assigned(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=value)
+
+
+def _call(
+    name: str, arguments: Sequence[ast.expr] = (), keywords: Mapping[str, ast.expr] | None = None
+) -> ast.expr:
+    options = [ast.keyword(arg=key, value=value) for key, value in (keywords or {}).items()]
+    return ast.Call(func=_name(name), args=list(arguments), keywords=options)
+
+
+def _tuple(parts: Sequence[ast.expr]) -> ast.expr:
+    return ast.Tuple(elts=list(parts), ctx=ast.Load())
+
+
+def _subscript(name: str, parts: Sequence[ast.expr]) -> ast.expr:
+    inner = parts[0] if len(parts) == 1 else _tuple(parts)
+    return ast.Subscript(value=_name(name), slice=inner, ctx=ast.Load())
+
+
+def _value(value: Any, type: str = "", subtype: str | None = None) -> ast.expr:
+    """The expression of a value of a column of this type; the list of a Set is written as a set."""
+    if isinstance(value, datetime):
+        parts = value.timetuple()[:6] + ((value.microsecond,) if value.microsecond else ())
+        return _call("datetime", [_value(part) for part in parts], {"tzinfo": _name("UTC")})
+    if isinstance(value, list):
+        items = [_value(item, subtype or "") for item in value]
+        if type == "Set":
+            return ast.Set(elts=items) if items else _call("set")
+        return ast.List(elts=items, ctx=ast.Load())
+    if isinstance(value, dict):
+        keys: list[ast.expr | None] = [_value(key) for key in value]
+        return ast.Dict(keys=keys, values=[_value(item, subtype or "") for item in value.values()])
+    if isinstance(value, float) and value - value != 0:
+        return _call("float", [ast.Constant(str(value))])
+    if isinstance(value, int | float) and not isinstance(value, bool) and repr(value)[0] == "-":
+        return ast.UnaryOp(op=ast.USub(), operand=ast.Constant(-value))
+    return ast.Constant(value)
