@@ -5,12 +5,14 @@ opening.lock         locked for the moment in which a process opens or closes th
 users.lock           locked, shared, by every process that has the store open; names the durability
 checkpoint.lock      locked by the process that makes a checkpoint
 lease.lock           locked by the process whose commits wait for LMDB together
+writing.lock         locked by the process that is next to write to LMDB's file
 redo                 those commits
 checkpoint           in interval mode: the state to return to after a power failure
 """
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +31,34 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 COPYING_FILE_SYSTEMS: Final = frozenset(("bcachefs", "btrfs", "zfs"))
 
 
+class WriteTurn:
+    """Lets one thread of all processes at a time wait for LMDB's own lock of writers.
+
+    LMDB's lock wakes one of those who wait. If that one is killed before it runs, the others sleep
+    on: nobody wakes them, though the lock is free. So at most one waits there, for as long as this
+    is held, and the others wait here: the system wakes all of them when a process dies. Held only
+    while a transaction begins; costs two system calls.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._threads = threading.Lock()  # the file's lock is one of processes, not of threads
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        except BaseException:
+            self._threads.release()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
+
+
 class Folder:
     """A store's folder, held open by this process."""
 
@@ -43,6 +73,7 @@ class Folder:
             self._users = self._open_file("users.lock")
             self._checkpoint = self._open_file("checkpoint.lock")
             self._lease = self._open_file("lease.lock")
+            self.write_turn = WriteTurn(self._open_file("writing.lock"))
         except OSError as error:
             self.close()
             raise _unusable(path, error) from error

@@ -16,6 +16,7 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
 from holdfast.errors import (
     BadInput,
+    CopyUnfinished,
     HoldfastError,
     StoreClosed,
     StoreFull,
@@ -253,6 +254,55 @@ def test_a_backup_that_finds_no_room_leaves_nothing_and_can_be_tried_again(tmp_p
     copy = open_engine(tmp_path / "copy")
     assert copy.stats()["keys"] == 3_000
     copy.close()
+
+
+WRITES: dict[str, Callable[[Path], None]] = {
+    "opening": lambda path: open_engine(path).close(),
+    "a commit": lambda path: _commit_and_close(path, "commit"),
+    "a checkpoint": lambda path: _commit_and_close(path, "interval"),
+}
+
+
+def _commit_and_close(path: Path, durability: str) -> None:
+    engine = open_engine(path, durability=durability)
+    engine.transact(lambda tx: tx.put(b"key", b"value"))
+    engine.close()
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_only_one_of_all_processes_waits_for_the_lock_of_lmdb(tmp_path: Path, write: str) -> None:
+    """LMDB wakes one who waits; if that one was killed, all others would sleep for ever."""
+    open_engine(tmp_path).close()
+    done = threading.Event()
+
+    def run() -> None:
+        WRITES[write](tmp_path)
+        done.set()
+
+    thread = threading.Thread(target=run)
+
+    with (tmp_path / "writing.lock").open() as next_writer:
+        fcntl.flock(next_writer, fcntl.LOCK_EX)
+        thread.start()
+        assert not done.wait(0.2)
+        fcntl.flock(next_writer, fcntl.LOCK_UN)
+
+        assert done.wait(20)
+    thread.join()
+
+
+def test_half_a_backup_does_not_open_as_an_empty_store_and_can_be_made_again(
+    engine: Engine, tmp_path: Path
+) -> None:
+    target = tmp_path / "killed"
+    target.mkdir()
+    (target / "unfinished-copy").write_bytes(b"half of it")
+
+    with pytest.raises(CopyUnfinished, match="has not ended"):
+        open_engine(target)
+
+    engine.backup(target)
+    open_engine(target).close()
 
 
 def test_two_backups_do_not_write_into_one_folder_at_once(engine: Engine, tmp_path: Path) -> None:

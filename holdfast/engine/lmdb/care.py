@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import lmdb
 
 from holdfast.engine.folder import create_folder, sync_folder
-from holdfast.engine.lmdb.environment import DATA_FILE, Environment, explain
+from holdfast.engine.lmdb.environment import DATA_FILE, UNFINISHED_FILE, Environment, explain
 from holdfast.engine.lmdb.transaction import LmdbReader
 from holdfast.errors import BadInput, StoreDamaged
-
-_UNFINISHED: Final = "unfinished-copy"
 
 
 def back_up(opened: Environment, txn: Any, target: Path) -> None:
@@ -24,7 +22,7 @@ def back_up(opened: Environment, txn: Any, target: Path) -> None:
     Until it has been compared the copy has another name, so nobody opens half of one.
     """
     create_folder(target)
-    unfinished = target / _UNFINISHED
+    unfinished = target / UNFINISHED_FILE
     _refuse_full(target)
     with _locked(unfinished) as file:
         try:
@@ -43,7 +41,7 @@ def back_up(opened: Environment, txn: Any, target: Path) -> None:
 
 
 def _refuse_full(target: Path) -> None:
-    if any(entry.name != _UNFINISHED for entry in target.iterdir()):
+    if any(entry.name != UNFINISHED_FILE for entry in target.iterdir()):
         raise BadInput(f"{target} is not empty", hint="Name a folder that is new or empty.")
 
 

@@ -87,7 +87,8 @@ class Checkpointer:
         self.pin, self._last = pin, pin.id()
 
     def _save(self) -> Any:
-        writer = self._env.begin(write=True)  # no one writes, in any process
+        with self._folder.write_turn:
+            writer = self._env.begin(write=True)  # no one writes, in any process
         try:
             pin = self._env.begin()
             meta_pages = checkpoints.read_meta_pages(self._data_file, self._page_bytes)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import lmdb
 
 from holdfast.engine.contract import Notice, Outcome, Transaction
+from holdfast.engine.folder import WriteTurn
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.noticelog import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
@@ -39,6 +40,7 @@ class Commits:
         overlay: Overlay | None,
         *,
         clock: Callable[[], float],
+        write_turn: WriteTurn,
         notice_log: NoticeLog,
         wake: Callable[[], None],
         refuse_unusable: Callable[[], None],
@@ -50,6 +52,7 @@ class Commits:
         self._data = opened.data
         self._overlay = overlay
         self._clock = clock
+        self._write_turn = write_turn
         self._notice_log = notice_log
         self._wake = wake
         self._refuse_unusable = refuse_unusable
@@ -193,7 +196,8 @@ class Commits:
 
     def _begin(self) -> Any:
         self._refuse_unusable()
-        return self._env.begin(db=self._data, write=True)
+        with self._write_turn:
+            return self._env.begin(db=self._data, write=True)
 
     def _commit(self, txn: Any, notices: list[Notice], publish: Callable[[], None]) -> None:
         """Commits, and calls `publish` if, and as soon as, that is done. After the commit nothing

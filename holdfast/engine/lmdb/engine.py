@@ -19,7 +19,12 @@ from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
 from holdfast.engine.lmdb import care, redo
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.commits import Commits
-from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
+from holdfast.engine.lmdb.environment import (
+    DATA_FILE,
+    explain,
+    open_environment,
+    refuse_unfinished,
+)
 from holdfast.engine.lmdb.noticelog import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo import RedoLog
@@ -67,6 +72,7 @@ class LmdbEngine:
         self._checkpoint_seconds = checkpoint_seconds
         self._turns = Turns(Company() if self._syncs else None)
         self._unusable: StoreUnusable | None = None
+        refuse_unfinished(path)  # before the folder gets files that a backup would refuse
         self._folder = Folder(path, durability)
         try:
             self._folder.lock_opening()
@@ -79,6 +85,7 @@ class LmdbEngine:
             self._opened,
             self._overlay,
             clock=clock,
+            write_turn=self._folder.write_turn,
             notice_log=self._notice_log,
             wake=self._notices.wake,
             refuse_unusable=self._refuse_unusable,
@@ -98,7 +105,8 @@ class LmdbEngine:
         if alone and not self._syncs:
             self._make_durable(data_file)
         self._folder.join(alone=alone)
-        self._opened = open_environment(self.path, sync=self._syncs)
+        with self._folder.write_turn:  # LMDB opens its databases in a transaction that writes
+            self._opened = open_environment(self.path, sync=self._syncs)
         self._env, self._data, notices = self._opened
         self._notice_log = NoticeLog(
             self._env,
@@ -154,7 +162,8 @@ class LmdbEngine:
             self._env.sync(True)
             checkpoints.remove(self.path)
         if alone:
-            self._notice_log.forget_all()
+            with self._folder.write_turn:
+                self._notice_log.forget_all()
 
     def _open_overlay(self, alone: bool) -> None:
         log = self._open_redo(alone)
@@ -197,7 +206,8 @@ class LmdbEngine:
                 log.shared = True  # first, or a busy neighbour might never leave the lease
             self._folder.take_lease(wait=True)
             try:
-                replay(self._env, self._data, log)
+                with self._folder.write_turn:
+                    replay(self._env, self._data, log)
                 log.begin(shared=not alone)
             finally:
                 self._folder.leave_lease()

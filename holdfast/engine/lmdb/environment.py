@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import lmdb
 
 from holdfast.errors import (
+    CopyUnfinished,
     HoldfastError,
     StoreBusy,
     StoreDamaged,
@@ -23,6 +24,7 @@ from holdfast.limits import MAP_BYTES, MAX_READERS, MIN_MAP_BYTES
 
 FORMAT: Final = 1
 DATA_FILE: Final = "data.mdb"
+UNFINISHED_FILE: Final = "unfinished-copy"  # a backup until it has been compared
 LIB_VERSION: Final = 0  # LMDB 0.9, whose file format has a decade of trust
 
 
@@ -45,6 +47,19 @@ def open_environment(path: Path, *, sync: bool) -> Environment:
     except BaseException:
         env.close()
         raise
+
+
+def refuse_unfinished(path: Path) -> None:
+    """Raises `CopyUnfinished` if the folder holds a backup that was not finished, and no store.
+
+    Opened, it would be a new store without anything in it, and would pass for the backup.
+    """
+    # os.path: a path that can't exist, such as one that is too long, is named by whoever makes it.
+    if os.path.exists(path / UNFINISHED_FILE) and not os.path.exists(path / DATA_FILE):
+        raise CopyUnfinished(
+            f"the backup in {path} has not ended",
+            hint="Make it again: it may be written into the same folder.",
+        )
 
 
 def _open(path: Path, *, sync: bool) -> Any:

@@ -312,7 +312,8 @@ class Overlay:
         it all records of the log are void. Says whether Ctrl-C struck when it was too late to undo
         it."""
         try:
-            txn = self._env.begin(db=self._data, write=True)
+            with self._folder.write_turn:
+                txn = self._env.begin(db=self._data, write=True)
         except lmdb.Error as error:
             raise explain(error, self._folder.path) from error
         try:
@@ -393,7 +394,8 @@ class Overlay:
         writer puts that right. And the page may not be on disk.
         """
         try:
-            self._env.begin(write=True).abort()
+            with self._folder.write_turn:
+                self._env.begin(write=True).abort()
             if not self._synced:
                 return True
             if self._env.info()["last_txnid"] != self._known:
