@@ -258,6 +258,10 @@ STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # of events of a stream that are hel
 
 # --- client -----------------------------------------------------------------------------------
 
+MAX_REPLY_BYTES: Final = 512 * 1024 * 1024  # of one reply: more than a server of ours sends
+MAX_REPLY_ELEMENTS: Final = 1_000_000  # of a list in a reply; a batch is answered with 10,000
+MAX_REPLY_LINE_BYTES: Final = 1024 * 1024  # of a number, a header or an error
+MAX_REPLY_DEPTH: Final = 8  # of lists within each other in a reply
 CALL_SECONDS: Final = 30.0  # that a call of a client may take in all, its retries included
 LONG_CALL_SECONDS: Final = 3_600.0  # the same of a call that takes many steps, such as `repair`
 CONNECT_SECONDS: Final = 5.0  # that a client waits for a connection to be made

@@ -24,16 +24,19 @@ _BREAKS: Final = re.compile(r"[\r\n]+")
 _ARRAY: Final = re.compile(rb"\*(\d{1,20})\r\n")
 _BULK: Final = re.compile(rb"\$(\d{1,20})\r\n")
 _BEGUN: Final = re.compile(rb"[*$]\d{0,20}\r?\Z")  # a header whose rest is still to come
-_END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
-_LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
-_OTHER_TEXT: Final = re.compile(rb"\n[+=(]")  # what hiredis gives as bytes and is no bulk string
 _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
 _PAIR: Final = b"*2\r\n"  # begins a command of two words
 _SMALL_BYTES: Final = 4_096  # of a command that is read at one glance
-_ONLY_BYTES: Final = {bytes}
+_PARSED_BYTES: Final = 128 * 1024  # of a packet that hiredis reads
+_LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
+_LARGE_OTHER: Final = re.compile(rb"[%~>|]\d{4}")  # maps, sets, pushes and attributes
+_END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
+_COUNTS: Final = {b"*%d" % count: count for count in range(1, 33)}  # the headers of small commands
+_WORD_BYTES: Final = 6  # that a word has at least: `$0`, and two line breaks
 _BLANKS: Final = b" \t\r\n"
+_OTHER_TYPES: Final = b"$+-:%~>|=(,#_!."  # what replies begin with, and no command
 
 # A word that someone types, as Redis reads it: plain, in quotes, or plain and then in quotes. What
 # begins as JSON does keeps the quotes that it has inside.
@@ -47,18 +50,20 @@ _ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\
 class CommandReader:
     """Makes commands of the bytes of one connection, however they are cut into packets.
 
-    Whole commands are parsed by hiredis, in C. What is cut into pieces, or looks as if it could be
-    more than it says, is read with care instead: a parser for all of RESP believes any length that
-    it is told, and sets the memory aside.
+    One method says what a command is: `_read`. It checks every length before it believes it, and
+    sets no memory aside for what has not come. Packets of whole commands, as most are, are read by
+    faster ways: `_read_pair`, `_read_one`, and hiredis, in C. Those take only what is written
+    exactly as a client's library writes it, so that they read nothing that `_read` reads otherwise.
     """
 
     def __init__(self, argument_bytes: Mapping[bytes, int] | None = None) -> None:
         """`argument_bytes` bounds each argument of some commands further."""
-        self._fast = hiredis.Reader()
         self.max_bytes = MAX_REQUEST_BYTES  # of one command
         # What came last is no command, or too large to be one: nothing can follow.
         self.error: BadFrame | RequestTooLarge | None = None
         self._argument_bytes = argument_bytes or {}
+        self._parser = hiredis.Reader()
+        self._glance_bytes = min([_PARSED_BYTES, *self._argument_bytes.values()])
         self._held = bytearray()  # what is not complete yet
         self._wanted = 0  # bytes that must be held before it is worth another look
         self._words: Command = []  # of a command that is not complete yet
@@ -72,48 +77,50 @@ class CommandReader:
 
     def feed(self, data: bytes) -> list[Command]:
         """The commands that `data` completes; afterwards `error` says whether more can follow."""
-        if not self._held and not self._missing:
-            is_small = len(data) <= _SMALL_BYTES and len(data) <= self.max_bytes
-            pair = _read_pair(data) if is_small and data[:4] == _PAIR else None
-            whole = pair or self._read_whole(data)
-            if whole is not None:
-                return whole
+        commands: list[Command] = []
         if self._held:
             self._held += data
             if len(self._held) < self._wanted:
-                return []
+                return commands
             data = bytes(self._held)
             self._held = bytearray()
-        commands: list[Command] = []
+        elif not self._missing and len(data) <= self._glance_bytes and len(data) <= self.max_bytes:
+            whole = None
+            if len(data) <= _SMALL_BYTES:
+                whole = _read_pair(data) if data[:4] == _PAIR else _read_one(data)
+            if whole is None:
+                whole = self._read_whole(data)
+            if whole is not None:
+                return whole
         try:
             at = self._read(data, commands)
         except (BadFrame, RequestTooLarge) as error:
             self.error = error
+            self._words, self._missing = [], 0
         else:
             if at < len(data):
                 self._held += memoryview(data)[at:]
         return commands
 
     def _read_whole(self, data: bytes) -> list[Command] | None:
-        """The commands, if `data` is made of whole and harmless ones."""
-        if (
-            data[:1] != b"*"
-            or not data.endswith(b"\r\n")
-            or len(data) > self.max_bytes
-            or _LARGE_ARRAY.search(data)
-            or _OTHER_TEXT.search(data)
-        ):
+        """The commands, if `data` is made of whole ones and hiredis may see it.
+
+        hiredis reads all of RESP: it sets memory aside for as many elements as a header names, and
+        takes other types for words. So no header with a large number reaches it, and what it has
+        read, written again, must be the same bytes.
+        """
+        if data[:1] != b"*" or data[-2:] != b"\r\n" or _may_be_large(data):
             return None
-        reader = self._fast
+        reader = self._parser
         try:
             reader.feed(data)
             reader.feed(_END)
             commands = list(iter(reader.gets, False))
-            if commands and commands.pop() == [] and all(map(_is_command, commands)):
+            if commands and commands.pop() == [] and all(commands) and _written(commands) == data:
                 return commands
-        except hiredis.ProtocolError:
-            pass  # the careful way knows what to say
-        self._fast = hiredis.Reader()
+        except Exception:  # hiredis has several, and `_read` knows what to say
+            pass
+        self._parser = hiredis.Reader()
         return None
 
     def _read(self, data: bytes, commands: list[Command]) -> int:
@@ -145,6 +152,8 @@ class CommandReader:
             raise BadFrame(
                 f"invalid multibulk length: a command may have {MAX_COMMAND_ARGUMENTS} arguments"
             )
+        if count * _WORD_BYTES > self.max_bytes:
+            raise RequestTooLarge(f"message too large: a command may have {self.max_bytes} bytes")
         self._words, self._missing, self._size = [], count, 0
 
     def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
@@ -182,6 +191,8 @@ class CommandReader:
         first = data[at]
         if first == _TLS:
             raise BadFrame("this looks like TLS, and this port speaks plain RESP")
+        if first in _OTHER_TYPES:
+            raise BadFrame(f"expected '*', got {chr(first)!r}: a command is an array of words")
         if not 32 <= first < 127 and first not in _BLANKS:
             raise BadFrame("a command begins with * or with a word")
         end = data.find(b"\n", at)
@@ -219,8 +230,40 @@ def _read_pair(data: bytes) -> list[Command] | None:
     return [[first, rest[:-2]]]
 
 
-def _is_command(read: object) -> bool:
-    return type(read) is list and set(map(type, read)) == _ONLY_BYTES
+def _read_one(data: bytes) -> list[Command] | None:
+    """The only command of `data`, if it is small and no word has a line break inside.
+
+    >>> _read_one(b"*1\\r\\n$4\\r\\nPING\\r\\n")
+    [[b'PING']]
+    """
+    if b"\r\n*" in data:
+        return None
+    parts = data.split(b"\r\n")
+    count = _COUNTS.get(parts[0])
+    if count is None or len(parts) != 2 * count + 2 or parts.pop():
+        return None
+    words = parts[2::2]
+    if parts[1::2] != [b"$%d" % len(word) for word in words]:
+        return None
+    return [words]
+
+
+def _may_be_large(data: bytes) -> bool:
+    """Whether something in it looks like the header of an aggregate of a thousand elements.
+
+    Wherever it is: hiredis does not look at the two bytes behind a word, so a header can follow
+    any byte. The characters are looked for one by one, because that is much faster.
+    """
+    return _LARGE_ARRAY.search(data) is not None or (
+        (b">" in data or b"%" in data or b"~" in data or b"|" in data)
+        and _LARGE_OTHER.search(data) is not None
+    )
+
+
+def _written(commands: list[Command]) -> bytes:
+    """The commands as a client's library writes them."""
+    pack = hiredis.pack_command
+    return b"".join([pack(tuple(words)) for words in commands])  # type: ignore[arg-type]  # its hint is a tuple of one
 
 
 def _unfinished(data: bytes, at: int, expected: str) -> int:

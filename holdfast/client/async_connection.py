@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-import hiredis
-
 from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.connection import check_greeting, greeting, late, lost, unreachable
+from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import Unreachable
 
@@ -35,7 +34,7 @@ class AsyncConnection(asyncio.Protocol):
     def __init__(self, target: Target) -> None:
         self._target = target
         self._loop = asyncio.get_running_loop()
-        self._reader = hiredis.Reader()
+        self._reader = ReplyReader()
         self._asked: deque[_Asked] = deque()  # sent, and not answered yet
         self._kept: list[tuple[bytes, _Asked]] = []  # to be sent at the end of this turn
         self._timer: asyncio.TimerHandle | None = None
@@ -171,7 +170,7 @@ class AsyncConnection(asyncio.Protocol):
                     self._hear(reply)
                 else:
                     self._answer(reply)
-        except hiredis.ProtocolError:
+        except ProtocolError:
             self._transport.abort()
 
     def _answer(self, reply: Any) -> None:

@@ -8,9 +8,10 @@ import asyncio
 from typing import Any
 
 from holdfast.client.async_connection import AsyncConnection
-from holdfast.client.calls import Broken, ReplyError, is_busy, is_dropped_space
+from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import late
 from holdfast.client.pool import pause_before
+from holdfast.client.replies import ReplyError
 from holdfast.client.urls import Target
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
-import hiredis
 import msgspec
 
 from holdfast import exact, wire
+from holdfast.client.replies import ReplyError
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -28,7 +28,6 @@ T = TypeVar("T")
 Kind = Literal["read", "write", "long", "wait"]
 Given: TypeAlias = dict[str, Any]
 
-ReplyError: Final = hiredis.ReplyError
 _WITH_VALUES: Final = frozenset({"entities", "tables"})  # layers that hold values of any type
 
 

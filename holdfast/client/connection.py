@@ -9,10 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import hiredis
-
 from holdfast.client import calls
 from holdfast.client.calls import Broken
+from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
 
@@ -31,7 +30,7 @@ class Connection:
         """Connects and says who it is within `seconds`, or the time-out for connecting."""
         end = time.monotonic() + (target.connect_timeout if seconds is None else seconds)
         self._target = target
-        self._reader = hiredis.Reader()
+        self._reader = ReplyReader()
         self._socket = open_socket(target, tls, end)
         self._set_timeout = self._socket.settimeout if tls else partial(_set_timeout, self._socket)
         self._timeout = 0.0
@@ -114,7 +113,7 @@ class Connection:
             raise Broken(self._lost(error), was_sent=False) from None
 
     def _receive(self, end: float) -> Any:
-        reply = self._reader.gets()
+        reply = self._next()
         while reply is False:
             try:
                 data = self._socket.recv(_CHUNK)
@@ -133,7 +132,7 @@ class Connection:
     def _next(self) -> Any:
         try:
             return self._reader.gets()
-        except hiredis.ProtocolError as error:
+        except ProtocolError as error:
             reason = f"{self._target.place} does not speak RESP: {error}"
             raise Broken(reason, was_sent=True) from None
 

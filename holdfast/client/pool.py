@@ -11,8 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.client.calls import Broken, ReplyError, is_busy, is_dropped_space
+from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import Connection
+from holdfast.client.replies import ReplyError
 from holdfast.client.urls import Target
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
 from holdfast.limits import MAX_RETRY_SECONDS, RETRY_SECONDS

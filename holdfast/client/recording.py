@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.client import calls
-from holdfast.client.calls import Call, Given, ReplyError
+from holdfast.client.calls import Call, Given
 from holdfast.client.faces import Handle
+from holdfast.client.replies import ReplyError
 from holdfast.errors import BadInput, HoldfastError, RequestTooLarge, at_position
 from holdfast.limits import MAX_BATCH_COMMANDS
 

@@ -23,7 +23,9 @@ from tests.campaign.frame import Result
 from tests.campaign.report import Run, Versions, keep, kept, write_page
 
 # Every part with its weight: how much of the minutes it gets beside the others.
-PARTS: Final[dict[str, int]] = {}
+PARTS: Final[dict[str, int]] = {
+    "parser_fuzz": 1,
+}
 
 GRACE_SECONDS: Final = (
     300.0  # what a part may take beyond its share: to start servers, to look back
