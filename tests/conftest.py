@@ -15,7 +15,7 @@ from holdfast.engine.contract import Engine
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.servers import ENGINES, Servers
-from tests.stores import Stores
+from tests.stores import Stores, problems_of
 
 QUICK: Final = ENGINES  # where the quick selection runs
 
@@ -108,15 +108,3 @@ def store(engine: Engine, request: pytest.FixtureRequest) -> Iterator[Store]:
     yield store
     if request.path.parent.name in LAYERS and not request.node.get_closest_marker("damages"):
         assert problems_of(store) == []
-
-
-def problems_of(store: Store) -> list[str]:
-    """What `admin.check` finds in all spaces."""
-    problems: list[str] = []
-    for space in map(store.space, store.spaces()):
-        step = space.admin.check()
-        problems += step.problems
-        while step.next is not None:
-            step = space.admin.check(after=step.next)
-            problems += step.problems
-    return problems

@@ -53,9 +53,10 @@ class Child:
             return messages
 
     def kill(self) -> None:
-        """Ends it at once, wherever it is, as a crash would."""
+        """Ends it at once, wherever it is, as a crash would. A second call does nothing."""
         assert self._process.pid is not None
-        os.kill(self._process.pid, signal.SIGKILL)
+        if self._process.exitcode is None:
+            os.kill(self._process.pid, signal.SIGKILL)
         self._process.join()
 
     def stop(self) -> None:

@@ -49,3 +49,15 @@ class Stores:
                 assert engine.check() == []
             finally:
                 engine.close()
+
+
+def problems_of(store: Store) -> list[str]:
+    """What `admin.check` finds in all spaces."""
+    problems: list[str] = []
+    for space in map(store.space, store.spaces()):
+        step = space.admin.check()
+        problems += step.problems
+        while step.next is not None:
+            step = space.admin.check(after=step.next)
+            problems += step.problems
+    return problems
