@@ -84,6 +84,9 @@ class Shape:
             self._statics = [c for c in plan.statics if c.name in self._projection.names]
             self._static_prefix: bytes | None = None
             self._static_values: list[Any] | None = None
+        # Of the values behind the last item, expanded; its size may not show in its stored pair.
+        self._item_bytes = 0
+        self._static_bytes = 0
         # Without any of these an item is the decoded value, and `item` has nothing more to do.
         self._plain = not (self._statics or self._from_row or with_ttl or self._as_json)
 
@@ -107,6 +110,7 @@ class Shape:
             if not row.is_live(expiry.to_ms(self._reader.now)):
                 return None
             body, expires_ms = row.body, row.expires_ms
+        self._item_bytes = len(body)
         if self._plain:
             return self._projection.item(body)
         return self._full_item(key, body, expires_ms)
@@ -115,6 +119,7 @@ class Shape:
         """Items up to `limit` or the size of a page, the last pair, and whether more may follow."""
         items: list[Item] = []
         size, worth_measuring = 0, unmeasured_bytes(self._projection, limit)
+        measured = _Measure(self._plan, is_json=self._as_json)
         key = value = b""
         plain_item = self._projection.item if self._plain else None
         pairs: Pairs | None = walk.first(limit)
@@ -124,14 +129,15 @@ class Shape:
                 count += 1
                 if plain_item is not None and not data[0]:
                     items.append(plain_item(data[1:]))
+                    size += len(data)
                 else:
                     item = self.item(found, data)
                     if item is None:
                         continue
                     items.append(item)
+                    size += self._item_bytes
                 key, value = found, data
-                size += len(data)
-                if len(items) == limit or (size >= worth_measuring and _is_full(self._plan, items)):
+                if len(items) == limit or (size >= worth_measuring and measured.is_full(items)):
                     return items, key, value, True
             pairs = walk.following(found, count, limit)
         return items, key, value, False
@@ -146,6 +152,7 @@ class Shape:
             )
             assert row is not None, "an index entry has its row"
             body = stored.read(row).body
+            self._item_bytes = len(body)
         item = self._projection.item(body)
         if self._statics:
             if values is None:
@@ -153,6 +160,7 @@ class Shape:
                 self._find_statics(key, index, body)
             else:
                 self._read_statics(values)
+            self._item_bytes += self._static_bytes
             for column in self._statics:
                 found = self._static_values
                 item[column.name] = None if found is None else found[column.id]
@@ -177,7 +185,9 @@ class Shape:
         plan = self._plan
         part = plan.primary.hash_part(values)
         value = self._reader.get(keys_of(self._reader.space).statics + plan.number_bytes + part)
-        self._static_values = None if value is None else plan.values(stored.read(value).body)
+        body = b"" if value is None else stored.read(value).body
+        self._static_bytes = len(body)
+        self._static_values = plan.values(body) if body else None
         return part
 
 
@@ -219,10 +229,22 @@ def unmeasured_bytes(projection: Projection, limit: int) -> int:
     return (MAX_PAGE_BYTES - limit * projection.json_overhead) // _ESCAPED
 
 
-def _is_full(plan: Plan, items: list[Item]) -> bool:
-    """Whether the page has reached its size, measured exactly. Called for large pages only."""
-    size = sum(len(msgspec.json.encode(plan.item_as_json(item.copy()))) for item in items)
-    return size >= MAX_PAGE_BYTES
+class _Measure:
+    """The exact size of a page's JSON as it grows: each item is encoded once."""
+
+    def __init__(self, plan: Plan, *, is_json: bool) -> None:
+        self._plan = plan
+        self._is_json = is_json  # whether the items' values are in their JSON form already
+        self._count = 0
+        self._bytes = 0
+
+    def is_full(self, items: list[Item]) -> bool:
+        """Whether the page has reached its size. Called for large pages only."""
+        for item in items[self._count :]:
+            as_json = item if self._is_json else self._plan.item_as_json(item.copy())
+            self._bytes += len(msgspec.json.encode(as_json))
+        self._count = len(items)
+        return self._bytes >= MAX_PAGE_BYTES
 
 
 def _count(

@@ -1,6 +1,9 @@
 """Pages: together they are the whole result, whatever happens in between."""
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,8 +12,9 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidPageToken
 from holdfast.store import Store
 from holdfast.tables import reading
+from holdfast.tables.types import TYPE_NAMES
 from tests.stores import Stores
-from tests.tables.schemas import example, hash_on, proj_of, range_on, simple, version
+from tests.tables.schemas import example, hash_on, proj_of, range_on, simple, static_on, version
 
 ROWS = st.sets(st.tuples(st.sampled_from("abc"), st.integers(0, 8)), min_size=1, max_size=14)
 SCHEMA = simple(
@@ -224,3 +228,102 @@ def test_a_token_that_was_cut_or_changed_is_refused(store: Store) -> None:
     for damaged in (token[:-1], token[:-4], token + "A", token + "=", token[:-1] + last, token[1:]):
         with pytest.raises(InvalidPageToken):
             store.tables.get("simple", {"key": "a"}, limit=1, next=damaged)
+
+
+# --- pages above the limit on their size, of every type ------------------------------------------
+
+MOMENT = datetime(2026, 11, 16, 12, tzinfo=UTC)
+VALUES: dict[str, Any] = {
+    "string": "x" * 1_500,
+    "blob": b"\xff" * 1_500,
+    "boolean": True,
+    "int": 2**31 - 1,
+    "long": 2**63 - 1,
+    "varint": 10**900,
+    "decimal": Decimal("1." + "4" * 900),
+    "float": 0.5,
+    "double": 1e300,
+    "timeuuid": version(1),
+    "uuid": UUID(int=7),
+    "timestamp": MOMENT,
+    "json": {"deep": [10**30, 1.5, None]},
+}
+MEMBERS: dict[str, list[Any]] = {
+    **{kind: [value] for kind, value in VALUES.items()},
+    "int": list(range(300)),
+    "long": [2**62 + number for number in range(100)],
+    "varint": [10**90 + number for number in range(20)],
+    "decimal": [Decimal(number) / 4 for number in range(300)],
+    "double": [number / 8 for number in range(300)],
+    "timeuuid": [version(second) for second in range(50)],
+    "uuid": [UUID(int=number) for number in range(50)],
+    "timestamp": [MOMENT.replace(second=second) for second in range(60)],
+}
+OF_EVERY_TYPE = {**VALUES, **{f"set<{kind}>": members for kind, members in MEMBERS.items()}}
+
+
+@pytest.mark.parametrize("form", ["python", "json"])
+@pytest.mark.parametrize("kind", sorted(TYPE_NAMES))
+def test_a_large_page_is_cut_and_goes_on_whatever_its_values_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch, kind: str, form: Any
+) -> None:
+    attributes = {"key": "string", "place": "int", "value": kind, "filler": "blob"}
+    store.tables.create(simple(attributes=attributes))
+    row = {"key": "a", "value": OF_EVERY_TYPE[kind], "filler": b"f" * 1_500}
+    for place in range(6):
+        store.tables.put("simple", {**row, "place": place})
+    whole = store.tables.get("simple", {"key": "a"}, form=form).items
+    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 6_000)
+
+    found: list[dict[str, Any]] = []
+    page = store.tables.get("simple", {"key": "a"}, form=form)
+    sizes = [page.count]
+    while page.next is not None:
+        found += page.items
+        page = store.tables.get("simple", {"key": "a"}, form=form, next=page.next)
+        sizes.append(page.count)
+
+    assert found + page.items == whole
+    assert 0 < max(sizes) < 6
+
+
+def test_a_row_larger_than_a_page_is_returned_alone_and_the_pages_go_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 1_000)
+    store.tables.create(simple(attributes={"key": "string", "place": "int", "value": "blob"}))
+    for place in range(3):
+        store.tables.put("simple", {"key": "a", "place": place, "value": b"v" * 5_000})
+
+    pages, token = [], None
+    for _ in range(4):
+        page = store.tables.get("simple", {"key": "a"}, form="json", next=token)
+        pages.append([item["place"] for item in page.items])
+        token = page.next
+
+    assert pages == [[0], [1], [2], []]
+    assert token is None
+
+
+def test_the_size_of_a_page_counts_rows_as_they_are_read_and_not_as_they_are_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry of an index, a static value and a compressed row are small where they are stored."""
+    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 10_000)
+    attributes = {"key": "string", "place": "int", "tag": "string", "value": "string"}
+    shared = {"attributes": attributes, "secondaryIndexes": {"by_tag": [hash_on("tag")]}}
+    compressed = {"compression": [{"algorithm": "deflate"}]}
+    store.tables.create(simple(**shared, options=compressed))
+    static = {**attributes, "note": "string"}
+    index = [hash_on("key"), range_on("place"), static_on("note")]
+    store.tables.create({"table": "statics", "attributes": static, "index": index})
+    for place in range(10):
+        row = {"key": "a", "place": place, "tag": "t", "value": "x" * 3_000}
+        store.tables.put("simple", row)
+        store.tables.put("statics", {"key": "a", "place": place, "note": "x" * 3_000})
+
+    by_index = store.tables.get("simple", {"tag": "t"}, index="by_tag", proj="value", limit=20)
+
+    assert store.tables.get("simple", {"key": "a"}, limit=20).count == 4
+    assert by_index.count == 4
+    assert store.tables.get("statics", {"key": "a"}, limit=20).count == 4
