@@ -73,6 +73,11 @@ UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # a kind that the next process to sweep
 FAILED_REMOVAL_RETRY_MS: Final = 60_000  # a removal that failed: often enough, and never in the way
 MAX_FAILURE_CHARACTERS: Final = 500  # of an exception, in the notice of a removal that failed
 
+# --- errors -----------------------------------------------------------------------------------
+
+MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the caller has the rest
+
+
 # --- tables -----------------------------------------------------------------------------------
 
 MAX_TABLE_NAME_BYTES: Final = 255  # of tables, indexes and attributes; a name stands in URLs

@@ -41,6 +41,7 @@ from holdfast.entities.writing import Writer
 from holdfast.errors import BadQuery, IndexNotReady, NoIndex
 from holdfast.keys import pack_str
 from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
+from holdfast.shown import shown
 
 _EVERYTHING: Final = (Filter(ID, ALL),)
 
@@ -327,7 +328,7 @@ def _put_entity(entity: PutEntity | Mapping[str, Any]) -> PutEntity:
         return entity
     if not isinstance(entity, Mapping):
         raise BadQuery(
-            f"an entity is a dict of its properties or a PutEntity, not {entity!r}",
+            f"an entity is a dict of its properties or a PutEntity, not {shown(entity)}",
             hint="put_raw takes a list of entities.",
         )
     return PutEntity(dict(entity), entity.get(ID))

@@ -27,6 +27,7 @@ from holdfast.expiry import to_ms
 from holdfast.keys import after as behind
 from holdfast.keys import pack_str, prefix_range, unpack
 from holdfast.limits import DUMPED_PER_PAGE, MAX_VALUE_BYTES
+from holdfast.shown import shown
 
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _BLANKS: Final = b" \t\r\n"
@@ -42,7 +43,7 @@ def _documents_of(
 ) -> Iterator[tuple[str, bytes]]:
     """The live entities from the packed id `begin` on, with their ids."""
     if format not in ("bson", "jsonl"):
-        raise BadDump(f"a dump is bson or jsonl, not {format!r}")
+        raise BadDump(f"a dump is bson or jsonl, not {shown(format)}")
     write = _bson_document if format == "bson" else _json_line
     now_ms = to_ms(reader.now)
     end = prefix_range(access.entities)[1]

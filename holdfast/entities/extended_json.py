@@ -11,6 +11,7 @@ from msgspec.msgpack import Ext
 from holdfast.entities.order import Instant, milliseconds
 from holdfast.entities.values import elements_of, keep, keep_set
 from holdfast.errors import BadDump
+from holdfast.shown import shown
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
@@ -63,7 +64,7 @@ def _read(value: Any) -> Any:
             try:
                 return reader(inner)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise BadDump(f"{name} holds {inner!r}: {error}") from None
+                raise BadDump(f"{name} holds {shown(inner)}: {error}") from None
     return {name: _read(item) for name, item in value.items()}
 
 

@@ -13,6 +13,7 @@ from holdfast.entities.values import keep_properties
 from holdfast.entities.writing import Writer
 from holdfast.errors import BadQuery, BadValue, DuplicateKey, VersionMismatch
 from holdfast.keys import pack_str
+from holdfast.shown import shown
 
 _MODES: Final = frozenset(get_args(PutMode))
 _NANOSECONDS_PER_MS: Final = 1_000_000
@@ -24,7 +25,7 @@ def put(
 ) -> list[str]:
     """Writes `entities` and returns their ids, in the order given; one bad entity refuses all."""
     if mode not in _MODES:
-        raise BadQuery(f"the mode of a PUT is merge, replace or insert, not {mode!r}")
+        raise BadQuery(f"the mode of a PUT is merge, replace or insert, not {shown(mode)}")
     writer = Writer(tx, access)
     ids = []
     drawn = random_ids(len(entities))

@@ -27,6 +27,7 @@ from holdfast.entities.schema import Schema
 from holdfast.errors import BadDump, BadValue, DuplicateKey, SchemaInvalid
 from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
+from holdfast.shown import shown
 
 if TYPE_CHECKING:
     _PerCall = Entities
@@ -70,7 +71,7 @@ class StoreEntities(_PerCall):
 
         for given in schemas:
             if not isinstance(given, (Schema, str, bytes)):
-                raise SchemaInvalid(f"a schema is YAML or a Schema, not {given!r}")
+                raise SchemaInvalid(f"a schema is YAML or a Schema, not {shown(given)}")
         parsed = [s if isinstance(s, Schema) else parse_schema(s) for s in schemas]
         plans = self._runner.transact(
             lambda tx: [Entities(tx).apply(s, prune=prune, force=force) for s in parsed]

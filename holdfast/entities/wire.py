@@ -30,6 +30,7 @@ from holdfast.entities.wire_queries import (
 )
 from holdfast.entities.wire_values import properties_to_wire
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
+from holdfast.shown import shown
 
 REPLY_TYPES: Final = {
     "PUT": "RPUT",
@@ -151,7 +152,7 @@ def _inner_query(document: dict[str, Any]) -> Query:
     kind = text(document, "type").upper()
     reader = _READERS.get(kind)
     if reader is None:
-        raise BadQuery(f"TX takes PUT, GET, UPDATE and DEL, not {kind!r}")
+        raise BadQuery(f"TX takes PUT, GET, UPDATE and DEL, not {shown(kind)}")
     return reader(document["body"])
 
 

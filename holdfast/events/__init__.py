@@ -33,6 +33,7 @@ from holdfast.events.records import (
 )
 from holdfast.expiry import Remover
 from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_READS
+from holdfast.shown import shown
 
 __all__ = [
     "REMOVERS",
@@ -268,7 +269,7 @@ class Events:
         The text `"#key"` asks for the size of a key, any other text for its members.
         """
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
-            raise BadInput(f"queries are a list, not {queries!r}")
+            raise BadInput(f"queries are a list, not {shown(queries)}")
         if len(queries) > MAX_READS:
             raise BadInput(f"{len(queries)} reads at once, at most {MAX_READS} may be asked for")
         return [self._answer(query) for query in queries]
@@ -277,7 +278,7 @@ class Events:
         if isinstance(query, str):
             return self.size(query) if query.startswith("#") else self.members(query)
         if not isinstance(query, Mapping):
-            raise BadInput(f"a query is an object with `op` and `key`, not {query!r}")
+            raise BadInput(f"a query is an object with `op` and `key`, not {shown(query)}")
         arguments = dict(query)
         operation = arguments.pop("op", None)
         key = arguments.get("key")

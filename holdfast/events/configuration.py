@@ -15,6 +15,7 @@ from holdfast.events.layout import keys_of
 from holdfast.events.records import Settings
 from holdfast.events.times import zone
 from holdfast.limits import MAX_EVENT_WRITES, MAX_EXPIRE_AFTER_SECONDS
+from holdfast.shown import shown
 
 __all__ = ["DIGEST_BYTES", "NO_SCHEMAS", "configure", "settings_in", "settings_of"]
 
@@ -52,12 +53,16 @@ def _settings(packed: bytes) -> Settings:
 
 def _check(settings: Settings) -> None:
     if not isinstance(settings.timezone, str):
-        raise BadInput(f"`timezone` is a name such as 'Europe/Berlin', not {settings.timezone!r}")
+        raise BadInput(
+            f"`timezone` is a name such as 'Europe/Berlin', not {shown(settings.timezone)}"
+        )
     zone(settings.timezone)
     for name in ("looked_up_members", "fan_out_keys"):
         number = getattr(settings, name)
         if type(number) is not int or not 0 < number <= MAX_EVENT_WRITES:
-            raise BadInput(f"`{name}` is an integer from 1 to {MAX_EVENT_WRITES}, not {number!r}")
+            raise BadInput(
+                f"`{name}` is an integer from 1 to {MAX_EVENT_WRITES}, not {shown(number)}"
+            )
     seconds = settings.dedup_seconds
     if (
         isinstance(seconds, bool)
@@ -67,5 +72,5 @@ def _check(settings: Settings) -> None:
     ):
         raise BadInput(
             f"`dedup_seconds` is a number above 0, at most {MAX_EXPIRE_AFTER_SECONDS}, "
-            f"not {seconds!r}"
+            f"not {shown(seconds)}"
         )

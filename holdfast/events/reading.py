@@ -29,6 +29,7 @@ from holdfast.events.records import (
 from holdfast.events.times import LABELS, labels_between
 from holdfast.keys import after as key_after
 from holdfast.limits import MAX_EVENT_SERIES_POINTS, MAX_MERGED_KEYS, MAX_PAGE_MEMBERS
+from holdfast.shown import shown
 
 __all__ = ["By", "Moment", "Reading", "encoded"]
 
@@ -112,7 +113,7 @@ class Reading:
                 f"the template {template!r} needs one time label", hint=f"Use one of {known}."
             )
         if by not in ("gross", "distinct", "size"):
-            raise BadInput(f"a series is by gross, distinct or size, not by {by!r}")
+            raise BadInput(f"a series is by gross, distinct or size, not by {shown(by)}")
         points: list[Point] = []
         timezone = (self._settings or settings_of(self._batch.tx)).timezone
         for label in labels_between(LABELS[found[0]], begin, end, timezone):
@@ -169,7 +170,7 @@ def _several(key: str | Sequence[str]) -> Sequence[str]:
 
 def encoded(text: str) -> bytes:
     if not isinstance(text, str):
-        raise BadInput(f"a key or a value is text, not {text!r}")
+        raise BadInput(f"a key or a value is text, not {shown(text)}")
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.errors import BadInput, InvalidEvent
 from holdfast.limits import MAX_EVENT_MS
+from holdfast.shown import shown
 
 __all__ = ["LABELS", "labels", "labels_between", "to_event_ms", "zone"]
 
@@ -52,7 +53,7 @@ def to_event_ms(given: Any, timezone: str) -> int:
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone(timezone))
         ms = (aware - _EPOCH) // timedelta(milliseconds=1)
     elif isinstance(moment, bool) or not isinstance(moment, int | float) or moment != moment:
-        raise InvalidEvent(f"the time is {moment!r}, expected milliseconds or ISO 8601")
+        raise InvalidEvent(f"the time is {shown(moment)}, expected milliseconds or ISO 8601")
     else:
         ms = int(min(max(moment, -1), MAX_EVENT_MS))
     if not 0 <= ms < MAX_EVENT_MS:

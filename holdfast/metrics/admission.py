@@ -12,6 +12,7 @@ from holdfast.metrics.hits import Asked, Standing, hit_of, read_operation, stand
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
 from holdfast.metrics.specs import listed
+from holdfast.shown import shown
 
 Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namespace, now
 
@@ -164,7 +165,9 @@ def _read_operation(plan: Plan, operation: Any) -> Asked:
         name, entity = operation.get("condition"), operation.get("entity")
         amount = operation.get("amount", 1)
     else:
-        raise BadLimit(f"an operation has `condition`, `entity` and `amount`, not {operation!r}")
+        raise BadLimit(
+            f"an operation has `condition`, `entity` and `amount`, not {shown(operation)}"
+        )
     return read_operation(plan, name, entity, amount)
 
 

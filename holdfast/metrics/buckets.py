@@ -24,6 +24,7 @@ from holdfast.metrics.layout import (
 from holdfast.metrics.records import BucketPage, Sequence, StoredSpec
 from holdfast.metrics.tallies import drop_expired_tally, read_numbers
 from holdfast.metrics.totals import Span, first_visible
+from holdfast.shown import shown
 
 
 class Counter:
@@ -109,7 +110,7 @@ def list_buckets(
 ) -> BucketPage:
     """A page of readable keys. Reads a key for each, and 1 for each metric and sequence."""
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
-        raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {limit!r}")
+        raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}")
     page: dict[str, int] = {}
     last_key = b""
     begin_at = _cursor(after_key)
@@ -146,7 +147,9 @@ def _cursor(after_key: str | None) -> bytes:
     try:
         return after(bytes.fromhex(after_key))
     except (ValueError, TypeError):
-        raise BadInput(f"`after` is the `next` of an earlier page, not {after_key!r}") from None
+        raise BadInput(
+            f"`after` is the `next` of an earlier page, not {shown(after_key)}"
+        ) from None
 
 
 # --- resetting --------------------------------------------------------------------------------

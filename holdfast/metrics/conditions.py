@@ -23,6 +23,7 @@ from holdfast.metrics.layout import CELLS, LOGS, TALLIES, Keys
 from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
 from holdfast.metrics.registry import encode_spec
 from holdfast.metrics.specs import is_positive, nearest
+from holdfast.shown import shown
 
 Algorithm: TypeAlias = Literal["estimate", "strict", "log", "gcra", "token_bucket"]
 
@@ -60,7 +61,7 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
         # The fraction is dropped and text is read, as the original does.
         msgspec.structs.force_setattr(self, "limit", _limit(self.limit))
         if not is_positive(self.window):
-            raise BadWindow(f"the window is {self.window!r}")
+            raise BadWindow(f"the window is {shown(self.window)}")
         if self.window > MAX_SECONDS:
             raise BadWindow(
                 f"the window is {self.window}, at most {MAX_SECONDS:.0f} seconds are possible"
@@ -68,7 +69,7 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.burst is not None and (
             not _is_whole(self.burst) or not 1 <= self.burst <= MAX_LIMIT
         ):
-            raise BadLimit(f"`burst` is an integer from 1 to {MAX_LIMIT}, not {self.burst!r}")
+            raise BadLimit(f"`burst` is an integer from 1 to {MAX_LIMIT}, not {shown(self.burst)}")
         if self.burst is not None and self.limit == 0:
             raise BadLimit("a limit of 0 lets nothing in, so it has no burst")
 
@@ -182,10 +183,10 @@ def make_plan(
         )
     if not _is_whole(bucket_count) or not 1 <= bucket_count <= MAX_BUCKET_COUNT:
         raise BadLimit(
-            f"bucket_count is an integer from 1 to {MAX_BUCKET_COUNT}, not {bucket_count!r}"
+            f"bucket_count is an integer from 1 to {MAX_BUCKET_COUNT}, not {shown(bucket_count)}"
         )
     if not isinstance(conditions, Mapping):
-        raise BadLimit(f"conditions are a map from name to condition, not {conditions!r}")
+        raise BadLimit(f"conditions are a map from name to condition, not {shown(conditions)}")
     compiled = {
         name: _compiled(name, as_condition(given), bucket_count, algorithm)
         for name, given in conditions.items()
@@ -200,7 +201,7 @@ def as_condition(given: Any) -> LimitCondition:
     if isinstance(given, str):
         return LimitCondition.parse(given)
     if not isinstance(given, Mapping):
-        raise BadLimit(f"a condition has `limit` and `window`, not {given!r}")
+        raise BadLimit(f"a condition has `limit` and `window`, not {shown(given)}")
     for field in given:
         if field not in LimitCondition.__struct_fields__:
             known = nearest(field, LimitCondition.__struct_fields__)
@@ -216,7 +217,7 @@ def check_amount(amount: Any) -> int:
     if type(amount) is int and amount >= 0:
         return amount
     if not _is_whole(amount) or amount < 0:
-        raise BadLimit(f"an amount is an integer, 0 or more, not {amount!r}")
+        raise BadLimit(f"an amount is an integer, 0 or more, not {shown(amount)}")
     return int(amount)
 
 
@@ -274,10 +275,10 @@ def _limit(given: Any) -> int:
     except (ValueError, OverflowError):
         number = math.nan
     if isinstance(given, bool) or not 0 <= number < math.inf:
-        raise BadLimit(f"a limit is a number, 0 or more, not {given!r}")
+        raise BadLimit(f"a limit is a number, 0 or more, not {shown(given)}")
     limit = given if isinstance(given, int) else int(number)
     if limit > MAX_LIMIT:
-        raise BadLimit(f"a limit is at most {MAX_LIMIT}, not {given!r}")
+        raise BadLimit(f"a limit is at most {MAX_LIMIT}, not {shown(given)}")
     return limit
 
 

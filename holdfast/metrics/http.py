@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from holdfast.errors import BadInput
 from holdfast.metrics.entity import EntityLike
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
+from holdfast.shown import shown
 
 HeaderStyle: TypeAlias = Literal["ietf", "legacy", "both", "none"]
 OnError: TypeAlias = Literal["allow", "deny"]
@@ -96,9 +97,9 @@ class Gate:
         trusted_proxies: Iterable[str] = (),
     ) -> None:
         if on_error not in ("allow", "deny"):
-            raise BadInput(f"on_error is 'allow' or 'deny', not {on_error!r}")
+            raise BadInput(f"on_error is 'allow' or 'deny', not {shown(on_error)}")
         if headers not in ("ietf", "legacy", "both", "none"):
-            raise BadInput(f"headers is 'ietf', 'legacy', 'both' or 'none', not {headers!r}")
+            raise BadInput(f"headers is 'ietf', 'legacy', 'both' or 'none', not {shown(headers)}")
         self._key = key
         self._cost = cost
         self._exempt = exempt

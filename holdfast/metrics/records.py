@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from holdfast.errors import BadInput
+from holdfast.shown import shown
 
 Number: TypeAlias = int | float
 MetricType: TypeAlias = Literal["counter", "gauge", "distribution"]
@@ -183,7 +184,7 @@ class RateQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return {field: getattr(query, field) for field in query.__struct_fields__}
         known = (*RateQuery.__struct_fields__, "prefix", "namespace", "at")
         if not isinstance(query, dict) or "metric" not in query:
-            raise BadInput(f"a query has the arguments of `rate`, not {query!r}")
+            raise BadInput(f"a query has the arguments of `rate`, not {shown(query)}")
         for field in query:
             if field not in known:
                 raise BadInput(f"a query has the unknown field {field!r}, known are {known}")

@@ -29,6 +29,7 @@ from holdfast.metrics.layout import (
 )
 from holdfast.metrics.records import Metric, Sequence, StoredSpec, Window
 from holdfast.metrics.specs import nearest, same_step
+from holdfast.shown import shown
 
 OnConflict: TypeAlias = Literal["refuse", "discard"]
 
@@ -164,7 +165,7 @@ def _settle(
 ) -> tuple[StoredSpec, bool] | None:
     """What to store, and whether all buckets must go first; None if what is stored will do."""
     if on_conflict not in ("refuse", "discard"):
-        raise BadInput(f"on_conflict is 'refuse' or 'discard', not {on_conflict!r}")
+        raise BadInput(f"on_conflict is 'refuse' or 'discard', not {shown(on_conflict)}")
     if value is None:
         return StoredSpec(metric=metric, window=window), False
     stored = decode_spec(value)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from holdfast.errors import BadMetricValue, MetricOverflow
 from holdfast.limits import MAX_UNITS
+from holdfast.shown import shown
 
 MAX_STORED: Final = 2**63 - 1  # what a counter holds, and therefore all else
 
@@ -38,7 +39,7 @@ def units_of(value: Any, resolution: float, *, signed: bool = False) -> int:
         check_number(value)
     if value < 0 and not signed:
         raise BadMetricValue(
-            f"a counter got {value!r}, and counters only go up",
+            f"a counter got {shown(value)}, and counters only go up",
             hint="Use a gauge for what rises and falls.",
         )
     try:
@@ -57,19 +58,21 @@ def units_of(value: Any, resolution: float, *, signed: bool = False) -> int:
 def check_number(value: Any) -> None:
     """Refuses what is no finite number; text that looks like a number is text."""
     if type(value) is bool or not isinstance(value, int | float):
-        raise BadMetricValue(f"a value is a number, not {value!r}")
+        raise BadMetricValue(f"a value is a number, not {shown(value)}")
     try:
         finite = math.isfinite(value)
     except OverflowError:
         raise MetricOverflow("a value has at most 308 digits") from None
     if not finite:
-        raise BadMetricValue(f"a value is a finite number, not {value!r}")
+        raise BadMetricValue(f"a value is a finite number, not {shown(value)}")
 
 
 def check_count(count: Any) -> None:
     """Refuses what is no number of times that a value can have occurred."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise BadMetricValue(f"a value occurs an integer number of times, 1 or more, not {count!r}")
+        raise BadMetricValue(
+            f"a value occurs an integer number of times, 1 or more, not {shown(count)}"
+        )
     if count > MAX_UNITS:
         raise MetricOverflow(f"a value occurs at most {MAX_UNITS} times in one call")
 

@@ -20,6 +20,7 @@ from holdfast.metrics.totals import (
     time_range,
     touching,
 )
+from holdfast.shown import shown
 
 Point: TypeAlias = Callable[[float, float], Number | None]  # the value from one time to another
 
@@ -47,7 +48,9 @@ def read_series(
     sequence = choose_sequence(metric, asked.start, now)
     width = sequence.time_step if step is None else step
     if not is_positive(width) or width < MIN_TIME_STEP:
-        raise BadRange(f"`step` is a number of seconds, at least {MIN_TIME_STEP}, not {step!r}")
+        raise BadRange(
+            f"`step` is a number of seconds, at least {MIN_TIME_STEP}, not {shown(step)}"
+        )
     first, behind = int(asked.start / width), math.ceil(asked.end / width)
     if behind - first > MAX_SERIES_POINTS:
         raise BadRange(

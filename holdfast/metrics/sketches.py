@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from holdfast.errors import BadRange
 from holdfast.metrics.records import SketchCell
+from holdfast.shown import shown
 
 _SMALLEST = 2.3e-308  # below, a double loses digits, and the value counts as zero
 
@@ -76,7 +77,7 @@ def quantile(cell: SketchCell, q: float, accuracy: float) -> float | None:
     The lowest and the highest are exact.
     """
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
-        raise BadRange(f"a quantile is a number from 0 to 1, not {q!r}")
+        raise BadRange(f"a quantile is a number from 0 to 1, not {shown(q)}")
     if cell.count == 0:
         return None
     if q in (0, 1):

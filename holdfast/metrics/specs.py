@@ -23,6 +23,7 @@ from holdfast.metrics.records import (
     Sequence,
     SequenceSpec,
 )
+from holdfast.shown import shown
 
 Specs: TypeAlias = Mapping[str, MetricSpec | Mapping[str, Any]]
 
@@ -39,7 +40,7 @@ def normalize(specs: Specs) -> dict[str, Metric]:
     [('', 10, 3610), ('s1', 600, 4200)]
     """
     if not isinstance(specs, Mapping):
-        raise BadMetricSpec(f"specs are a map from metric name to spec, not {specs!r}")
+        raise BadMetricSpec(f"specs are a map from metric name to spec, not {shown(specs)}")
     return {_metric_name(name): normalize_metric(name, spec) for name, spec in specs.items()}
 
 
@@ -82,7 +83,7 @@ def listed(given: Any, what: str) -> list[Any]:
     if type(given) is list:
         return given.copy()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise BadInput(f"{what} are a list, not {given!r}")
+        raise BadInput(f"{what} are a list, not {shown(given)}")
     return list(given)
 
 
@@ -119,7 +120,7 @@ def _keyed(name: str, given: Any) -> list[tuple[Any, Any]]:
     elif given is None or isinstance(given, list | tuple):
         keyed = list(enumerate(given or ()))
     else:
-        raise BadMetricSpec(f"the sequences of {name!r} are a list or a map, not {given!r}")
+        raise BadMetricSpec(f"the sequences of {name!r} are a list or a map, not {shown(given)}")
     return keyed or [(0, {})]
 
 
@@ -159,7 +160,7 @@ def _fields(spec: Any, struct: Any, known: Iterable[str], where: str) -> Mapping
     if isinstance(spec, struct):
         return {field: getattr(spec, field) for field in struct.__struct_fields__}
     if not isinstance(spec, Mapping):
-        raise BadMetricSpec(f"{where} is {spec!r}, expected a map of {', '.join(known)}")
+        raise BadMetricSpec(f"{where} is {shown(spec)}, expected a map of {', '.join(known)}")
     return spec
 
 
@@ -172,13 +173,13 @@ def _refuse_unknown(fields: Mapping[str, Any], known: Iterable[str], where: str)
 def _typed(fields: Mapping[str, Any], field: str, kind: type, default: Any, where: str) -> Any:
     value = fields.get(field, default)
     if not isinstance(value, kind):
-        raise BadMetricSpec(f"{where}: {field} is a {kind.__name__}, not {value!r}")
+        raise BadMetricSpec(f"{where}: {field} is a {kind.__name__}, not {shown(value)}")
     return value
 
 
 def _check_positive(value: Any, field: str, where: str) -> None:
     if not is_positive(value):
-        raise BadMetricSpec(f"{where}: {field} is a finite number above 0, not {value!r}")
+        raise BadMetricSpec(f"{where}: {field} is a finite number above 0, not {shown(value)}")
 
 
 def is_positive(value: Any) -> bool:
@@ -195,7 +196,9 @@ def _relative_accuracy(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get("relative_accuracy", RELATIVE_ACCURACY)
     _check_positive(value, "relative_accuracy", name)
     if value >= 1 or 1 + value == 1 - value:  # the second: too fine to tell two doubles apart
-        raise BadMetricSpec(f"{name!r}: relative_accuracy lies between 0 and 1, not at {value!r}")
+        raise BadMetricSpec(
+            f"{name!r}: relative_accuracy lies between 0 and 1, not at {shown(value)}"
+        )
     return None if value == RELATIVE_ACCURACY else float(value)
 
 
@@ -203,7 +206,7 @@ def _max_bins(fields: Mapping[str, Any], name: str) -> int | None:
     value = fields.get("max_bins", MAX_BINS)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SKETCH_BINS:
         raise BadMetricSpec(
-            f"{name!r}: max_bins is an integer from 1 to {MAX_SKETCH_BINS}, not {value!r}"
+            f"{name!r}: max_bins is an integer from 1 to {MAX_SKETCH_BINS}, not {shown(value)}"
         )
     return None if value == MAX_BINS else value
 

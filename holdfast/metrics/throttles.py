@@ -10,6 +10,7 @@ from holdfast.metrics.cells import Cell
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import Keys, throttle_key
 from holdfast.metrics.rounding import MAX_STORED
+from holdfast.shown import shown
 
 
 def throttle(
@@ -54,4 +55,4 @@ def _whole(seconds: float) -> int:
 
 def _check(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadLimit(f"`{name}` is an integer from {least} to {most}, not {value!r}")
+        raise BadLimit(f"`{name}` is an integer from {least} to {most}, not {shown(value)}")

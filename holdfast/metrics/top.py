@@ -11,6 +11,7 @@ from holdfast.metrics.layout import Keys
 from holdfast.metrics.rates import require_type, total_of
 from holdfast.metrics.records import Metric, Number, TopEntity
 from holdfast.metrics.totals import TimeRange, first_visible, span_of
+from holdfast.shown import shown
 
 Scoped = tuple[int | str, tuple[str, ...]]  # scope and components, as keys hold them
 
@@ -29,9 +30,9 @@ def read_top(
     """The `count` highest totals. Scans all entities in the buckets of the range."""
     require_type(name, metric, "counter")
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_TOP_ENTITIES:
-        raise BadRange(f"`n` is an integer from 1 to {MAX_TOP_ENTITIES}, not {count!r}")
+        raise BadRange(f"`n` is an integer from 1 to {MAX_TOP_ENTITIES}, not {shown(count)}")
     if scope not in ("local", "global"):
-        raise BadRange(f"`scope` is 'local' or 'global', not {scope!r}")
+        raise BadRange(f"`scope` is 'local' or 'global', not {shown(scope)}")
     wanted = GLOBAL if scope == "global" else namespace
     totals = all_totals(reader, keys, name, metric, asked, now)
     found = [

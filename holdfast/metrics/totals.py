@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from holdfast.errors import BadRange
 from holdfast.limits import MAX_AT, MAX_BUCKETS
 from holdfast.metrics.records import Metric, Number, Sequence
+from holdfast.shown import shown
 
 Future: TypeAlias = Literal["clamp", "extrapolate"]
 Counts: TypeAlias = Mapping[int, int]  # units by bucket, ascending, without zeros
@@ -40,7 +41,7 @@ class Span(NamedTuple):
 def check_time(at: Any) -> float:
     """`at` as a moment between 1970 and the year 9999."""
     if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= MAX_AT:
-        raise BadRange(f"a time is a number of seconds from 0 to {MAX_AT:.0f}, not {at!r}")
+        raise BadRange(f"a time is a number of seconds from 0 to {MAX_AT:.0f}, not {shown(at)}")
     return float(at)
 
 
@@ -54,7 +55,7 @@ def time_range(now: float, latest: Any = None, start: Any = None, end: Any = Non
         if start is not None or end is not None:
             raise BadRange("a range is given by `latest`, or by `start` and `end`, not by both")
         if isinstance(latest, bool) or not isinstance(latest, int | float) or not latest >= 0:
-            raise BadRange(f"`latest` is a number of seconds, 0 or more, not {latest!r}")
+            raise BadRange(f"`latest` is a number of seconds, 0 or more, not {shown(latest)}")
         if latest == math.inf:
             raise BadRange("`latest` is a finite number of seconds")
         return TimeRange(now - latest if latest < now else 0.0, now)
@@ -62,16 +63,16 @@ def time_range(now: float, latest: Any = None, start: Any = None, end: Any = Non
         raise BadRange("a range is given by `latest`, or by `start` and `end`")
     found = TimeRange(_bound(start), _bound(end))
     if found.start > found.end:
-        raise BadRange(f"a range starts at {start!r} and ends before, at {end!r}")
+        raise BadRange(f"a range starts at {shown(start)} and ends before, at {shown(end)}")
     return found
 
 
 def _bound(moment: Any) -> float:
     """A range may reach past the year 9999, and asks for nothing there."""
     if isinstance(moment, bool) or not isinstance(moment, int | float):
-        raise BadRange(f"a range starts and ends at numbers of seconds, not at {moment!r}")
+        raise BadRange(f"a range starts and ends at numbers of seconds, not at {shown(moment)}")
     if not 0 <= moment <= _END_OF_TIME:
-        raise BadRange(f"a range starts and ends at finite times from 0 on, not at {moment!r}")
+        raise BadRange(f"a range starts and ends at finite times from 0 on, not at {shown(moment)}")
     return float(moment)
 
 
@@ -86,7 +87,7 @@ def choose_sequence(metric: Metric, start: float, now: float) -> Sequence:
 def span_of(metric: Metric, asked: TimeRange, now: float, future: Future = "clamp") -> Span:
     """Where `asked` is read, with its end clamped to now unless the future is extrapolated."""
     if future not in FUTURES:
-        raise BadRange(f"`future` is 'clamp' or 'extrapolate', not {future!r}")
+        raise BadRange(f"`future` is 'clamp' or 'extrapolate', not {shown(future)}")
     sequence = choose_sequence(metric, asked.start, now)
     step = sequence.time_step
     start, end = asked

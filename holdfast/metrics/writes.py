@@ -14,6 +14,7 @@ from holdfast.metrics.records import Metric, Number, Write
 from holdfast.metrics.rounding import check_count, check_number, units_of
 from holdfast.metrics.specs import listed, nearest
 from holdfast.metrics.totals import check_time
+from holdfast.shown import shown
 
 _TYPE_OF: Final = {"incr": "counter", "set": "gauge", "add": "gauge", "record": "distribution"}
 
@@ -45,7 +46,7 @@ def _prepared(
         counter = known[name] = buckets.Counter(keys, name, stored)
     metric = counter.metric
     if not isinstance(write.op, str) or write.op not in _TYPE_OF:
-        raise BadInput(f"`op` is one of {', '.join(_TYPE_OF)}, not {write.op!r}")
+        raise BadInput(f"`op` is one of {', '.join(_TYPE_OF)}, not {shown(write.op)}")
     if metric.type != _TYPE_OF[write.op]:
         raise _wrong_type(write.op, name, metric)
     at = now if write.at is None else check_time(write.at)
@@ -102,7 +103,7 @@ def _wrong_type(op: str, name: str, metric: Metric) -> WrongMetricType:
 
 def _as_write(given: Any) -> Write:
     if not isinstance(given, Mapping):
-        raise BadInput(f"a write is an object with `metric`, not {given!r}")
+        raise BadInput(f"a write is an object with `metric`, not {shown(given)}")
     for field in given:
         if field not in Write.__struct_fields__:
             known = nearest(field, Write.__struct_fields__)

@@ -6,6 +6,7 @@ from typing import Any
 from holdfast.engine.contract import Transaction
 from holdfast.errors import InvalidTableRequest, TableError
 from holdfast.limits import MAX_BATCH_OPERATIONS
+from holdfast.shown import shown
 from holdfast.tables import catalogue, deletes, puts
 from holdfast.tables.deletes import Delete
 from holdfast.tables.puts import Put
@@ -91,7 +92,7 @@ def _prepare(
             if_none_match=operation.get("if_none_match"),
         )
         return writer, delete
-    raise InvalidTableRequest(f"op is put or delete, not {operation.get('op')!r}")
+    raise InvalidTableRequest(f"op is put or delete, not {shown(operation.get('op'))}")
 
 
 def _is_met(writer: Writer, step: Put | Delete) -> bool:

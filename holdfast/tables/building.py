@@ -16,6 +16,7 @@ from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.errors import IndexNotFound, InvalidTableSchema, RowKeyTooLong
 from holdfast.keys import after, pack, prefix_range
 from holdfast.limits import ROWS_PER_BUILD_STEP
+from holdfast.shown import shown
 from holdfast.tables import stored
 from holdfast.tables.layout import ENTRIES, ROWS, keys_of
 from holdfast.tables.plan import Index, Plan, encode_record
@@ -32,7 +33,7 @@ def add_index(tx: Transaction, plan: Plan, name: str, elements: Any) -> None:
     """Adds a secondary index that is built from now on; the schema's version grows by one."""
     check_name(name, "index")
     if name in plan.indexes:
-        raise InvalidTableSchema(f"{plan.name} has a secondary index {name!r} already")
+        raise InvalidTableSchema(f"{plan.name} has a secondary index {shown(name)} already")
     given = list(elements) if isinstance(elements, Sequence) else elements
     indexes = {**plan.schema.get("secondaryIndexes", {}), name: given}
     version = plan.schema["version"] + 1
@@ -88,7 +89,7 @@ def progress(reader: Reader, plan: Plan, name: str) -> IndexProgress:
     """How far the building of an index has come. Reads 2 keys."""
     index = plan.indexes.get(name) if isinstance(name, str) else None
     if index is None or index.id is None:
-        raise IndexNotFound(f"{plan.name} has no secondary index {name!r}")
+        raise IndexNotFound(f"{plan.name} has no secondary index {shown(name)}")
     keys = keys_of(reader.space)
     total = read_counter(reader.get(keys.count(plan.number, ROWS)))
     value = reader.get(keys.build(plan.number, index.id))

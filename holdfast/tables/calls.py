@@ -8,6 +8,7 @@ from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.errors import IndexNotFound
 from holdfast.limits import ROWS_PER_IMPORT_STEP
+from holdfast.shown import shown
 from holdfast.tables import building, catalogue, transfer
 from holdfast.tables.operations import Tables
 from holdfast.tables.queries import Query, projection_of
@@ -131,5 +132,5 @@ def _build_step(tx: Any, table: str, index: str) -> bool:
     plan = catalogue.find(tx, table)
     found = plan.indexes.get(index)
     if found is None or found.id is None:
-        raise IndexNotFound(f"{table} has no secondary index {index!r}")
+        raise IndexNotFound(f"{table} has no secondary index {shown(index)}")
     return building.build_step(tx, plan, found.id)

@@ -12,6 +12,7 @@ from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
 from holdfast.keys import pack, prefix_range, unpack
+from holdfast.shown import shown
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
 from holdfast.tables.plan import Plan, encode_record, plan_of
@@ -58,7 +59,7 @@ def _place(space: bytes, table: str) -> _Place:
 
 
 def not_found(table: str) -> TableNotFound:
-    return TableNotFound(f"Invalid query. No schema: there is no table {table!r}")
+    return TableNotFound(f"Invalid query. No schema: there is no table {shown(table)}")
 
 
 def find_to_write(tx: Transaction, table: str) -> Plan:
@@ -87,7 +88,7 @@ def name_in(submitted: Any, table: str | None) -> str:
     if name is None:
         name = submitted.get("table") if isinstance(submitted, Mapping) else None
     if not isinstance(name, str):
-        raise InvalidTableSchema(f"Invalid name of table: {name!r}")
+        raise InvalidTableSchema(f"Invalid name of table: {shown(name)}")
     return name
 
 
@@ -133,7 +134,7 @@ def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
 
 def check_limit(limit: Any) -> None:
     if type(limit) is not int or limit < 1:
-        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
+        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {shown(limit)}")
 
 
 def facts(reader: Reader, plan: Plan) -> Facts:

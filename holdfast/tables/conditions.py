@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InvalidTableRequest, UnknownAttribute
+from holdfast.shown import shown
 from holdfast.tables.plan import Column, Plan, Values
 from holdfast.tables.predicates import Predicate, holds, parse
 
@@ -38,13 +39,14 @@ def parse_condition(plan: Plan, condition: Any) -> Condition | None:
         words = " ".join(condition.split()).lower()
         if words not in ("not exists", "exists"):
             raise InvalidTableRequest(
-                f"Only 'not exists' and 'exists' are supported as a condition, not {condition!r}"
+                "Only 'not exists' and 'exists' are supported as a condition, not "
+                f"{shown(condition)}"
             )
         return Condition(exists=words == "exists")
     if not isinstance(condition, Mapping):
         raise InvalidTableRequest(
             f"Only 'not exists', 'exists' or an object of predicates is a condition, "
-            f"not {condition!r}"
+            f"not {shown(condition)}"
         )
     row: list[tuple[Column, Predicate]] = []
     static: list[tuple[Column, Predicate]] = []

@@ -4,6 +4,7 @@ from hashlib import blake2b
 from typing import Any
 
 from holdfast.errors import InvalidTableRequest, PreconditionFailed
+from holdfast.shown import shown
 from holdfast.tables import stored
 from holdfast.tables.plan import Plan
 
@@ -20,7 +21,9 @@ def check_tags(**given: Any) -> bool:
     """Whether there are tags to compare. Raises unless each is a text, or None."""
     for name, tags in given.items():
         if tags is not None and not isinstance(tags, str):
-            raise InvalidTableRequest(f"{name} is a text with entity tags or '*', not {tags!r}")
+            raise InvalidTableRequest(
+                f"{name} is a text with entity tags or '*', not {shown(tags)}"
+            )
     return any(tags is not None for tags in given.values())
 
 

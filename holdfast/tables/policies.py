@@ -8,6 +8,7 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from holdfast.errors import InvalidTableSchema
+from holdfast.shown import shown
 from holdfast.tables.versions import version_attribute
 
 _MEMBERS: Final = {"type", "count", "interval", "grace_ttl", "ttl"}
@@ -29,7 +30,7 @@ def check_policy(schema: dict[str, Any]) -> None:
     members = policy if isinstance(policy, Mapping) else {}
     for name in members:
         if name not in _MEMBERS:
-            raise InvalidTableSchema(f"Unknown revision policy attribute: {name!r}")
+            raise InvalidTableSchema(f"Unknown revision policy attribute: {shown(name)}")
     kind = members.get("type")
     if not isinstance(kind, str) or kind not in _CHECKS:
         raise InvalidTableSchema(
@@ -103,7 +104,7 @@ def _check_number(
     )
     if not fits:
         bound = f"at least {least}" if least is not None else f"above {above}"
-        raise InvalidTableSchema(f"{name} must be a number, {bound}, not {value!r}")
+        raise InvalidTableSchema(f"{name} must be a number, {bound}, not {shown(value)}")
 
 
 def _check_count(policy: Mapping[str, Any], needed: set[str], least: int) -> None:
@@ -112,7 +113,7 @@ def _check_count(policy: Mapping[str, Any], needed: set[str], least: int) -> Non
     value = policy.get("count")
     if not _is_number(value) or value != int(value) or value < least:
         raise InvalidTableSchema(
-            f"count must be a number, an integer of at least {least}, not {value!r}"
+            f"count must be a number, an integer of at least {least}, not {shown(value)}"
         )
 
 

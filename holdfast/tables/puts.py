@@ -14,6 +14,7 @@ from holdfast.errors import (
     UnknownAttribute,
 )
 from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
+from holdfast.shown import shown
 from holdfast.tables import stored, types
 from holdfast.tables.conditions import Condition, parse_condition
 from holdfast.tables.etags import check_tags, require, row_etag
@@ -285,7 +286,7 @@ def _ttl(plan: Plan, seconds: Any) -> int:
             whole = None
     if whole is None or whole != seconds or not 1 <= whole <= MAX_TTL_SECONDS:
         raise InvalidAttributeValue(
-            f"Invalid value of '_ttl': {seconds!r} is no integer from 1 to {MAX_TTL_SECONDS}",
+            f"Invalid value of '_ttl': {shown(seconds)} is no integer from 1 to {MAX_TTL_SECONDS}",
             attribute="_ttl",
         )
     return whole * 1000

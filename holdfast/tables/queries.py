@@ -19,6 +19,7 @@ from holdfast.errors import (
 )
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_COUNTED_ROWS, MAX_PAGE_ROWS
+from holdfast.shown import shown
 from holdfast.tables.building import progress
 from holdfast.tables.layout import Keys, hash_key
 from holdfast.tables.plan import Element, Index, Plan
@@ -74,7 +75,7 @@ def index_of(reader: Reader, plan: Plan, name: str | None) -> Index:
     if name is None:
         return plan.primary
     if not isinstance(name, str):
-        raise InvalidTableQuery(f"The index is a name, not {name!r}")
+        raise InvalidTableQuery(f"The index is a name, not {shown(name)}")
     index = plan.indexes.get(name)
     if index is None:
         raise IndexNotFound(
@@ -180,7 +181,7 @@ def projection_of(plan: Plan, proj: Any) -> list[str] | None:
     for name in names:
         if not isinstance(name, str) or name not in plan.columns:
             raise InvalidTableQuery(
-                f"Invalid query. Projection {name!r} is no attribute of {plan.name}",
+                f"Invalid query. Projection {shown(name)} is no attribute of {plan.name}",
                 attribute=str(name),
             )
     return list(dict.fromkeys(names))
@@ -199,7 +200,7 @@ def _building(found: IndexProgress, plan: Plan) -> IndexBuilding:
 def _check_flags(query: Query) -> None:
     for name in ("with_ttl", "distinct", "count_only"):
         if type(getattr(query, name)) is not bool:
-            raise InvalidTableQuery(f"{name} is true or false, not {getattr(query, name)!r}")
+            raise InvalidTableQuery(f"{name} is true or false, not {shown(getattr(query, name))}")
 
 
 def _check_order(index: Index, order: Any) -> None:
@@ -210,11 +211,12 @@ def _check_order(index: Index, order: Any) -> None:
     for name, direction in order.items():
         if name not in ranges:
             raise InvalidTableQuery(
-                f"Invalid query. Cannot order on attribute {name!r}", attribute=str(name)
+                f"Invalid query. Cannot order on attribute {shown(name)}", attribute=str(name)
             )
         if direction not in ("asc", "desc"):
             raise InvalidTableQuery(
-                f"Invalid query. Invalid sort order {direction!r} of {name!r}", attribute=str(name)
+                f"Invalid query. Invalid sort order {shown(direction)} of {name!r}",
+                attribute=str(name),
             )
 
 
@@ -225,7 +227,7 @@ def _limit(query: Query) -> int:
     if isinstance(limit, float | Decimal) and math.isfinite(limit) and limit == int(limit):
         limit = int(limit)  # JSON knows one kind of number: 2.0 is 2
     if type(limit) is not int or limit < 1:
-        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {limit!r}")
+        raise InvalidTableQuery(f"The limit is an integer of at least 1, not {shown(limit)}")
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
 
 
@@ -332,7 +334,7 @@ def _is_equality(operators: Mapping[str, Any]) -> bool:
 
 def not_in_index(name: Any) -> InvalidTableQuery:
     return InvalidTableQuery(
-        f"Invalid query. Attribute {name!r} is not a part of primary key or index",
+        f"Invalid query. Attribute {shown(name)} is not a part of primary key or index",
         attribute=str(name),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, TableMismatch
+from holdfast.shown import shown
 from holdfast.tables.queries import Query
 from holdfast.tables.records import CreateResult, Page, PutResult
 
@@ -23,7 +24,7 @@ def read_query(body: Any, table: str) -> Query:
     members = _members({} if body is None else body, table, _QUERY)
     count = members.get("count")
     if count not in (None, "only"):
-        raise InvalidTableQuery(f"count is 'only' or absent, not {count!r}")
+        raise InvalidTableQuery(f"count is 'only' or absent, not {shown(count)}")
     return Query(
         attributes=members.get("attributes"),
         proj=members.get("proj"),
@@ -42,7 +43,7 @@ def read_put(body: Any, table: str) -> dict[str, Any]:
     members = _members(body, table, _PUT)
     wanted = members.get("return")
     if wanted not in (None, "old"):
-        raise InvalidTableRequest(f"return is 'old' or absent, not {wanted!r}")
+        raise InvalidTableRequest(f"return is 'old' or absent, not {shown(wanted)}")
     return {
         "attributes": _attributes(members),
         "if_": members.get("if"),
@@ -109,7 +110,7 @@ def _members(body: Any, table: str, known: tuple[str, ...]) -> Mapping[str, Any]
         raise InvalidTableRequest("The body is an object")
     named = body.get("table")
     if named is not None and named != table:
-        raise TableMismatch(f"The path names the table {table!r}, the body {named!r}")
+        raise TableMismatch(f"The path names the table {table!r}, the body {shown(named)}")
     for name in body:
         if name not in known and isinstance(name, str):
             meant = next((each for each in known if each.lower() == name.lower()), None)
@@ -132,5 +133,5 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
     if value is None:
         return False
     if not isinstance(value, bool):
-        raise InvalidTableQuery(f"{name} is true or false, not {value!r}")
+        raise InvalidTableQuery(f"{name} is true or false, not {shown(value)}")
     return value

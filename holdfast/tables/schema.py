@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from holdfast.errors import InvalidTableSchema
 from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECONDS
+from holdfast.shown import shown
 from holdfast.tables.policies import check_policy
 from holdfast.tables.types import TYPE_NAMES, type_of
 from holdfast.tables.values import accept_json
@@ -52,14 +53,14 @@ def normalise(table: str, submitted: Any) -> tuple[Schema, list[str]]:
     if "revisionRetentionPolicy" in schema:
         check_policy(schema)
     unknown = [str(name) for name in schema if name not in _KNOWN and name != "domain"]
-    return schema, [f"unknown member {name!r} is kept and has no effect" for name in unknown]
+    return schema, [f"unknown member {shown(name)} is kept and has no effect" for name in unknown]
 
 
 def check_name(name: Any, kind: str) -> None:
     """Raises unless `name` may name a table or an index."""
     if not _is_name(name) or "/" in name or name in (".", ".."):
         raise InvalidTableSchema(
-            f"Invalid name of {kind}: {name!r}",
+            f"Invalid name of {kind}: {shown(name)}",
             hint=f"Use 1 to {MAX_TABLE_NAME_BYTES} bytes without control characters and '/'.",
         )
 
@@ -78,7 +79,7 @@ def _version(version: Any) -> int:
     if version is None or (type(version) is int and version == 0):
         return 1
     if type(version) is not int or version < 1:
-        raise InvalidTableSchema(f"The version must be a positive integer, not {version!r}")
+        raise InvalidTableSchema(f"The version must be a positive integer, not {shown(version)}")
     return version
 
 
@@ -97,13 +98,13 @@ def _attributes(attributes: Any) -> dict[str, str]:
     for name, kind in attributes.items():
         if not _is_name(name) or name.startswith("_"):
             raise InvalidTableSchema(
-                f"Invalid name of attribute: {name!r}",
+                f"Invalid name of attribute: {shown(name)}",
                 attribute=str(name),
                 hint=f"Use 1 to {MAX_TABLE_NAME_BYTES} bytes that do not begin with '_'.",
             )
         if not isinstance(kind, str) or kind not in TYPE_NAMES:
             raise InvalidTableSchema(
-                f"Invalid type of attribute {name!r}: {kind!r}", attribute=name
+                f"Invalid type of attribute {shown(name)}: {shown(kind)}", attribute=name
             )
     return dict(attributes)
 
@@ -124,20 +125,22 @@ def _index(elements: Any, attributes: dict[str, str], where: str) -> list[dict[s
 
 def _element(element: Any, attributes: dict[str, str], where: str) -> dict[str, Any]:
     if not isinstance(element, Mapping) or element.get("type") not in ELEMENT_TYPES:
-        raise InvalidTableSchema(f"Invalid index element encountered in {where}: {element!r}")
+        raise InvalidTableSchema(f"Invalid index element encountered in {where}: {shown(element)}")
     name = element.get("attribute")
     if not isinstance(name, str) or name not in attributes:
         raise InvalidTableSchema(
-            f"Index element {name!r} is not in attributes ({where})", attribute=str(name)
+            f"Index element {shown(name)} is not in attributes ({where})", attribute=str(name)
         )
     found = dict(element)
     if found["type"] == "range":
         found.setdefault("order", "asc")
     if "order" in found and found["order"] not in ("asc", "desc"):
-        raise InvalidTableSchema(f"Invalid order {found['order']!r} of {name!r} in {where}")
+        raise InvalidTableSchema(
+            f"Invalid order {shown(found['order'])} of {shown(name)} in {where}"
+        )
     if found["type"] in ("hash", "range") and type_of(attributes[name]).component is None:
         raise InvalidTableSchema(
-            f"Attribute {name!r} of type {attributes[name]} cannot be indexed", attribute=name
+            f"Attribute {shown(name)} of type {attributes[name]} cannot be indexed", attribute=name
         )
     return found
 
@@ -162,11 +165,11 @@ def _secondary(
     found = {}
     for name, elements in indexes.items():
         check_name(name, "index")
-        found[name] = _index(elements, attributes, f"secondary index {name!r}")
+        found[name] = _index(elements, attributes, f"secondary index {shown(name)}")
         for element in found[name]:
             if element["type"] == "static" or element["attribute"] in statics:
                 raise InvalidTableSchema(
-                    f"A static attribute can't be in secondary index {name!r}: "
+                    f"A static attribute can't be in secondary index {shown(name)}: "
                     f"{element['attribute']!r}"
                 )
     return found
@@ -187,10 +190,10 @@ def _check_options(options: Any) -> None:
         not isinstance(updates, Mapping)
         or updates.get("pattern", UPDATE_PATTERNS[0]) not in UPDATE_PATTERNS
     ):
-        raise InvalidTableSchema(f"Invalid update pattern: {updates!r}")
+        raise InvalidTableSchema(f"Invalid update pattern: {shown(updates)}")
     ttl = _whole(options.get("default_time_to_live"))
     if ttl is not None and (type(ttl) is not int or not 1 <= ttl <= MAX_TTL_SECONDS):
         raise InvalidTableSchema(
             "The option default_time_to_live must be a positive integer of at most "
-            f"{MAX_TTL_SECONDS}, not {ttl!r}"
+            f"{MAX_TTL_SECONDS}, not {shown(ttl)}"
         )

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.engine.contract import Transaction
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError
 from holdfast.limits import MAX_REPORTED_REFUSALS
+from holdfast.shown import shown
 from holdfast.tables import catalogue, puts
 from holdfast.tables.jsontext import parse_json
 from holdfast.tables.records import Item, Refusal
@@ -28,7 +29,7 @@ def lines_of(items: Iterable[Item], names: list[str], format: Format) -> Iterato
         return (msgspec.json.encode(item) + b"\n" for item in items)
     if format == "csv":
         return _csv(iter(items), names)
-    raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
+    raise InvalidTableQuery(f"The format is ndjson or csv, not {shown(format)}")
 
 
 def _csv(items: Iterator[Item], names: list[str]) -> Iterator[bytes]:
