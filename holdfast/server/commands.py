@@ -85,13 +85,15 @@ def _only_listens(name: bytes) -> bytes:
 
 def _serve(operation: Operation) -> Handler:
     json_encoder = _bulk(payloads.encoder(operation, is_json=True))
+    text_encoder = _bulk(payloads.encoder(operation, is_json=True, integers_as_text=True))
     msgpack_encoder = _bulk(payloads.encoder(operation, is_json=False))
     exact_encoder = _bulk(payloads.exact_encoder(operation))
     read_exact = payloads.exact_decoder(operation)
 
     def handle(session: Session, words: wire.Command) -> Plan:
         payload = words[1] if len(words) > 1 else b"{}"
-        if len(words) == 2 and payload[:1] == b"{":
+        as_text = session.integers_as_text
+        if len(words) == 2 and payload[:1] == b"{" and not as_text:
             arguments = payloads.read_arguments(operation, payload, is_json=True)
             return plan_operation(session, operation, arguments, json_encoder)
         form = "words" if len(words) > 2 else typed.form_of(payload)
@@ -100,8 +102,12 @@ def _serve(operation: Operation) -> Handler:
         if form == "words":
             arguments = typed.read_words(operation, words[1:])
         else:
-            arguments = payloads.read_arguments(operation, payload, is_json=form == "json")
-        encode = msgpack_encoder if form == "msgpack" else json_encoder
+            arguments = payloads.read_arguments(
+                operation, payload, is_json=form == "json", integers_as_text=as_text
+            )
+        if form == "msgpack":
+            return plan_operation(session, operation, arguments, msgpack_encoder)
+        encode = text_encoder if as_text else json_encoder
         return plan_operation(session, operation, arguments, encode)
 
     return handle

@@ -30,6 +30,7 @@ from holdfast.limits import (
     MIN_GZIP_THREAD_BYTES,
     STALLED_EXCHANGE_SECONDS,
 )
+from holdfast.server import bigints
 from holdfast.server.bounds import Room
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -112,6 +113,11 @@ class Request:
     def all_parameters(self) -> list[tuple[str, str]]:
         """The same with those that are given more than once."""
         return parse_qsl(self.query.decode("latin-1"), keep_blank_values=True)
+
+    @property
+    def integers_as_text(self) -> bool:
+        """Whether the client wants integers that JavaScript can't hold as strings."""
+        return bigints.is_asked_for(self.headers.get("accept", ""))
 
     def accepts(self, content_type: str) -> bool:
         return content_type in self.headers.get("accept", "")
@@ -208,7 +214,8 @@ def answer(request: Request, content: Any, *, status: int = 200) -> Response:
     """An object as the answer, in the encoding of the request."""
     if request.content_type == MSGPACK:
         return Response(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
-    return Response(msgspec.json.encode(content), status=status)
+    encode = bigints.encode if request.integers_as_text else msgspec.json.encode
+    return Response(encode(content), status=status)
 
 
 # --- sending -------------------------------------------------------------------------------------

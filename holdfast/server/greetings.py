@@ -267,6 +267,20 @@ def exact(session: Session, words: wire.Command) -> Plan:
     return Change(begin)
 
 
+@command("BIGINT")
+def bigint(session: Session, words: wire.Command) -> Plan:
+    """`BIGINT STRING` or `BIGINT NUMBER`: how JSON replies hold integers beyond 2^53."""
+    form = words[1].upper() if len(words) == 2 else b""
+    if form not in (b"STRING", b"NUMBER"):
+        return wire.error("ERR BIGINT takes STRING or NUMBER")
+
+    def begin() -> bytes:
+        session.integers_as_text = form == b"STRING"
+        return wire.OK
+
+    return Change(begin)
+
+
 # --- spaces --------------------------------------------------------------------------------------
 
 

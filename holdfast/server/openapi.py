@@ -102,7 +102,9 @@ _TEXT = {"type": "string"}
 _ABOUT = """\
 Every operation is a POST whose body is an object of its arguments, in JSON or msgpack by content
 type. The answer is `{"result": ...}`, an error `{"error": {"code", "message", "hint"}}`. Binary
-values are base64 strings in JSON. `/{space}/batch` runs several operations as one transaction. The
+values are base64 strings in JSON. Rows of tables have the JSON forms of their types: a `long` is a
+string. With the header `Accept: application/json; bigint=string` every integer beyond 2^53 is a
+string, in answers and, if you like, in arguments. `/{space}/batch` runs several operations as one transaction. The
 paths of RESTBase, below `/{space}/sys/`, and those of Meduza's control side are described in the
 documentation of Holdfast.
 """

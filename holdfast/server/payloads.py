@@ -1,8 +1,9 @@
-"""The arguments and results of operations as bytes, the same at every door.
+"""The arguments and results of operations as bytes, the same in every protocol.
 
 JSON has no bytes, moments, Sets or 64-bit numbers, which entities have. So the values of entities
-travel through JSON as Extended JSON (`{"$date": ...}`); msgpack holds most of them as they are,
-and all of them, of tables too, on a connection that has asked for exact values (`exact.py`).
+travel through JSON as Extended JSON (`{"$date": ...}`), and those of tables in the JSON forms of
+their types. msgpack holds most of them as they are, and all of them on a connection that has asked
+for exact values (`exact.py`).
 """
 
 import difflib
@@ -20,6 +21,7 @@ from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
+from holdfast.server import bigints
 from holdfast.tables.jsontext import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
@@ -30,16 +32,19 @@ _MISFIT: Final = re.compile(
 )
 
 
-def read_arguments(operation: Operation, payload: bytes, *, is_json: bool) -> Any:
-    """The arguments of an operation."""
-    from_json, from_msgpack, has_entities = _reading(operation.full_name)
+def read_arguments(
+    operation: Operation, payload: bytes, *, is_json: bool, integers_as_text: bool = False
+) -> Any:
+    """The arguments of an operation; with `integers_as_text`, an integer may be a string."""
+    from_json, from_msgpack, has_entities = _reading(operation.full_name, integers_as_text)
     try:
         if not is_json:
             return from_msgpack(payload)
         # Without a dollar sign nothing in it is Extended JSON, and it can be decoded at once.
         if not has_entities or b"$" not in payload:
             return from_json(payload)
-        return convert_arguments(operation, msgspec.json.decode(payload), is_json=True)
+        given = msgspec.json.decode(payload)
+        return convert_arguments(operation, given, is_json=True, integers_as_text=integers_as_text)
     except msgspec.ValidationError as error:
         raise refusal(operation, error) from None
     except RecursionError:
@@ -49,14 +54,27 @@ def read_arguments(operation: Operation, payload: bytes, *, is_json: bool) -> An
 
 
 @cache
-def _reading(name: str) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any], bool]:
+def _reading(
+    name: str, integers_as_text: bool
+) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any], bool]:
     """How the arguments of an operation are decoded: its decoders are made once."""
     operation = OPERATIONS[name]
-    return (
-        msgspec.json.Decoder(operation.arguments, float_hook=number_hook(operation)).decode,
-        msgspec.msgpack.Decoder(operation.arguments).decode,
-        operation.declaration.holds_entities,
-    )
+    from_json = msgspec.json.Decoder(
+        operation.arguments, strict=not integers_as_text, float_hook=number_hook(operation)
+    ).decode
+    if name in _WITH_FORM:
+        decode = from_json
+        from_json = lambda payload: with_json_values(operation, decode(payload))  # noqa: E731
+    from_msgpack = msgspec.msgpack.Decoder(operation.arguments).decode
+    return from_json, from_msgpack, operation.declaration.holds_entities
+
+
+def with_json_values(operation: Operation, arguments: Any) -> Any:
+    """The arguments of a call that is answered in JSON: unless it says otherwise, the values of
+    rows come back in the JSON forms of their types, a `long` as a string."""
+    if operation.full_name in _WITH_FORM and arguments.form is msgspec.UNSET:
+        arguments.form = "json"
+    return arguments
 
 
 def number_hook(operation: Operation) -> Callable[[str], Any] | None:
@@ -64,13 +82,19 @@ def number_hook(operation: Operation) -> Callable[[str], Any] | None:
     return exact_number if operation.layer == "tables" else None
 
 
-def convert_arguments(operation: Operation, given: Any, *, is_json: bool) -> Any:
-    """The same of an object that is decoded already."""
+def convert_arguments(
+    operation: Operation, given: Any, *, is_json: bool, integers_as_text: bool = False
+) -> Any:
+    """Like `read_arguments`, for an object that is decoded already."""
+    strict = not integers_as_text
     try:
         if is_json and operation.declaration.holds_entities and isinstance(given, dict):
             given = {name: give(kept) for name, kept in extended_json.values(given).items()}
-            return msgspec.convert(given, operation.arguments, builtin_types=(bytes, datetime))
-        return msgspec.convert(given, operation.arguments)
+            return msgspec.convert(
+                given, operation.arguments, strict=strict, builtin_types=(bytes, datetime)
+            )
+        arguments = msgspec.convert(given, operation.arguments, strict=strict)
+        return with_json_values(operation, arguments) if is_json else arguments
     except msgspec.ValidationError as error:
         raise refusal(operation, error) from None
 
@@ -99,12 +123,16 @@ def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
     return result
 
 
-def encoder(operation: Operation, *, is_json: bool) -> Callable[[Any], bytes]:
+def encoder(
+    operation: Operation, *, is_json: bool, integers_as_text: bool = False
+) -> Callable[[Any], bytes]:
     """Makes the bytes of a result."""
-    if is_json and operation.declaration.holds_entities:
-        encode = msgspec.json.encode
+    if not is_json:
+        return msgspec.msgpack.encode
+    encode = bigints.encode if integers_as_text else msgspec.json.encode
+    if operation.declaration.holds_entities:
         return lambda result: encode(_written(result))
-    return msgspec.json.encode if is_json else msgspec.msgpack.encode
+    return encode
 
 
 def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
@@ -142,6 +170,13 @@ def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
 
     return encode
 
+
+# Whose results hold rows, in the form that an argument chooses.
+_WITH_FORM: Final = frozenset(
+    operation.full_name
+    for operation in OPERATIONS.values()
+    if operation.layer == "tables" and "form" in operation.arguments.__struct_fields__
+)
 
 def _written(value: Any) -> Any:
     """The result with the properties of its entities as Extended JSON."""

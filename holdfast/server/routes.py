@@ -109,7 +109,9 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
                 raise BadInput(f"{step.operation} is more than one transaction")
             _refuse_every_domain(operation, found["space"])
             payload = bytes(step.arguments) or _no_arguments(is_json)
-            given = payloads.read_arguments(operation, payload, is_json=is_json)
+            given = payloads.read_arguments(
+                operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
+            )
             if operation.declaration.addressed:
                 address_events(operation, given, door.address_of(request))
             planned.append((operation, given))
@@ -153,7 +155,9 @@ async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
     (await door.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
     payload = await request.body() or _no_arguments(is_json)
-    arguments = payloads.read_arguments(operation, payload, is_json=is_json)
+    arguments = payloads.read_arguments(
+        operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
+    )
     if operation.declaration.addressed:
         address_events(operation, arguments, door.address_of(request))
     space = await door.execution.space(found["space"])

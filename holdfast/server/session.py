@@ -89,6 +89,7 @@ class Session:
         self.database = 0
         self.name = b""
         self.is_exact = False  # see `exact` in greetings.py
+        self.integers_as_text = False  # see `bigint` there
         self.identity = execution.gate.anonymous()
         self._gate_version = execution.gate.version
         self.quits = False
@@ -132,7 +133,7 @@ class Session:
         """Makes the session as new."""
         self.close()
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
-        self.is_exact = False
+        self.is_exact = self.integers_as_text = False
         self.identity = self.execution.gate.anonymous()
         self.enter(self.execution.store, self.execution.store.name, 0)
 

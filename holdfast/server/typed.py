@@ -72,7 +72,8 @@ def _event(operation: Operation, words: wire.Command) -> Any:
 
 
 def _convert(operation: Operation, given: dict[str, Any]) -> Any:
-    return payloads.convert_arguments(operation, given, is_json=False)
+    arguments = payloads.convert_arguments(operation, given, is_json=False)
+    return payloads.with_json_values(operation, arguments)  # words are answered in JSON
 
 
 def _value(operation: Operation, word: bytes) -> Any:

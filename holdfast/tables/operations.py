@@ -9,7 +9,7 @@ from holdfast.limits import DEFAULT_PAGE_ROWS
 from holdfast.tables import batches, building, catalogue, deletes, puts, urls
 from holdfast.tables.plain import plain_page
 from holdfast.tables.queries import Query
-from holdfast.tables.reading import Form, get_page
+from holdfast.tables.reading import Form, check_form, get_page
 from holdfast.tables.records import (
     BatchResult,
     CreateResult,
@@ -174,10 +174,12 @@ class Tables:
             and order is None
             and next is None
             and with_ttl is distinct is count_only is False
-            and form == "python"
         ):
             page = plain_page(self._tx, plan, index, attributes, limit)
             if page is not None:
+                if form != "python":
+                    check_form(form)
+                    list(map(plan.item_as_json, page.items))
                 return page
         query = Query(
             attributes=attributes,

@@ -7,8 +7,10 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader
+from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
+from holdfast.shown import shown
 from holdfast.tables import stored
 from holdfast.tables.etags import row_etag
 from holdfast.tables.layout import keys_of
@@ -44,6 +46,11 @@ def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") ->
         return _count(reader, plan, query, slice, position, limit)
     shape = Shape(reader, plan, index, names, query.with_ttl, form)
     return _collect(reader, plan, query, slice, shape, position, limit)
+
+
+def check_form(form: Any) -> None:
+    if form not in ("python", "json"):
+        raise InvalidTableQuery(f"The form is python or json, not {shown(form)}")
 
 
 def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
