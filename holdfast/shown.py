@@ -1,10 +1,11 @@
-"""How an error message shows a value: as the caller wrote it, not as Python holds it."""
+"""How an error message shows a value, as the caller wrote it, and the name that was meant."""
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,23 @@ def shown(value: Any) -> str:
     if len(text) <= MAX_SHOWN_VALUE:
         return text
     return f"{text[:MAX_SHOWN_VALUE]}… ({len(text)} characters)"
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """`, did you mean 'limit'?` for the known name that is nearest to `name`, or nothing.
+
+    >>> meant("limt", ["limit", "next"]), meant("Next", ["limit", "next"]), meant("x", ["limit"])
+    (", did you mean 'limit'?", ", did you mean 'next'?", '')
+    """
+    near = nearest(name, known)
+    return "" if near is None else f", did you mean {near!r}?"
+
+
+def nearest(name: object, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """The known name that `name` is most like, letter case aside; None if it is like no one."""
+    by_lower = {each.lower(): each for each in known}
+    found = get_close_matches(str(name)[:200].lower(), by_lower, 1, likeness)
+    return by_lower[found[0]] if found else None
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,6 @@ from holdfast.entities.order import identity
 from holdfast.entities.schema import NOW, SIZED_TYPES, Column, ColumnType, Table
 from holdfast.entities.values import MAX_INT, MAX_UINT, MIN_INT, keep
 from holdfast.errors import BadValue
-from holdfast.shown import shown
 
 M = TypeVar("M")
 
@@ -154,9 +153,7 @@ class Shape:
         if isinstance(value, also) and not is_bool:
             return kind(value)
         wanted = self.columns[attribute].type
-        raise self._refused(
-            attribute, f"holds {shown(value)}, which does not fit a {wanted} column"
-        )
+        raise self._refused(attribute, f"holds {value!r}, which does not fit a {wanted} column")
 
     def _refused(self, attribute: str, reason: str) -> BadValue:
         return BadValue(f"{self.table.model}.{attribute} {reason}")
@@ -256,7 +253,7 @@ def _bounds_reason(bounds: tuple[int, int], value: int) -> str | None:
 def _choice_reason(column: Col[Any], value: Any) -> str | None:
     if value in column.choices:
         return None
-    return f"is {shown(value)}, none of {', '.join(map(repr, column.choices))}"
+    return f"is {value!r}, none of {', '.join(map(repr, column.choices))}"
 
 
 def _element_reason(column: Col[Any], value: Any) -> str | None:

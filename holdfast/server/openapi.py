@@ -104,9 +104,9 @@ Every operation is a POST whose body is an object of its arguments, in JSON or m
 type. The answer is `{"result": ...}`, an error `{"error": {"code", "message", "hint"}}`. Binary
 values are base64 strings in JSON. Rows of tables have the JSON forms of their types: a `long` is a
 string. With the header `Accept: application/json; bigint=string` every integer beyond 2^53 is a
-string, in answers and, if you like, in arguments. `/{space}/batch` runs several operations as one transaction. The
-paths of RESTBase, below `/{space}/sys/`, and those of Meduza's control side are described in the
-documentation of Holdfast.
+string in answers, and may be one in arguments. `/{space}/batch` runs several operations as one
+transaction. The paths of RESTBase, below `/{space}/sys/`, and those of Meduza's control side are
+described in the documentation of Holdfast.
 """
 _FAILURE = {
     "description": "It was refused, or went wrong; nothing was changed.",

@@ -178,6 +178,7 @@ _WITH_FORM: Final = frozenset(
     if operation.layer == "tables" and "form" in operation.arguments.__struct_fields__
 )
 
+
 def _written(value: Any) -> Any:
     """The result with the properties of its entities as Extended JSON."""
     if isinstance(value, list):

@@ -1,27 +1,82 @@
-"""RESTBase's request bodies and answers as objects: what the HTTP door needs and HTTP has no part
-in.
-"""
+"""RESTBase's request bodies and answers as objects, apart from HTTP itself."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, TableMismatch
-from holdfast.shown import shown
+from holdfast.shown import meant, shown
+from holdfast.tables.plan import Plan
+from holdfast.tables.predicates import OPERATORS
 from holdfast.tables.queries import Query
 from holdfast.tables.records import CreateResult, Page, PutResult
 
-_QUERY: Final = (
-    "table", "attributes", "proj", "order", "limit", "next", "index", "withTTL", "distinct",
-    "count", "consistency",
+_SHARED: Final = ("table", "attributes", "consistency")
+_ONLY_IN_QUERY: Final = (
+    "proj", "order", "limit", "next", "index", "withTTL", "distinct", "count",
 )  # fmt: skip
-_PUT: Final = ("table", "attributes", "if", "return", "consistency")
-_DELETE: Final = ("table", "attributes", "if", "consistency")
-_NOT_IN_DELETE: Final = ("limit", "proj", "order", "next", "index")
+_ONLY_IN_PUT: Final = ("if", "return")
+_QUERY: Final = (*_SHARED, *_ONLY_IN_QUERY)
+# The originals take a `timestamp`; here the version says when a row was written.
+_PUT: Final = (*_SHARED, *_ONLY_IN_PUT, "timestamp")
+_DELETE: Final = (*_SHARED, "if", "timestamp")
+
+
+def may_be_query(body: Any) -> bool:
+    """Whether the body of a POST looks like a query; `is_query` decides, with the table's plan."""
+    if not isinstance(body, Mapping):
+        return False
+    attributes = body.get("attributes")
+    return any(name in body for name in _ONLY_IN_QUERY) or (
+        isinstance(attributes, Mapping) and any(map(_has_operators, attributes.values()))
+    )
+
+
+def is_query(plan: Plan, body: Mapping[str, Any]) -> bool:
+    """Whether a body asks for rows: it has members that only a query has, or predicates with
+    operators. Raises if it has members of a write too."""
+    asks = [name for name in _ONLY_IN_QUERY if name in body]
+    attributes = body.get("attributes")
+    if not asks and isinstance(attributes, Mapping):
+        # A value of type json may look like operators, and is no part of any query.
+        columns = [plan.columns[name] for name in attributes if name in plan.columns]
+        asks = [
+            column.name
+            for column in columns
+            if column.type.name != "json" and _has_operators(attributes[column.name])
+        ]
+    writes = [name for name in _ONLY_IN_PUT if name in body]
+    if asks and writes:
+        raise InvalidTableRequest(
+            f"The body has {asks[0]!r} as only a query has, and {writes[0]!r} as only a write has",
+            hint="Send a query with GET, QUERY or POST, and a write with PUT.",
+        )
+    return bool(asks)
+
+
+def refuse_bare_key(plan: Plan, attributes: Mapping[str, Any]) -> None:
+    """Raises for the body of a POST that may be meant as a query: as a write it would store a
+    revision without values, which becomes the current one."""
+    if plan.version is None or attributes.get(plan.version) is not None:
+        return
+    keys = {column.name for column in plan.key_columns}
+    if attributes and keys.issuperset(attributes):
+        raise InvalidTableRequest(
+            "The body names key attributes and nothing else: a query, or a revision without values",
+            hint="Send a query with GET or QUERY, or with a `limit`; send a write with PUT.",
+        )
+
+
+def _has_operators(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(isinstance(name, str) and name.lower() in OPERATORS for name in value)
+    )
 
 
 def read_query(body: Any, table: str) -> Query:
     """The query in a body; no body is the query for everything."""
-    members = _members({} if body is None else body, table, _QUERY)
+    members = _members({} if body is None else body, table, _QUERY, "query")
     count = members.get("count")
     if count not in (None, "only"):
         raise InvalidTableQuery(f"count is 'only' or absent, not {shown(count)}")
@@ -40,7 +95,7 @@ def read_query(body: Any, table: str) -> Query:
 
 def read_put(body: Any, table: str) -> dict[str, Any]:
     """The arguments of `Tables.put` in a body."""
-    members = _members(body, table, _PUT)
+    members = _members(body, table, _PUT, "put")
     wanted = members.get("return")
     if wanted not in (None, "old"):
         raise InvalidTableRequest(f"return is 'old' or absent, not {shown(wanted)}")
@@ -53,10 +108,7 @@ def read_put(body: Any, table: str) -> dict[str, Any]:
 
 def read_delete(body: Any, table: str) -> dict[str, Any]:
     """The arguments of `Tables.delete` in a body."""
-    members = _members({} if body is None else body, table, _DELETE + _NOT_IN_DELETE)
-    for name in _NOT_IN_DELETE:
-        if name in members:
-            raise InvalidTableRequest(f"A delete takes no {name}")
+    members = _members({} if body is None else body, table, _DELETE, "delete")
     return {"attributes": _attributes(members), "if_": members.get("if")}
 
 
@@ -105,18 +157,28 @@ def _sayable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _members(body: Any, table: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+def _members(body: Any, table: str, known: tuple[str, ...], kind: str) -> Mapping[str, Any]:
+    """The body of a request, which must have no member that its kind does not know: what is
+    misspelt would be left out, and the answer, or what is written, another."""
     if not isinstance(body, Mapping):
         raise InvalidTableRequest("The body is an object")
     named = body.get("table")
     if named is not None and named != table:
         raise TableMismatch(f"The path names the table {table!r}, the body {shown(named)}")
     for name in body:
-        if name not in known and isinstance(name, str):
-            meant = next((each for each in known if each.lower() == name.lower()), None)
-            if meant is not None:
-                raise InvalidTableRequest(f"Unknown member {name!r}, did you mean {meant!r}?")
+        if name not in known:
+            raise _unknown_member(name, known, kind)
     return body
+
+
+def _unknown_member(name: Any, known: tuple[str, ...], kind: str) -> InvalidTableRequest:
+    listed = f"A {kind} has {', '.join(known)}."
+    if name in _ONLY_IN_QUERY:
+        return InvalidTableRequest(f"A {kind} takes no {name}: only a query has it", hint=listed)
+    if name in _ONLY_IN_PUT:
+        return InvalidTableRequest(f"A {kind} takes no {name}: only a write has it", hint=listed)
+    near = meant(name, known) or meant(name, (*_ONLY_IN_QUERY, *_ONLY_IN_PUT))
+    return InvalidTableRequest(f"Unknown member {shown(name)}{near}", hint=listed)
 
 
 def _attributes(members: Mapping[str, Any]) -> Mapping[str, Any]:

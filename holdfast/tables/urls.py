@@ -19,6 +19,7 @@ from holdfast.errors import (
     InvalidTableRequest,
 )
 from holdfast.limits import BARE_PAGE_ROWS, MAX_DOMAIN_BYTES
+from holdfast.shown import meant
 from holdfast.tables.plan import Column, Element, Index, Plan
 from holdfast.tables.predicates import OPERATORS, accept_value
 from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
@@ -29,6 +30,7 @@ _NOT_IN_DOMAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f/]")
 _NOT_IN_DELETE: Final = (
     "limit", "proj", "order", "next", "index", "withTTL", "distinct", "count",
 )  # fmt: skip
+_PARAMETERS: Final = (*_NOT_IN_DELETE, "format")
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -218,10 +220,14 @@ class _Parameters:
     def _named(self, parameter: str, value: str) -> None:
         name, dot, operator = parameter.rpartition(".")
         if not dot or operator not in OPERATORS or name not in self._plan.columns:
-            raise InvalidTableQuery(f"Unknown parameter {parameter!r}")
+            raise InvalidTableQuery(f"Unknown parameter {parameter!r}{self._meant(parameter)}")
         if name not in self._index.elements:
             raise not_in_index(name)
         self._predicate(name, operator, value)
+
+    def _meant(self, parameter: str) -> str:
+        named = (f"{element.name}.{op}" for element in self._elements for op in OPERATORS)
+        return meant(parameter, (*_PARAMETERS, *OPERATORS, *named))
 
     def _predicate(self, name: str, operator: str, text: str) -> None:
         if name in self._fixed:

@@ -40,7 +40,6 @@ def test_every_member_of_a_query_is_read() -> None:
         "distinct": False,
         "count": "only",
         "consistency": "localQuorum",
-        "unknown": 1,
     }
 
     assert read_query(body, "t") == Query(
@@ -66,6 +65,44 @@ def test_a_body_names_its_own_table_or_none(read: Any) -> None:
         read([], "t")
     with pytest.raises(InvalidTableRequest, match="did you mean 'attributes'"):
         read({"Attributes": {}}, "t")
+
+
+@pytest.mark.parametrize("read", [read_query, read_put, read_delete])
+@pytest.mark.parametrize(
+    ("member", "expected"),
+    [
+        ("limt", "'limt'"),
+        ("filter", "'filter'"),
+        ("latest", "'latest'"),
+        ("attribute", "did you mean 'attributes'"),
+        ("Table", "did you mean 'table'"),
+        ("consistncy", "did you mean 'consistency'"),
+        ("__proto__", "__proto__"),
+    ],
+)
+def test_an_unknown_member_is_refused_and_the_nearest_one_is_named(
+    read: Any, member: str, expected: str
+) -> None:
+    with pytest.raises(InvalidTableRequest, match=expected) as caught:
+        read({"attributes": {}, member: 1}, "t")
+
+    assert "attributes" in caught.value.hint
+
+
+def test_a_member_of_another_kind_of_request_says_so() -> None:
+    with pytest.raises(InvalidTableRequest, match="only a write has it"):
+        read_query({"if": "exists"}, "t")
+    with pytest.raises(InvalidTableRequest, match="only a query has it"):
+        read_put({"limit": 1}, "t")
+    with pytest.raises(InvalidTableRequest, match="did you mean 'limit'"):
+        read_query({"limt": 1}, "t")
+
+
+def test_what_only_the_originals_need_is_taken_and_has_no_effect() -> None:
+    body = {"attributes": {"a": 1}, "timestamp": 1, "consistency": "localQuorum"}
+
+    assert read_put(body, "t")["attributes"] == {"a": 1}
+    assert read_delete(body, "t")["attributes"] == {"a": 1}
 
 
 def test_flags_are_true_or_false() -> None:

@@ -287,3 +287,21 @@ def test_a_delete_takes_no_parameter_but_predicates(rows: Store, parameter: str)
     with pytest.raises(InvalidTableRequest):
         rows.tables.delete_by_url("example", ["Tom"], parameter)
     assert rows.tables.get("example").count == before
+
+
+@pytest.mark.parametrize(
+    ("query_string", "expected"),
+    [
+        ("limt=5", "limit"),
+        ("betwen=a", "between"),
+        ("propery.ge=a", "property.ge"),
+        ("Proj=a", "proj"),
+    ],
+)
+def test_an_unknown_parameter_names_the_nearest_one(
+    store: Store, query_string: str, expected: str
+) -> None:
+    store.tables.create(example())
+
+    with pytest.raises(InvalidTableQuery, match=f"did you mean '{expected}'"):
+        store.tables.get_by_url("example", ["Tom"], query_string)

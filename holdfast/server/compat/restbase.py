@@ -36,11 +36,14 @@ from holdfast.tables.queries import Query, index_of
 from holdfast.tables.requests import (
     created_body,
     error_body,
+    is_query,
+    may_be_query,
     page_body,
     put_body,
     read_delete,
     read_put,
     read_query,
+    refuse_bare_key,
 )
 from holdfast.tables.schema import normalise
 from holdfast.tables.urls import Target, parse_parameters, parse_path
@@ -61,6 +64,8 @@ class _Call:
         self.target = target
         self.method = method
         self.query_string = request.query.decode("latin-1")
+        self._body: Any = None
+        self._has_body = False
 
     @property
     def table(self) -> str:
@@ -111,6 +116,11 @@ class _Call:
 
     async def body(self) -> Any:
         """The JSON of the body, or None if it is empty."""
+        if not self._has_body:
+            self._body, self._has_body = await self._read_body(), True
+        return self._body
+
+    async def _read_body(self) -> Any:
         try:
             body = await self.request.body(MAX_BODY_BYTES)
         except RequestTooLarge as error:
@@ -185,8 +195,8 @@ async def batch(door: HttpDoor, request: Request, found: dict[str, str]) -> Resp
         _require_method(call, ("POST",))
         await call.allow("write")
         body = await call.body()
-        if not isinstance(body, dict):
-            raise InvalidTableRequest("The body is an object with `operations`")
+        if not isinstance(body, dict) or body.keys() - {"operations"}:
+            raise InvalidTableRequest("The body is an object with `operations` and nothing else")
         operations = body.get("operations")
         if not isinstance(operations, list):
             raise InvalidTableRequest("The body is an object with `operations`, an array")
@@ -334,6 +344,22 @@ def _next_url(call: _Call, token: str) -> str:
     return f"{path}?{'&'.join([*pieces, f'next={quote(token)}'])}"
 
 
+async def _post_rows(call: _Call) -> Response:
+    """A query, if its body can be nothing else; it never writes. All else is a write."""
+    if any(name == "format" for name, _ in parse_parameters(call.query_string)):
+        return await _put_row(call)
+    await call.allow("read")
+    body = await call.body()
+    if may_be_query(body):
+        space = await call.row_space()
+        plan = await call.door.execution.look(
+            space, lambda view: catalogue.find(view.raw, call.table)
+        )
+        if is_query(plan, body):
+            return await _get_rows(call)
+    return await _put_row(call)
+
+
 async def _put_row(call: _Call) -> Response:
     call.refuse_index()
     format = call.take_format()
@@ -350,13 +376,16 @@ async def _put_row(call: _Call) -> Response:
     given["if_match"] = call.request.headers.get("if-match")
     given["if_none_match"] = call.request.headers.get("if-none-match")
     values, attributes = call.target.values, given.pop("attributes")
+    may_be_meant_as_query = call.method == "POST" and not values and not any(given.values())
 
-    def work(tables: Tables) -> Any:
+    def work(tx: Tx) -> Any:
         if values:
-            return tables.put_by_url(call.table, values, attributes, **given)
-        return tables.put(call.table, attributes, form="json", **given)
+            return tx.tables.put_by_url(call.table, values, attributes, **given)
+        if may_be_meant_as_query:
+            refuse_bare_key(catalogue.find(tx.raw, call.table), attributes)
+        return tx.tables.put(call.table, attributes, form="json", **given)
 
-    result = await _write(call, space, work)
+    result = await call.door.execution.write(space, work)
     return _json(put_body(result, return_old=given["return_old"]), 201)
 
 
@@ -496,6 +525,6 @@ _SCHEMAS: Final = {"GET": _get_schema, "PUT": _put_schema, "DELETE": _delete_sch
 _ROWS: Final = {
     "GET": _get_rows,
     "PUT": _put_row,
-    "POST": _put_row,
+    "POST": _post_rows,
     "DELETE": _delete_rows,
 }
