@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_documentation import ROOT, blocks, commands
+from tests.pages import ROOT, blocks, commands
 
 EXAMPLES = sorted(readme.parent for readme in ROOT.glob("examples/*/README.md"))
 

@@ -1,16 +1,14 @@
 """`holdfast` as people run it: a process of its own, its output, its errors and its exit code."""
 
-import atexit
 import json
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.forking import ROOT, forking
 
 
 class Ran:
@@ -43,8 +41,15 @@ def holdfast(
     *words: str | Path, input: str | bytes = "", cwd: Path | None = None, **variables: str
 ) -> Ran:
     """Runs `holdfast` with these words to its end, in a process of its own."""
-    given = input.encode() if isinstance(input, str) else input
-    return _nursery().run(list(map(str, words)), given, cwd or Path.cwd(), environment(**variables))
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(input.encode() if isinstance(input, str) else input)
+        for file in (given, out, err):
+            file.seek(0)
+        files = [file.fileno() for file in (given, out, err)]
+        code = forking().run([*map(str, words)], cwd or Path.cwd(), environment(**variables), files)
+        out.seek(0)
+        err.seek(0)
+        return Ran(code, out.read(), err.read())
 
 
 def from_scratch(*words: str | Path, **variables: str) -> Ran:
@@ -61,74 +66,3 @@ def from_scratch(*words: str | Path, **variables: str) -> Ran:
 
 def _ran(process: subprocess.CompletedProcess[bytes]) -> Ran:
     return Ran(process.returncode, process.stdout, process.stderr)
-
-
-# A process that has imported Holdfast and opened nothing; every command is a fork of it.
-_PROGRAM = """
-import json, os, sys
-import holdfast.client.client, holdfast.entities.dumping, holdfast.entities.schema_file
-import holdfast.cli.place, holdfast.copying, holdfast.jobs, holdfast.store
-from holdfast.cli import COMMANDS, main
-for name in COMMANDS:
-    main.get_command(None, name)
-for line in sys.stdin:
-    words, cwd, variables, files = json.loads(line)
-    child = os.fork()
-    if child:
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-        continue
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(variables)
-    for number, (file, mode) in enumerate(zip(files, (os.O_RDONLY, os.O_RDWR, os.O_RDWR))):
-        os.dup2(os.open(file, mode), number)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
-    code = 1
-    try:
-        main(words, prog_name="holdfast")
-    except SystemExit as end:
-        code = end.code or 0
-    except BaseException:
-        import traceback
-        traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-"""
-
-
-class _Nursery:
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        atexit.register(self._end)
-
-    def run(self, words: list[str], given: bytes, cwd: Path, variables: dict[str, str]) -> Ran:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with TemporaryDirectory() as folder:
-            files = [Path(folder) / name for name in ("in", "out", "err")]
-            for file in files:
-                file.write_bytes(given if file.name == "in" else b"")
-            request = [words, str(cwd), variables, [str(file) for file in files]]
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            code = int(self._process.stdout.readline())
-            return Ran(code, files[1].read_bytes(), files[2].read_bytes())
-
-    def _end(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
-@cache
-def _nursery() -> _Nursery:
-    return _Nursery()

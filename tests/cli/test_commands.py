@@ -13,8 +13,9 @@ import pytest
 from holdfast.cli import COMMANDS, main
 from holdfast.cli.settings import SETTINGS
 from tests.cli.conftest import Command
-from tests.cli.running import ROOT, environment, from_scratch
+from tests.cli.running import environment, from_scratch
 from tests.cli.running import holdfast as run
+from tests.forking import ROOT
 
 # What a start of the command has loaded when it is over.
 LOADED = """

@@ -10,8 +10,9 @@ import bson
 import pytest
 import yaml
 
-from tests.cli.running import ROOT, Ran, environment
+from tests.cli.running import Ran, environment
 from tests.cli.running import holdfast as run
+from tests.forking import ROOT
 from tests.server.serving import Server, serving
 
 SCHEMA = """
