@@ -22,6 +22,7 @@ from holdfast.errors import (
     Unreachable,
     made_of,
 )
+from holdfast.json_data import unfit_in
 from holdfast.limits import MAX_REQUEST_BYTES
 
 T = TypeVar("T")
@@ -41,7 +42,8 @@ class Call(Generic[T]):
         self.kind = kind
         self.only_reads = only_reads
         self._begin = b"*2\r\n" + wire.bulk(name.upper().encode())
-        self._encode = _encoder_for(name.partition(".")[0])
+        layer, _, operation = name.partition(".")
+        self._encode = _encoder_for(layer, operation)
         self._decode: Callable[[bytes], T] = msgspec.msgpack.Decoder(
             result, ext_hook=exact.extension
         ).decode
@@ -72,9 +74,13 @@ class Call(Generic[T]):
             ) from None
 
 
-def _encoder_for(layer: str) -> Callable[[Given], bytes]:
+def _encoder_for(layer: str, operation: str) -> Callable[[Given], bytes]:
     if layer == "metrics":
         return _metrics_encoder()
+    if layer == "jobs":
+        return _jobs_encoder(operation)
+    if layer == "events":
+        return _encode_events
     return _encode_values if layer in _WITH_VALUES else _encode
 
 
@@ -87,6 +93,34 @@ def _encode(given: Given) -> bytes:
 
 def _encode_values(given: Given) -> bytes:
     return exact.encode(exact.replaced(given))
+
+
+def _jobs_encoder(operation: str) -> Callable[[Given], bytes]:
+    """Refuses data that JSON can't give back here: once it is encoded, a set looks like a list."""
+    from holdfast.jobs.arguments import CALLS, check_json
+
+    call = CALLS.get(operation, operation.capitalize())
+
+    def encode(given: Given) -> bytes:
+        for argument in ("data", "result"):
+            if argument in given:
+                check_json(given[argument], call, argument)
+        for job in given.get("jobs", ()):
+            check_json(job.get("data") if isinstance(job, dict) else job.data, call)
+        return _encode(given)
+
+    return encode
+
+
+def _encode_events(given: Given) -> bytes:
+    """Lets values that no event can carry travel as what they are, for the store to refuse."""
+    for event in given.get("events", ()) or [given.get("event")]:
+        attributes = getattr(event, "attributes", None)
+        if isinstance(event, dict):
+            attributes = event.get("attributes")
+        if attributes and unfit_in(attributes, "") is not None:
+            return _encode_values(given)
+    return _encode(given)
 
 
 def _metrics_encoder() -> Callable[[Given], bytes]:

@@ -8,6 +8,7 @@ looking up each of its prefixes, at most 33, among any number.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import NamedTuple, Protocol, TypeAlias
 
 from holdfast.engine.contract import draw
@@ -16,6 +17,7 @@ from holdfast.events.expressions import Attribute, BuiltIn, Expression, Literal,
 from holdfast.events.records import DEFAULT_SCHEMA, Event, Settings
 from holdfast.events.schema import Handler, Operation
 from holdfast.events.times import LABELS, labels
+from holdfast.json_data import unfit_in
 from holdfast.limits import (
     MAX_EVENT_NAME_BYTES,
     MAX_EVENT_NAME_SEGMENTS,
@@ -107,14 +109,24 @@ def _text(name: str, value: object) -> bytes:
             return encoded(name, value)
         case bool():
             return b"true" if value else b"false"
-        case int() | float():
+        case float():
+            if not isfinite(value):
+                raise _unfit(name, value)
+            return float.__repr__(value).encode()
+        case int():
             try:
-                return repr(value).encode()
+                return int.__repr__(value).encode()  # of an enumeration's member, its number
             except ValueError:  # Python writes no integer of more than 4,300 digits
                 raise InvalidEvent(f"the attribute {name!r} holds a number too long") from None
-    raise InvalidEvent(
-        f"the attribute {name!r} holds {type(value).__name__}",
-        hint="A value is a string, an integer, a float, a boolean, or a list of those.",
+    raise _unfit(name, value)
+
+
+def _unfit(name: str, value: object) -> InvalidEvent:
+    found = unfit_in(value, "it")
+    advice = "" if found is None else f" {found.advice[0].upper()}{found.advice[1:]}."
+    return InvalidEvent(
+        f"the attribute {name!r} holds {found.what if found else type(value).__name__}",
+        hint=f"A value is a string, an integer, a float, a boolean, or a list of those.{advice}",
     )
 
 

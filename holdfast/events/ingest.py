@@ -1,6 +1,7 @@
 """Ingesting: from an event to the writes of its handlers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
@@ -33,6 +34,7 @@ from holdfast.events.records import (
 from holdfast.events.rehearsal import Rehearsal
 from holdfast.events.sketch import digest
 from holdfast.events.times import to_event_ms
+from holdfast.json_data import unfit_in
 from holdfast.limits import (
     MAX_BATCH_EVENTS,
     MAX_EVENT_ID_BYTES,
@@ -202,12 +204,30 @@ def as_event(given: AnyEvent) -> Event:
             return given
         given = msgspec.structs.asdict(given)
     try:
-        return msgspec.convert(given, Event)
+        event = msgspec.convert(given, Event)
     except msgspec.ValidationError as error:
+        _refuse_unfit(given)
         raise InvalidEvent(
             f"this is no event: {error}",
             hint="An event has a name, attributes, and optionally ip, at and id.",
         ) from None
+    # A set and a decimal are converted without a word. What was not converted is the same object.
+    as_given: Any = given
+    if not all(map(is_, event.attributes.values(), as_given.get("attributes", {}).values())):
+        _refuse_unfit(given)
+    return event
+
+
+def _refuse_unfit(given: Any) -> None:
+    """Refuses attributes that are of no type that an event can carry, by name."""
+    attributes = given.get("attributes") if isinstance(given, Mapping) else None
+    unfit = None if attributes is None else unfit_in(attributes, "attributes")
+    if unfit is not None:
+        raise InvalidEvent(
+            f"this is no event: {unfit}",
+            hint="A value is a string, an integer, a float, a boolean, or a list of those. "
+            f"{unfit.advice[0].upper()}{unfit.advice[1:]}.",
+        )
 
 
 def _is_well_typed(event: Event) -> bool:

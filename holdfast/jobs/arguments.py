@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.errors import BadArgument, JobTooLarge
 from holdfast.jobs.records import Tag
+from holdfast.json_data import unfit_in
 from holdfast.limits import (
     MAX_JOB_DATA_BYTES,
     MAX_JOB_DATA_DEPTH,
@@ -26,6 +27,15 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200
+
+
+# What the originals' messages call an operation, where it is not its own name.
+CALLS: Final = {
+    "complete_and_pop": "Complete",
+    "put_many": "Put",
+    "recur": "RecurringJob On",
+    "recur_update": "Recur",
+}
 
 
 class JsonText(str):
@@ -112,13 +122,32 @@ def json_text(value: Any, call: str, argument: str = "data") -> str:
             ) from None
     else:
         try:
-            text = _ENCODER.encode(value).decode()
+            encoded = _ENCODER.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
+            check_json(value, call, argument)
             raise BadArgument(
                 f'{call}(): Arg "{argument}" missing or not JSON: {shortened(repr(value))}',
                 hint=f"What JSON can hold goes: {error}.",
             ) from None
+        if from_json(encoded) != value:
+            check_json(value, call, argument)
+        text = encoded.decode()
     return text
+
+
+def check_json(value: Any, call: str, argument: str = "data") -> None:
+    """Refuses data of which JSON would give something else back: a text for a datetime, say."""
+    unfit = unfit_in(value, argument)
+    if unfit is not None:
+        refusal = (
+            "Log(): Argument 'data' not a JSON object"  # the originals have words of its own for it
+            if call == "Log"
+            else f'{call}(): Arg "{argument}" missing or not JSON'
+        )
+        raise BadArgument(
+            f"{refusal}: {unfit}, which JSON can't give back",
+            hint=f"{unfit.advice[0].upper()}{unfit.advice[1:]}.",
+        )
 
 
 def check_size(text: str, what: str) -> str:

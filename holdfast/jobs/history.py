@@ -18,6 +18,9 @@ _ARRAY_32: Final = 0xDD  # how a msgpack array begins whose length has 32 bits
 _SHORT: Final = [bytes((0x90 + length,)) for length in range(16)]  # and one of up to 15 elements
 
 
+RETRIED: Final = "retried"  # a worker handed the job back; the originals have no such entry
+
+
 def put_entry(keys: QueueKeys, now: float) -> bytes:
     """The entry of a job that is put; for as long as the second lasts it is the same."""
     begin, entry = keys.last_entry
@@ -56,6 +59,15 @@ def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
     entries = job.entries
     head = _SHORT[entries] if entries < 16 else _pack_length(_ARRAY_32, entries)
     return _decode(head + job.history)
+
+
+def original_history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
+    """All entries that Qless writes too; its clients know no others."""
+    return tuple(
+        entry
+        for entry in history_of(job)
+        if entry.what != RETRIED or not entry.more.keys() >= {"worker", "remaining"}
+    )
 
 
 def shorten(job: JobRecord, limit: int) -> None:

@@ -19,7 +19,7 @@ from holdfast.jobs.arguments import (
     cut_message,
     json_text,
 )
-from holdfast.jobs.history import done_entry, shorten
+from holdfast.jobs.history import RETRIED, done_entry, shorten
 from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.popping import exhaust, pop
@@ -360,8 +360,6 @@ def complete(
     job.expires = 0.0
     if job.failure is not None:
         job.failure = None
-    if job.remaining != job.retries:
-        job.remaining = job.retries
     if result is not None:
         results.keep(ledger, job, result)
     if job.tracked:
@@ -392,6 +390,7 @@ def _advance(
     event = {"jid": job.jid, "to": queue, "event": "advanced", "queue": left}
     ledger.log(event)
     job.queue = queue
+    job.remaining = job.retries
     ledger.remember(job, "put", now, {"q": queue})
     if depends:
         dependencies.replace(ledger, job, list(depends), "Complete")
@@ -464,6 +463,7 @@ def retry(
         exhaust(ledger, job, now, group=group, failure=failure, publish=False)
         ledger.save(job)
         return -1
+    ledger.remember(job, RETRIED, now, _told_retry(worker, int(job.remaining), group, message))
     places.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
@@ -472,6 +472,17 @@ def retry(
     places.enter(ledger, job, now, now + delay)
     ledger.save(job)
     return int(job.remaining)
+
+
+def _told_retry(
+    worker: str, remaining: int, group: str | None, message: str | None
+) -> dict[str, Any]:
+    more: dict[str, Any] = {"worker": worker, "remaining": remaining}
+    if group is not None:
+        more["group"] = group
+    if message is not None:
+        more["message"] = cut_message(message)
+    return more
 
 
 # --- timeout ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import places
-from holdfast.jobs.arguments import check_name, check_numbers, cut_message, shortened
+from holdfast.jobs.arguments import check_json, check_name, check_numbers, cut_message, shortened
 from holdfast.jobs.layout import below, last_part, pack_time, unpack_time
 from holdfast.jobs.ledger import TRACKED
 from holdfast.jobs.records import SCHEDULED, STALLED, WAITING, JobRecord, TrackedJobs
@@ -119,6 +119,7 @@ def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, n
     job = ledger.job(jid)
     if job is None:
         raise UnknownJob(f"Log(): Job {jid} does not exist")
+    check_json(data, "Log")
     more = {name: value for name, value in (data or {}).items() if name not in ("what", "when")}
     try:
         ledger.remember(job, cut_message(message), now, more)

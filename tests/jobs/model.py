@@ -233,9 +233,9 @@ class Model:
         self.count(job.queue, "run")
         job.history.append(("done", int(now), {}))
         self._leave(job)
-        job.failure, job.remaining = None, job.retries
+        job.failure = None
         if next is not None:
-            job.queue = next
+            job.queue, job.remaining = next, job.retries
             job.history.append(("put", int(now), {"q": next}))
             self._enter(job, now, delay)
             return job.state
@@ -257,6 +257,7 @@ class Model:
         if job.remaining < 0:
             self._exhaust(job, now)
             return -1
+        job.history.append(("retried", int(now), {"worker": worker, "remaining": job.remaining}))
         self._leave(job)
         self._enter(job, now, delay)
         return job.remaining

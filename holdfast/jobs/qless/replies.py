@@ -7,8 +7,9 @@ import msgspec
 
 from holdfast.jobs.arguments import plain
 from holdfast.jobs.dependencies import dependencies_of, dependents_of
-from holdfast.jobs.history import history_of
+from holdfast.jobs.history import original_history_of
 from holdfast.jobs.records import (
+    COMPLETE,
     HistoryEntry,
     JobPage,
     JobRecord,
@@ -47,10 +48,11 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
         "priority": plain(record.priority),
         "expires": plain(record.expires),
         "retries": plain(record.retries),
-        "remaining": int(record.remaining),
+        # Here a complete job has all of its retries again; ours tells how many were left.
+        "remaining": int(record.retries if record.state == COMPLETE else record.remaining),
         "data": ledger.data_of(record),
         "tags": listed(_tags(record.tags)),
-        "history": listed([_entry(entry) for entry in history_of(record)]),
+        "history": listed([_entry(entry) for entry in original_history_of(record)]),
         "failure": _failure(record),
         "spawned_from_jid": record.spawned_from or False,
         "dependents": listed(dependents_of(ledger, record)),

@@ -1,0 +1,109 @@
+"""What JSON can hold and give back: data that travels through it must come back as it went in.
+
+An encoder is generous: it writes a datetime, a set or a UUID as something that JSON has, and the
+reader gets a text or a list. Whoever stores such data is told so before it is stored.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from math import isfinite
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+__all__ = ["Unfit", "encode", "unfit_in"]
+
+encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+_PLAIN: Final = (str, bool, int, type(None))
+
+
+class Unfit(NamedTuple):
+    """A part of some data that JSON can't give back: what it is, where, and what to write."""
+
+    what: str
+    path: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is {self.what}"
+
+
+def unfit_in(value: Any, name: str) -> Unfit | None:
+    """Returns the first part of `value` that would come back as something else, if there is one.
+
+    A tuple may come back as a list, and an enumeration's member that is a text or a number as that.
+
+    >>> print(unfit_in({"seen": [{1, 2}]}, "data"))
+    data["seen"][0] is a set
+    >>> unfit_in({"at": (1, 2.5), "ok": None}, "data")
+    """
+    try:
+        if _decode(encode(value)) == value:  # mostly so, and quicker than to look at each part
+            return None
+    except (TypeError, ValueError, RecursionError):
+        pass  # found below, with its place
+    return _first_unfit(value, name)
+
+
+def _first_unfit(value: Any, path: str) -> Unfit | None:
+    if isinstance(value, _PLAIN):
+        return None
+    if isinstance(value, float):
+        if isfinite(value):
+            return None
+        return Unfit(f"the float {value}", path, "JSON has no such number; put None there")
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                return _unfit_key(key, path)
+            if (found := _first_unfit(part, f"{path}[{_quoted(key)}]")) is not None:
+                return found
+        return None
+    if isinstance(value, list | tuple):
+        for place, part in enumerate(value):
+            if (found := _first_unfit(part, f"{path}[{place}]")) is not None:
+                return found
+        return None
+    return Unfit(_named(value), path, _advice(value))
+
+
+def _unfit_key(key: Any, path: str) -> Unfit:
+    advice = "keys of JSON objects are texts; write str(key), or a list of pairs"
+    return Unfit(f"a dict with the key {key!r:.40}, {_named(key)}", path, advice)
+
+
+def _quoted(key: str) -> str:
+    return '"' + key[:40] + '"'
+
+
+def _named(value: Any) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[:1] in "aeiouAEIO" else f"a {name}"
+
+
+def _advice(value: Any) -> str:
+    match value:
+        case datetime() | date() | time():
+            return "put `value.isoformat()` there, and read it with `fromisoformat`"
+        case timedelta():
+            return "put `value.total_seconds()` there"
+        case set() | frozenset():
+            return "put `sorted(value)` there, and make a set of it again"
+        case bytes() | bytearray() | memoryview():
+            return "put `base64.b64encode(value).decode()` there, or `value.decode()` if it is text"
+        case Decimal() | UUID():
+            return f"put `str(value)` there, and read it with `{type(value).__name__}(text)`"
+        case Enum():
+            return "put `value.value` there"
+        case msgspec.Struct():
+            return "put `msgspec.to_builtins(value)` there"
+        case Mapping():
+            return "put `dict(value)` there"
+    if dataclasses.is_dataclass(value):
+        return "put `dataclasses.asdict(value)` there"
+    return "put a dict, a list, a text, a number, a bool or None there"
