@@ -45,6 +45,7 @@ HoldfastError
 │   └── SpecConflict
 ├── NotFound
 │   ├── UnknownSpace
+│   ├── UnknownUser
 │   ├── UnknownOperation
 │   ├── InvalidTable
 │   ├── UnknownSchema
@@ -67,7 +68,10 @@ HoldfastError
 ├── MethodNotAllowed
 ├── CannotServe
 ├── NotAuthenticated
+├── TooManyLogins
 ├── Forbidden
+├── UserExists
+├── LastAdmin
 ├── ServerBusy
 ├── ServerFailed
 ├── Unanswered
@@ -222,6 +226,13 @@ class UnknownSpace(NotFound):
     hint = "Open it again with `store.space(name)`, which creates it."
 
 
+class UnknownUser(NotFound):
+    """No user has this name."""
+
+    code = "unknown_user"
+    hint = "`holdfast user list` shows all."
+
+
 class UnknownOperation(NotFound):
     """No layer has an operation of that name."""
 
@@ -339,11 +350,41 @@ class NotAuthenticated(HoldfastError):
     hint = "Log in: AUTH user password on RESP, `Authorization: Bearer TOKEN` on HTTP."
 
 
+class TooManyLogins(HoldfastError):
+    """Wrong passwords came too often from one address, so it has to wait before the next."""
+
+    code, status = "too_many_logins", 429
+    facts: ClassVar = {"retry_after": float}
+    hint = "Wait as long as it says. A token never has to wait: `holdfast user token NAME`."
+
+    retry_after = 1.0  # seconds until the next try is checked
+
+
 class Forbidden(HoldfastError):
     """A user may not do this."""
 
     code, status = "forbidden", 403
-    hint = "Ask for a grant: holdfast user add NAME --grant ROLE:SPACE:LAYER."
+    hint = "Ask for a grant: holdfast user grant NAME --grant ROLE:SPACE:LAYER."
+
+
+class UserExists(HoldfastError):
+    """A user of this name is there already, and would lose its grants and its token."""
+
+    code, status = "user_exists", 409
+    hint = (
+        "Give `--replace` (replace=true) to replace it, `holdfast user grant NAME` to change its "
+        "grants, or `holdfast user token NAME` for a new token."
+    )
+
+
+class LastAdmin(HoldfastError):
+    """A change over the network would leave nobody who could undo it."""
+
+    code, status = "last_admin", 409
+    hint = (
+        "Add another user with the grant `admin` first, or make the change on the store itself: "
+        "`holdfast user ... --data FOLDER`."
+    )
 
 
 class ServerBusy(HoldfastError):

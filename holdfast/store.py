@@ -413,6 +413,8 @@ class Space:
 class Store(Space):
     """An open store: the space "default", and the way to all others."""
 
+    keeps_admin = False  # whether users are changed over the network: a server says so
+
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         refuse_unfinished(engine)

@@ -26,7 +26,14 @@ from holdfast.limits import DEFAULT_INSPECTED_KEYS
 from holdfast.metrics import StoreMetrics
 from holdfast.metrics.layout import all_specs
 from holdfast.tables import StoreTables
-from holdfast.users import Grant, add_user, remove_user, users_of
+from holdfast.users import (
+    add_user,
+    grant_user,
+    parse_grants,
+    remove_user,
+    renew_token,
+    users_of,
+)
 from holdfast.version import VERSION
 
 DEFAULT_SPACE: Final = "default"
@@ -36,6 +43,7 @@ class Home(Protocol):
     """The store that a space belongs to."""
 
     engine: Engine
+    keeps_admin: bool  # whether users are changed over the network
 
     def spaces(self) -> list[str]: ...
 
@@ -164,28 +172,62 @@ class StoreAdmin:
         """The users of the store, by name."""
         return [
             UserEntry(
-                name=user.name,
-                login="token" if user.token else "password",
-                grants=[str(grant) for grant in user.grants],
+                name=user.name, login=user.login, grants=[str(grant) for grant in user.grants]
             )
             for user in users_of(self._home.engine)
         ]
 
     @operation(role="admin", scope="store")
     def add_user(
-        self, name: str, grants: Sequence[str] = ("write",), *, password: str | None = None
+        self,
+        name: str,
+        grants: Sequence[str] = (),
+        *,
+        password: str | None = None,
+        replace: bool = False,
     ) -> NewUser:
-        """Adds a user, or replaces one; without a password, makes a token and tells it.
+        """Adds a user; without a password, makes a token and tells it.
 
-        A grant is `ROLE[:SPACE[:LAYER]]`: read, write or admin, in one space and layer or in all.
+        A grant is `ROLE[:SPACE[:LAYER]]`: read, write or admin, in one space and layer or in all;
+        at least one is needed. With `replace`, a user of that name is replaced, its grants and
+        token with it; without, it is an error. Reads 1 key, writes 1.
         """
-        parsed = tuple(Grant.parse(grant) for grant in grants)
-        return NewUser(name=name, token=add_user(self._home.engine, name, password, parsed))
+        home = self._home
+        token = add_user(
+            home.engine,
+            name,
+            password,
+            parse_grants(grants),
+            replace=replace,
+            keep_admin=home.keeps_admin,
+        )
+        return NewUser(name=name, token=token)
+
+    @operation(role="admin", scope="store")
+    def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
+        """Gives a user these grants in place of the old ones; password and token stay.
+
+        Over the network, refuses to take the grant `admin` from the last user who has it.
+        """
+        home = self._home
+        user = grant_user(home.engine, name, parse_grants(grants), keep_admin=home.keeps_admin)
+        return UserEntry(name=name, login=user.login, grants=[str(grant) for grant in user.grants])
+
+    @operation(role="admin", scope="store")
+    def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
+        """Makes a new token for a user and tells it; the old one is refused at once.
+
+        With `revoke`, there is no token afterwards. Reads 1 key, writes 1.
+        """
+        return NewUser(name=name, token=renew_token(self._home.engine, name, revoke=revoke))
 
     @operation(role="admin", scope="store")
     def remove_user(self, name: str) -> bool:
-        """Removes a user, and says whether there was one."""
-        return remove_user(self._home.engine, name)
+        """Removes a user, and says whether there was one.
+
+        Over the network, refuses to remove the last user with the grant `admin`.
+        """
+        return remove_user(self._home.engine, name, keep_admin=self._home.keeps_admin)
 
     def _metric_names(self) -> list[str]:
         with self._runner.view() as reader:

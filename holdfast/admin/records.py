@@ -58,7 +58,7 @@ class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A user that was added. The token is told this once; it is None where a password was set."""
+    """A user that was added or got a new token. The token is told this once; None: it has none."""
 
     name: str
     token: str | None = None
@@ -68,5 +68,5 @@ class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A user, with grants as `ROLE:SPACE:LAYER`."""
 
     name: str
-    login: str  # token or password
+    login: str  # token, password, or both: "password and token"
     grants: list[str]

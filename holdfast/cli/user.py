@@ -1,16 +1,30 @@
 """`holdfast user`: who may use a server, and for what."""
 
 import sys
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from holdfast.cli.output import Failure, Output
 from holdfast.cli.place import Place, place_options
 
+if TYPE_CHECKING:
+    from holdfast.admin import NewUser
+
+
+_grants = click.option(
+    "--grant",
+    "grants",
+    multiple=True,
+    required=True,
+    metavar="ROLE[:SPACE[:LAYER]]",
+    help="read, write or admin; in one space, or * for all; in one layer. May be repeated.",
+)
+
 
 @click.group("user")
 def command() -> None:
-    """Add, remove and list the users of a store.
+    """Add, change, remove and list the users of a store.
 
     While a store has no users, everyone on this machine may use its server, and nobody else.
     Servers that run hear of every change at once.
@@ -21,35 +35,57 @@ def command() -> None:
 
 @command.command("add")
 @click.argument("name")
-@click.option(
-    "--grant",
-    "grants",
-    multiple=True,
-    metavar="ROLE[:SPACE[:LAYER]]",
-    help="read, write or admin; in one space, or * for all; in one layer. May be repeated.",
-)
+@_grants
 @click.option("--password", is_flag=True, help="Ask for a password instead of making a token.")
+@click.option("--replace", is_flag=True, help="Replace the user of that name, if there is one.")
 @place_options
-def add(place: Place, out: Output, name: str, grants: tuple[str, ...], password: bool) -> None:
-    """Add the user NAME, or replace it, and print its token.
+def add(
+    place: Place,
+    out: Output,
+    name: str,
+    grants: tuple[str, ...],
+    password: bool,
+    replace: bool,
+) -> None:
+    """Add the user NAME, and print its token.
 
     Example: holdfast user add web --data data --grant write:shop --grant read:*:metrics
     """
-    from holdfast.users import Grant
+    from holdfast.users import parse_grants
 
-    chosen = grants or ("write",)
-    for grant in chosen:
-        Grant.parse(grant)  # before anyone types a password
+    parse_grants(grants)  # before anyone types a password
     secret = _ask() if password else None
     with place.open(creates=True) as opened:
-        user = opened.space.admin.add_user(name, chosen, password=secret)
+        user = opened.space.admin.add_user(name, grants, password=secret, replace=replace)
+    _show_token(out, user)
 
-    def show() -> None:
-        if user.token is not None:
-            out.say(user.token)
-            out.note("This is the only time that the token is shown.")
 
-    out.result(user, show)
+@command.command("grant")
+@click.argument("name")
+@_grants
+@place_options
+def grant(place: Place, out: Output, name: str, grants: tuple[str, ...]) -> None:
+    """Give the user NAME these grants in place of the old ones. Password and token stay.
+
+    Example: holdfast user grant web --data data --grant read:shop
+    """
+    with place.open() as opened:
+        user = opened.space.admin.grant_user(name, grants)
+    out.result(user, lambda: out.say(f"{user.name}  {' '.join(user.grants)}"))
+
+
+@command.command("token")
+@click.argument("name")
+@click.option("--revoke", is_flag=True, help="Make no new token: the user has none afterwards.")
+@place_options
+def token(place: Place, out: Output, name: str, revoke: bool) -> None:
+    """Make a new token for the user NAME and print it. The old one is refused at once.
+
+    Example: holdfast user token web --data data
+    """
+    with place.open() as opened:
+        user = opened.space.admin.renew_token(name, revoke=revoke)
+    _show_token(out, user)
 
 
 @command.command("remove")
@@ -68,7 +104,8 @@ def remove(place: Place, out: Output, name: str) -> None:
                 "`holdfast user list` shows all.",
                 is_json=out.is_json,
             )
-    out.result({"removed": name}, lambda: None)
+        is_empty = not opened.is_server and not opened.space.admin.users()
+    out.result({"removed": name}, lambda: out.note(_NO_USERS) if is_empty else None)
 
 
 @command.command("list")
@@ -87,9 +124,23 @@ def list_users(place: Place, out: Output) -> None:
                 "\n".join(f"{user.name}  {user.login}  {' '.join(user.grants)}" for user in users)
             )
             if users
-            else out.note("no users: everyone on this machine may use its server, and nobody else")
+            else out.note(_NO_USERS)
         ),
     )
+
+
+_NO_USERS: Final = (
+    "no users: a server that only this machine can reach lets everyone in, any other one nobody"
+)
+
+
+def _show_token(out: Output, user: "NewUser") -> None:
+    def show() -> None:
+        if user.token is not None:
+            out.say(user.token)
+            out.note("This is the only time that the token is shown.")
+
+    out.result(user, show)
 
 
 def _ask() -> str:

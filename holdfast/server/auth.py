@@ -1,9 +1,12 @@
 """Who may do what at a server: the gate that knows its users, and the roles that operations need.
 
-A store without users lets everyone in; the server then listens on the loopback address alone.
+A store without users lets everyone in, on a server that only its own machine can reach or that was
+told so. Any other server refuses everyone while the store has no users: at its start, and when the
+last user is removed while it runs, by whichever process.
 """
 
 import hmac
+import logging
 import secrets
 from typing import Final
 
@@ -14,7 +17,9 @@ from holdfast.engine.contract import Engine
 from holdfast.errors import Forbidden, NotAuthenticated
 from holdfast.limits import MAX_KNOWN_LOGINS
 from holdfast.operations import Operation
-from holdfast.users import EVERYTHING, Grant, digest_of, scrypt_of, users_of
+from holdfast.users import EVERYTHING, Grant, User, digest_of, scrypt_of, users_of
+
+_log = logging.getLogger(__name__)
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -44,61 +49,73 @@ EVERYONE: Final = Identity("everyone", (Grant(role="admin"),))
 class Gate:
     """Knows the users of a store. Asked for each new connection and each HTTP request."""
 
+    version = 0  # grows with each reading of the users: a session then asks again
+    is_stale = False  # whether the users could not be read when they had changed
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._secret = secrets.token_bytes(32)  # so that no password is remembered as it is
+        self._may_be_open = True
         self.reload()
 
     def reload(self) -> None:
-        """Reads the users anew: when they have changed, and when the server is told to (SIGHUP)."""
+        """Reads the users again: when they have changed, and when the server is told to."""
+        self.is_stale = True
         users = users_of(self._engine)
+        self.is_stale = False
         self._users = {user.name: user for user in users}
         self._tokens = {user.token: user for user in users if user.token}
+        self._has_passwords = any(user.password for user in users)
         self._known: dict[bytes, Identity] = {}
         self.version += 1
+        self._report()
 
-    version = 0  # grows with each reading: who has asked before should ask again
+    def never_open(self) -> None:
+        """Refuses everyone while the store has no users: other machines reach this server."""
+        self._may_be_open = False
+        self.version += 1
+        self._report()
+
+    def _report(self) -> None:
+        if not self._users and not self._may_be_open:
+            _log.error("the store has no users, so this server refuses everyone: %s", _ADD_ONE)
 
     @property
     def is_open(self) -> bool:
         """Whether everyone may come in."""
-        return not self._users
+        return not self._users and self._may_be_open
 
     def anonymous(self) -> Identity | None:
-        """Who someone is that has said no name."""
+        """Returns who a client is that has not logged in; None if it has to."""
         return EVERYONE if self.is_open else None
 
+    def refusal(self, message: str) -> NotAuthenticated:
+        """Returns the error for a client that is not logged in."""
+        if self._users:
+            return NotAuthenticated(message)
+        return NotAuthenticated(
+            f"{message}, and the store has no users: this server refuses everyone", hint=_ADD_ONE
+        )
+
     def renewed(self, identity: Identity | None) -> Identity | None:
-        """Who a client is now that came in as `identity`: users are removed, and grants change."""
+        """Returns who a client is now that came in as `identity`: users and grants change."""
         if identity is None or self.is_open:
             return self.anonymous()
         user = self._users.get(identity.name)
         return None if user is None or identity is EVERYONE else Identity(user.name, user.grants)
 
-    def recall(self, name: str, password: str) -> Identity | None:
-        """Who that is, if it is known without the slow check of `by_password`."""
+    # --- logging in ------------------------------------------------------------------------------
+
+    def recall(self, name: str, secret: str) -> Identity | None:
+        """Returns who that is, if no password has to be hashed to know it.
+
+        So it is for a token, and for a password that was right before.
+        """
         if self.is_open:
             return EVERYONE
-        return self._known.get(self._login(name, password)) or self._holder(password, name)
-
-    def by_password(self, name: str, password: str) -> Identity:
-        """Raises `NotAuthenticated` unless it is the password, or the token, of that user.
-
-        Takes some 50 ms the first time: a door calls it in a thread.
-        """
-        known = self.recall(name, password)
-        if known is not None:
-            return known
-        user = self._users.get(name)
-        # An unknown user costs as much time as a wrong password, and tells no more.
-        given = scrypt_of(password, user.salt if user is not None else b"nobody")
-        if user is None or not hmac.compare_digest(user.password, given):
-            raise NotAuthenticated("no user has this name and password")
-        identity = Identity(user.name, user.grants)
-        if len(self._known) >= MAX_KNOWN_LOGINS:
-            self._known.clear()
-        self._known[self._login(name, password)] = identity
-        return identity
+        if not name or not secret:
+            return None
+        return self._known.get(self.login_key(name, secret)) or self._holder(secret, name)
 
     def by_token(self, token: str) -> Identity:
         """Raises `NotAuthenticated` unless it is a token that was given out."""
@@ -106,16 +123,47 @@ class Gate:
             return EVERYONE
         identity = self._holder(token)
         if identity is None:
-            raise NotAuthenticated("no user has this token")
+            raise self.refusal("no user has this token")
+        return identity
+
+    def may_have_password(self, name: str, password: str) -> bool:
+        """Whether some user could log in so. If none has a password, no guess needs a check."""
+        return self._has_passwords and bool(name) and bool(password)
+
+    def user_with_password(self, name: str) -> User | None:
+        """Returns the user of that name, if it has a password."""
+        user = self._users.get(name)
+        return user if user is not None and user.password else None
+
+    def admit(self, user: User, password: str) -> Identity:
+        """Remembers that this is the password of `user`, as `has_password` has found.
+
+        Raises `NotAuthenticated` if the user has been changed or removed since.
+        """
+        if self._users.get(user.name) != user:
+            raise self.refusal("no user has this name and password")
+        if len(self._known) >= MAX_KNOWN_LOGINS:
+            self._known.clear()
+        identity = Identity(user.name, user.grants)
+        self._known[self.login_key(user.name, password)] = identity
         return identity
 
     def _holder(self, token: str, name: str = "") -> Identity | None:
-        """Who was given that token. The search is by its digest, so its time tells nothing."""
-        user = self._tokens.get(digest_of(token))
+        """Returns who was given that token. The search is by its digest: its time tells nothing."""
+        user = self._tokens.get(digest_of(token)) if token else None
         if user is None or name not in ("", "default", user.name):
             return None
         return Identity(user.name, user.grants)
 
-    def _login(self, name: str, password: str) -> bytes:
+    def login_key(self, name: str, password: str) -> bytes:
+        """Returns a digest of a name and a password that says neither."""
         text = f"{len(name)} {name} {password}".encode(errors="surrogatepass")
         return hmac.digest(self._secret, text, "sha256")
+
+
+def has_password(user: User, password: str) -> bool:
+    """Whether that is the password of `user`. Takes some 50 ms, so it is called in a thread."""
+    return hmac.compare_digest(user.password, scrypt_of(password, user.salt))
+
+
+_ADD_ONE: Final = "add one with `holdfast user add NAME --grant ROLE`, on the store itself"

@@ -52,6 +52,7 @@ from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds, Room
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
+from holdfast.server.logins import Logins
 from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
@@ -93,6 +94,7 @@ class Execution:
         trusted_proxies: Sequence[Network] = (),
     ) -> None:
         self.store = store
+        store.keeps_admin = True  # nobody could undo it over the network
         self.bounds = bounds or Bounds()
         self.room = Room()
         self.started = time.time()
@@ -109,6 +111,7 @@ class Execution:
         self.scripts = self._load_scripts()
         self._spaces: dict[str, Space] = {store.name: store}
         self._loop = asyncio.get_running_loop()
+        self.logins = Logins(self.gate, self._loop)
         self.bulletin = Bulletin(store.engine, self._loop)
         self.audience = Audience(self.bulletin)
         # Where a read is a round trip, the loop does not wait for it.
@@ -378,6 +381,7 @@ class Execution:
         await self._loop.run_in_executor(None, self._writer.join)
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()
+        self.logins.close()
         if self._readers is not None:
             self._readers.shutdown()
         self.bulletin.close()

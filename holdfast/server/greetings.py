@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast import wire
-from holdfast.errors import BadInput, Forbidden, HoldfastError
+from holdfast.errors import BadInput, Forbidden, HoldfastError, NotAuthenticated
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server.auth import Identity
 from holdfast.server.commands import COMMANDS, command, wrong_arguments
@@ -77,22 +77,20 @@ def auth(session: Session, words: wire.Command) -> Plan:
 
 
 def _log_in(session: Session, user: bytes, password: bytes, reply: Callable[[], bytes]) -> Later:
-    """Checks a password in a thread: it takes its time on purpose."""
-    gate = session.execution.gate
+    """Logs in with a token, which is found at once, or a password, which takes its time."""
     name, secret = user.decode(errors="replace"), password.decode(errors="replace")
+    logins, address = session.execution.logins, session.address
 
     def entered(identity: Identity) -> bytes:
         session.identity = identity
         return reply()
 
     def refused(error: HoldfastError) -> bytes:
-        return wire.error(f"WRONGPASS {error.message}")
+        if isinstance(error, NotAuthenticated):
+            return wire.error(f"WRONGPASS {error.message}")
+        return session.error(error)
 
-    return Later(
-        lambda: session.execution.in_thread(lambda: gate.by_password(name, secret)),
-        entered,
-        refused,
-    )
+    return Later(lambda: logins.check(address, name, secret), entered, refused)
 
 
 @command("RESET")

@@ -32,6 +32,7 @@ from holdfast.errors import (
     NotFound,
     RequestTooLarge,
     ServerBusy,
+    TooManyLogins,
 )
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
 from holdfast.metrics.http import client_address
@@ -160,17 +161,12 @@ class HttpDoor:
                 return gate.by_token(credentials.strip())
             if kind.lower() == "basic":
                 name, _, password = _basic(credentials)
-                known = gate.recall(name, password)
-                if known is not None:
-                    return known
-                # A password is slow to check on purpose, so it is not done here.
-                found: Identity = await self.execution.in_thread(
-                    lambda: gate.by_password(name, password)
+                return await self.execution.logins.check(
+                    self.address_of(request), name, password
                 )
-                return found
         identity = gate.anonymous()
         if identity is None:
-            raise NotAuthenticated("this server asks for credentials")
+            raise gate.refusal("this server asks for credentials")
         return identity
 
     def address_of(self, request: Request) -> str:
@@ -294,7 +290,7 @@ def add_headers(response: Response, error: HoldfastError) -> None:
         response.headers["connection"] = "close"  # the rest of the body is not waited for
     if isinstance(error, ServerBusy):
         response.headers["retry-after"] = "1"
-    if isinstance(error, LimitExceeded) and error.retry_after is not None:
+    if isinstance(error, LimitExceeded | TooManyLogins) and error.retry_after is not None:
         response.headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
 
 

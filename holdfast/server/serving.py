@@ -47,9 +47,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if is_open and not self.insecure and not door.is_loopback:
                 raise CannotServe(
                     f"{door} can be reached from other machines, and the store has no users",
-                    hint="Add one with `holdfast user add NAME`, listen on 127.0.0.1, "
-                    "or let everyone in with --insecure.",
+                    hint="Add one with `holdfast user add NAME --grant ROLE`, listen on "
+                    "127.0.0.1, or let everyone in with --insecure.",
                 )
+
+    @property
+    def reaches_others(self) -> bool:
+        """Whether other machines can connect to one of the ports."""
+        return not (self.resp.is_loopback and self.http.is_loopback)
 
     def certificate(self) -> Certificate | None:
         if self.tls_cert is None or self.tls_key is None:
@@ -91,6 +96,8 @@ async def serve(
     execution.started_with.update(settings.shown())
     try:
         settings.check(is_open=execution.gate.is_open)
+        if settings.reaches_others and not settings.insecure:
+            execution.gate.never_open()  # also not when the last user is removed later
         await _run(execution, settings, ready)
     finally:
         await execution.close()

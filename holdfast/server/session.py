@@ -109,7 +109,7 @@ class Session:
         if self._gate_version != gate.version:
             self.identity, self._gate_version = gate.renewed(self.identity), gate.version
         if self.identity is None:
-            raise NotAuthenticated("Authentication required")
+            raise gate.refusal("Authentication required")
         return self.identity
 
     def require(self, operation: Operation) -> None:

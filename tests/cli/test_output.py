@@ -40,7 +40,9 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("tables", "export", "pages", "-o", "rows"): {"table", "rows"},
     ("tables", "import", "pages", "rows.ndjson"): {"table", "rows", "refusals"},
     ("user", "list"): {"users"},
-    ("user", "add", "ann"): {"name", "token"},
+    ("user", "add", "ann", "--grant", "read"): {"name", "token"},
+    ("user", "grant", "ann", "--grant", "write:shop"): {"name", "login", "grants"},
+    ("user", "token", "ann"): {"name", "token"},
 }
 WITHOUT_A_STORE: dict[tuple[str, ...], set[str]] = {
     ("config", "show"): {"settings", "unknown"},
@@ -50,7 +52,7 @@ WITHOUT_A_STORE: dict[tuple[str, ...], set[str]] = {
     ("backup", "--data", "data", "backup"): {"target", "keys", "bytes"},
     ("restore", "backup", "--data", "restored"): {"target", "keys", "bytes", "problems"},
     ("copy", "data", "copy"): {"keys", "digest", "written", "removed", "spaces"},
-    ("user", "add", "ann", "--data", "data"): {"name", "token"},
+    ("user", "add", "ann", "--grant", "read", "--data", "data"): {"name", "token"},
     ("user", "remove", "ann", "--data", "data"): {"removed"},
 }
 PAGES = {

@@ -12,7 +12,7 @@ def test_users_are_added_listed_and_removed_in_a_folder(folder: Path) -> None:
     data = ("--data", folder)
 
     token = run("user", "add", "web", *data, "--grant", "write:shop", "--json").json["token"]
-    run("user", "add", "ann", "--password", *data, input="s3cret\n")
+    run("user", "add", "ann", "--password", "--grant", "write", *data, input="s3cret\n")
     listed = run("user", "list", *data, "--json").json["users"]
     removed = run("user", "remove", "web", *data, "--json").json
 

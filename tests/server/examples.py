@@ -429,6 +429,9 @@ ADMIN = _calls(
     ("users", {}),
     ("add_user", {"name": "ann", "grants": ["cook"]}),
     ("add_user", {"name": ""}),
+    ("add_user", {"name": "ann", "grants": []}),
+    ("grant_user", {"name": "nobody", "grants": ["read"]}),
+    ("renew_token", {"name": "nobody"}),
     ("remove_user", {"name": "nobody"}),
 )
 

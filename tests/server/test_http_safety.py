@@ -213,7 +213,8 @@ def wait_until_closed(server: Server) -> None:
 def test_a_password_is_checked_and_a_removed_user_stays_out(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     with serving(tmp_path, log=tmp_path / "log") as server:
-        added = run_command("user", "add", *data, "ann", "--password", stdin="s3cret pass\n")
+        words = ("user", "add", *data, "ann", "--password", "--grant", "write")
+        added = run_command(*words, stdin="s3cret pass\n")
         assert (added.exit_code, added.stdout) == (0, "")
         token = add_user(tmp_path, "tool", "read")
         wait_until_closed(server)

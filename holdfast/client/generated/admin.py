@@ -30,11 +30,19 @@ _CHECK_ENGINE: Final[Call[list[str]]] = Call(
 
 _DROP_SPACE: Final[Call[bool]] = Call("admin.drop_space", "long", only_reads=False, result=bool)
 
+_GRANT_USER: Final[Call[UserEntry]] = Call(
+    "admin.grant_user", "long", only_reads=False, result=UserEntry
+)
+
 _INSPECT: Final[Call[Inspection]] = Call(
     "admin.inspect", "long", only_reads=True, result=Inspection
 )
 
 _REMOVE_USER: Final[Call[bool]] = Call("admin.remove_user", "long", only_reads=False, result=bool)
+
+_RENEW_TOKEN: Final[Call[NewUser]] = Call(
+    "admin.renew_token", "long", only_reads=False, result=NewUser
+)
 
 _SPACES: Final[Call[SpaceList]] = Call("admin.spaces", "long", only_reads=True, result=SpaceList)
 
@@ -46,13 +54,15 @@ _USERS: Final[Call[list[UserEntry]]] = Call(
 
 
 def _add_user(
-    name: str, grants: Sequence[str] = ("write",), *, password: str | None = None
+    name: str, grants: Sequence[str] = (), *, password: str | None = None, replace: bool = False
 ) -> dict[str, Any]:
     given: dict[str, Any] = {"name": name}
-    if grants != ("write",):
+    if grants != ():
         given["grants"] = grants
     if password is not None:
         given["password"] = password
+    if replace is not False:
+        given["replace"] = replace
     return given
 
 
@@ -69,6 +79,10 @@ def _check(*, after: str | None = None) -> dict[str, Any]:
 
 def _drop_space(name: str) -> dict[str, Any]:
     return {"name": name}
+
+
+def _grant_user(name: str, grants: Sequence[str]) -> dict[str, Any]:
+    return {"name": name, "grants": grants}
 
 
 def _inspect(
@@ -88,14 +102,26 @@ def _remove_user(name: str) -> dict[str, Any]:
     return {"name": name}
 
 
+def _renew_token(name: str, *, revoke: bool = False) -> dict[str, Any]:
+    given: dict[str, Any] = {"name": name}
+    if revoke is not False:
+        given["revoke"] = revoke
+    return given
+
+
 class CalledAdmin(CallFace):
     """The operations of `Admin`, each a call to a server."""
 
     def add_user(
-        self, name: str, grants: Sequence[str] = ("write",), *, password: str | None = None
+        self,
+        name: str,
+        grants: Sequence[str] = (),
+        *,
+        password: str | None = None,
+        replace: bool = False,
     ) -> NewUser:
-        """Adds a user, or replaces one; without a password, makes a token and tells it."""
-        return self._call(_ADD_USER, _add_user(name, grants, password=password))
+        """Adds a user; without a password, makes a token and tells it."""
+        return self._call(_ADD_USER, _add_user(name, grants, password=password, replace=replace))
 
     def backup(self, target: str) -> BackupReport:
         """Writes a consistent copy of the whole store into the folder `target`, and verifies
@@ -115,6 +141,10 @@ class CalledAdmin(CallFace):
         """Removes a space with all that is in it, and says whether there was one."""
         return self._call(_DROP_SPACE, _drop_space(name))
 
+    def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
+        """Gives a user these grants in place of the old ones; password and token stay."""
+        return self._call(_GRANT_USER, _grant_user(name, grants))
+
     def inspect(
         self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
     ) -> Inspection:
@@ -126,6 +156,10 @@ class CalledAdmin(CallFace):
     def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one."""
         return self._call(_REMOVE_USER, _remove_user(name))
+
+    def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
+        """Makes a new token for a user and tells it; the old one is refused at once."""
+        return self._call(_RENEW_TOKEN, _renew_token(name, revoke=revoke))
 
     def spaces(self) -> SpaceList:
         """The names of all spaces of the store. Reads a key for each."""
@@ -144,10 +178,17 @@ class AwaitedAdmin(AwaitFace):
     """The operations of `Admin`, each a coroutine."""
 
     async def add_user(
-        self, name: str, grants: Sequence[str] = ("write",), *, password: str | None = None
+        self,
+        name: str,
+        grants: Sequence[str] = (),
+        *,
+        password: str | None = None,
+        replace: bool = False,
     ) -> NewUser:
-        """Adds a user, or replaces one; without a password, makes a token and tells it."""
-        return await self._call(_ADD_USER, _add_user(name, grants, password=password))
+        """Adds a user; without a password, makes a token and tells it."""
+        return await self._call(
+            _ADD_USER, _add_user(name, grants, password=password, replace=replace)
+        )
 
     async def backup(self, target: str) -> BackupReport:
         """Writes a consistent copy of the whole store into the folder `target`, and verifies
@@ -167,6 +208,10 @@ class AwaitedAdmin(AwaitFace):
         """Removes a space with all that is in it, and says whether there was one."""
         return await self._call(_DROP_SPACE, _drop_space(name))
 
+    async def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
+        """Gives a user these grants in place of the old ones; password and token stay."""
+        return await self._call(_GRANT_USER, _grant_user(name, grants))
+
     async def inspect(
         self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
     ) -> Inspection:
@@ -178,6 +223,10 @@ class AwaitedAdmin(AwaitFace):
     async def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one."""
         return await self._call(_REMOVE_USER, _remove_user(name))
+
+    async def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
+        """Makes a new token for a user and tells it; the old one is refused at once."""
+        return await self._call(_RENEW_TOKEN, _renew_token(name, revoke=revoke))
 
     async def spaces(self) -> SpaceList:
         """The names of all spaces of the store. Reads a key for each."""

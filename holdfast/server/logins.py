@@ -1,0 +1,182 @@
+"""Logins with a password: checked in threads of their own, and made to wait after wrong ones.
+
+A token is found by its digest at once. A password is hashed slowly on purpose, so a flood of wrong
+ones could keep the server busy and everyone else out. Therefore:
+
+- a few threads check passwords and do nothing else, and the queue before them is short;
+- wrong passwords for one user from one address are followed by growing waits;
+- a name that no user has takes as long to refuse as a wrong password, and no work;
+- the same name and password, sent by many connections at once, are checked once.
+
+The records of wrong passwords live in the memory of the server. A limiter in the store, as
+`metrics` has it, would be exact over several servers, but each guess of a stranger would then be a
+durable write, which is worse than the guess.
+"""
+
+import asyncio
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from holdfast.errors import NotAuthenticated, ServerBusy, TooManyLogins
+from holdfast.limits import (
+    FREE_LOGIN_FAILURES,
+    LOGIN_WAIT_SECONDS,
+    MAX_LOGIN_RECORDS,
+    MAX_LOGIN_WAIT_SECONDS,
+    MAX_QUEUED_PASSWORDS,
+    PASSWORD_THREADS,
+)
+from holdfast.server.auth import Gate, Identity, has_password
+from holdfast.users import User
+
+_IPV6_NETWORK_BITS = 64  # of an address: a customer of a provider has all that begin so
+_FIRST_SECONDS = 0.05  # a guess of how long a check takes, until one was measured
+
+
+class Logins:
+    """Checks names and passwords for all connections of a server."""
+
+    def __init__(self, gate: Gate, loop: asyncio.AbstractEventLoop) -> None:
+        self._gate = gate
+        self._loop = loop
+        self._pool = ThreadPoolExecutor(PASSWORD_THREADS, thread_name_prefix="holdfast-password")
+        self._queued = 0
+        self._under_way: dict[bytes, asyncio.Future[Identity]] = {}
+        self._usual_seconds = _FIRST_SECONDS
+        self.failures = Failures()
+
+    def check(self, address: str, name: str, secret: str) -> asyncio.Future[Identity]:
+        """Returns who logs in with that token or password; the future raises otherwise."""
+        known = self._gate.recall(name, secret)
+        if known is not None:
+            return self._done(known)
+        if not self._gate.may_have_password(name, secret):
+            return self._done(self._gate.refusal("no user has this name and password"))
+        # The version, because the same password may be right once the users have changed.
+        key = self._gate.login_key(f"{self._gate.version} {name}", secret)
+        checked = self._under_way.get(key)
+        if checked is None:
+            checked = self._begin(network_of(address), name, secret)
+            self._under_way[key] = checked
+            checked.add_done_callback(partial(self._forget, key))
+        # A connection that goes away cancels its own wait, not the check that others wait for.
+        return asyncio.shield(checked)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, network: str, name: str, password: str) -> asyncio.Future[Identity]:
+        user = self._gate.user_with_password(name)
+        if user is not None and self._queued >= MAX_QUEUED_PASSWORDS:
+            return self._done(ServerBusy("many passwords are being checked already"))
+        wait = self.failures.wait_before((network, name))
+        if wait > 0:
+            return self._done(_refused_for(wait))
+        # It counts as wrong until it is found to be right: many could be under way at once.
+        self.failures.add((network, name))
+        if user is None:
+            return self._refuse_later()
+        return asyncio.ensure_future(self._checked(network, user, password))
+
+    async def _checked(self, network: str, user: User, password: str) -> Identity:
+        begin = time.monotonic()
+        self._queued += 1
+        try:
+            is_right = await self._loop.run_in_executor(self._pool, has_password, user, password)
+        finally:
+            self._queued -= 1
+        self._usual_seconds = time.monotonic() - begin
+        if not is_right:
+            raise self._gate.refusal("no user has this name and password")
+        identity = self._gate.admit(user, password)
+        self.failures.forget((network, user.name))
+        return identity
+
+    def _refuse_later(self) -> asyncio.Future[Identity]:
+        """Refuses a name that nobody has, in the time that a check took lately."""
+        future: asyncio.Future[Identity] = self._loop.create_future()
+        error = self._gate.refusal("no user has this name and password")
+        self._loop.call_later(self._usual_seconds, _fail, future, error)
+        return future
+
+    def _done(self, outcome: Identity | Exception) -> asyncio.Future[Identity]:
+        future: asyncio.Future[Identity] = self._loop.create_future()
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+        return future
+
+    def _forget(self, key: bytes, checked: asyncio.Future[Identity]) -> None:
+        self._under_way.pop(key, None)
+        if not checked.cancelled():
+            checked.exception()  # whoever asked may be gone, and then nobody else looks at it
+
+
+class Failures:
+    """Wrong passwords by the network and the name that they came with, of bounded number."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._records: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def wait_before(self, key: tuple[str, str]) -> float:
+        """Returns the seconds before the next password of `key` is checked; 0.0 if it is now."""
+        count, last = self._records.get(key, (0, -math.inf))
+        if count < FREE_LOGIN_FAILURES:
+            return 0.0
+        wait = LOGIN_WAIT_SECONDS * 2.0 ** min(count - FREE_LOGIN_FAILURES, 32)
+        return max(0.0, last + min(wait, MAX_LOGIN_WAIT_SECONDS) - self._clock())
+
+    def add(self, key: tuple[str, str]) -> None:
+        """Counts a wrong password; one that comes long after the others begins again."""
+        count, last = self._records.pop(key, (0, -math.inf))
+        now = self._clock()
+        if now - last > 10 * MAX_LOGIN_WAIT_SECONDS:
+            count = 0
+        self._records[key] = (count + 1, now)
+        if len(self._records) > MAX_LOGIN_RECORDS:
+            self._records.popitem(last=False)
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """The right password has come."""
+        self._records.pop(key, None)
+
+
+def network_of(address: str) -> str:
+    """Returns what wrong passwords are counted by: an IPv4 address, or the first half of an IPv6.
+
+    >>> network_of("192.0.2.7"), network_of("2001:db8::1"), network_of("::ffff:192.0.2.7")
+    ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, _IPV6_NETWORK_BITS), strict=False))
+
+
+def _refused_for(wait: float) -> TooManyLogins:
+    seconds = math.ceil(wait)
+    error = TooManyLogins(
+        f"too many wrong passwords for this user came from this address; wait {seconds} s"
+    )
+    error.retry_after = wait
+    return error
+
+
+def _fail(future: asyncio.Future[Identity], error: NotAuthenticated) -> None:
+    if not future.done():
+        future.set_exception(error)
