@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +44,7 @@ from holdfast.engine.contract import (
     Transaction,
     read_counter,
 )
-from holdfast.errors import BadInput, RemovalFailed
+from holdfast.errors import BadInput, RemovalFailed, UnknownSpace
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import (
     CHECKPOINT_SECONDS,
@@ -70,7 +70,9 @@ T = TypeVar("T")
 DEFAULT_SPACE: Final = "default"
 DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
-SPACE_DROPPED: Final = "spaces.dropped"  # a notice in the directory, with the name as its payload
+SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the name as its payload
+SPACE_DROPPED: Final = "spaces.dropped"  # likewise
+NOWHERE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
 Durability = Literal["commit", "interval"]
 
 LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
@@ -279,6 +281,91 @@ class SpaceRunner:
         return self._engine.read_clock()
 
 
+class NewSpaceRunner(SpaceRunner):
+    """A space that did not exist when it was opened: it reads as empty until a write creates it.
+
+    If another process creates it first, the next read finds it.
+    """
+
+    def __init__(
+        self, engine: Engine, find: Callable[[], bytes | None], create: Callable[[], bytes]
+    ) -> None:
+        super().__init__(engine, NOWHERE)
+        self._find = find
+        self._create = create
+        self._failure: Exception | None = None  # why it could not be created
+
+    def exists(self) -> bool:
+        """Whether the space exists by now. Reads 1 key until it does."""
+        if self.prefix == NOWHERE and (found := self._find()) is not None:
+            self._become(found)
+        return self.prefix != NOWHERE
+
+    def create(self) -> None:
+        """Creates the space, unless it exists."""
+        if self.prefix == NOWHERE:
+            self._become(self._create())
+
+    def try_to_create(self) -> None:
+        """Like `create`, for one transaction of a group: its own work raises what went wrong."""
+        try:
+            self.create()
+        except Exception as error:
+            self._failure = error
+
+    def _become(self, prefix: bytes) -> None:
+        self.dropped_key = expiry.dropped_key(prefix)
+        self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
+        self.prefix = prefix
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        self.create()
+        return super().transact(work)
+
+    def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
+        if tx.space == NOWHERE:
+            raise self._failure or UnknownSpace("the space could not be created")
+        return super().run_and_sweep(work, tx)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self.create()
+        with super().transaction() as tx:
+            yield tx
+
+    def sweep(self, limit: int) -> int:
+        return super().sweep(limit) if self.exists() else 0
+
+    def view(self) -> AbstractContextManager[Reader]:
+        if self.exists():
+            return super().view()
+        if _find(self._engine, EVERY_SPACE) is None:
+            return self._engine.view(space=NOWHERE)
+        return self._rehearsed()
+
+    @contextmanager
+    def _rehearsed(self) -> Iterator[Reader]:
+        """The space as it would be if it were created now, with the tables that all spaces have.
+
+        They are written in a transaction that is always undone.
+        """
+        from holdfast.tables import EveryDomainTables
+
+        copy = EveryDomainTables(_Domains(self._engine)).copies()
+        with suppress(_Undone), self._engine.transaction(space=NOWHERE) as tx:
+            copy(tx)
+            yield tx
+            raise _Undone
+
+    def subscribe(self, topic_prefix: str = "") -> Subscription:
+        self.create()
+        return super().subscribe(topic_prefix)
+
+
+class _Undone(Exception):
+    """Ends a transaction whose writes are not wanted."""
+
+
 class _LayersView:
     """The layers on a view. A context manager by hand: a generator would cost as much as the view
     itself."""
@@ -331,13 +418,23 @@ class Space:
         prefix: bytes,
         shared: Shared | None = None,
         home: "Store | None" = None,
+        runner: SpaceRunner | None = None,
     ) -> None:
         self.name = name
-        self.prefix = prefix
         self._engine = engine
         self._shared = shared or Shared()
-        self._runner = SpaceRunner(engine, prefix)
+        self._runner = runner or SpaceRunner(engine, prefix)
         self._home = home
+
+    @property
+    def prefix(self) -> bytes:
+        """What every key of this space begins with."""
+        return self._runner.prefix
+
+    def exists(self) -> bool:
+        """Whether the space has been created; one opened with `create=False` may not be yet."""
+        runner = self._runner
+        return runner.exists() if isinstance(runner, NewSpaceRunner) else True
 
     # --- layers: one attribute each, a transaction for every call ---------------------------------
 
@@ -421,17 +518,28 @@ class Store(Space):
         prefix = _find_or_create(engine, DEFAULT_SPACE)
         super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
 
-    def space(self, name: str) -> Space:
+    def space(self, name: str, *, create: bool = True) -> Space:
         """The space of that name, created if there is none.
 
-        The space `*` stands for all: its tables are the defaults of every other space.
+        With `create=False` the first write creates it, and until then it reads as empty. The space
+        `*` stands for all: its tables are the defaults of every other space.
         """
+        _refuse_bad_name(name)
+        if not create and _find(self.engine, name) is None:
+            runner = NewSpaceRunner(
+                self.engine, partial(_prefix_of, self.engine, name), partial(self._created, name)
+            )
+            return Space(self.engine, name, NOWHERE, self._shared, self, runner)
+        return Space(self.engine, name, self._created(name), self._shared, self)
+
+    def _created(self, name: str) -> bytes:
+        """Returns the prefix of a space, with the tables that all spaces have."""
         prefix = _find_or_create(self.engine, name)
         if _find(self.engine, EVERY_SPACE) is not None:
             from holdfast.tables import EveryDomainTables
 
             EveryDomainTables(_Domains(self.engine)).catch_up(name)
-        return Space(self.engine, name, prefix, self._shared, self)
+        return prefix
 
     def has_space(self, name: str) -> bool:
         """Whether there is a space of that name."""
@@ -443,12 +551,18 @@ class Store(Space):
         Each succeeds or fails alone.
         """
         runners = [step.space._runner for step in steps]
+        prefixes = [runner.prefix for runner in runners]
+        if NOWHERE in prefixes:
+            for runner in runners:
+                if isinstance(runner, NewSpaceRunner):
+                    runner.try_to_create()
+            prefixes = [runner.prefix for runner in runners]
         outcomes = self.engine.transact_many(
             [
                 partial(runner.run_and_sweep, partial(_on_layers, step.work, step.space._shared))
                 for runner, step in zip(runners, steps, strict=True)
             ],
-            spaces=[runner.prefix for runner in runners],
+            spaces=prefixes,
         )
         for number, outcome in enumerate(outcomes):
             if isinstance(outcome.error, RemovalFailed):
@@ -553,7 +667,7 @@ class _Domains:
         return SpaceRunner(self._engine, _find_or_create(self._engine, domain))
 
 
-def _find_or_create(engine: Engine, name: str) -> bytes:
+def _refuse_bad_name(name: str) -> None:
     try:
         size = len(name.encode()) if isinstance(name, str) else 0
     except UnicodeEncodeError:
@@ -563,10 +677,18 @@ def _find_or_create(engine: Engine, name: str) -> bytes:
             f"{name!r} can't name a space",
             hint=f"Use a string of 1 to {MAX_SPACE_NAME_BYTES} bytes of UTF-8.",
         )
+
+
+def _find_or_create(engine: Engine, name: str) -> bytes:
     number = _find(engine, name)
     if number is None:
         number = engine.transact(lambda tx: _create(tx, name), space=DIRECTORY)
     return pack(number)
+
+
+def _prefix_of(engine: Engine, name: str) -> bytes | None:
+    number = _find(engine, name)
+    return None if number is None else pack(number)
 
 
 def _find(engine: Engine, name: str) -> int | None:
@@ -582,6 +704,7 @@ def _create(tx: Transaction, name: str) -> int:
     tx.add(_LAST, 1)
     number = read_counter(tx.get(_LAST))
     tx.put(pack(0, "space", name), b"%d" % number)
+    tx.after_commit(Notice(SPACE_CREATED, name.encode()))
     return number
 
 

@@ -19,13 +19,14 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from holdfast.engine.company import Company
-from holdfast.engine.contract import Outcome, Transaction
+from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.errors import (
     BadInput,
     Forbidden,
@@ -53,7 +54,17 @@ from holdfast.server.bounds import Bounds, Room
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
 from holdfast.server.logins import Logins
-from holdfast.store import DIRECTORY, SPACE_DROPPED, Space, Step, Store, Tx, View
+from holdfast.store import (
+    DIRECTORY,
+    NOWHERE,
+    SPACE_CREATED,
+    SPACE_DROPPED,
+    Space,
+    Step,
+    Store,
+    Tx,
+    View,
+)
 from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
 
@@ -148,14 +159,41 @@ class Execution:
         return self._spaces.get(name)
 
     async def space(self, name: str) -> Space:
-        """The space of that name, created if there is none."""
+        """The space of that name. One that does not exist is created by its first write."""
         found = self._spaces.get(name)
         if found is None:
-            found = await self._loop.run_in_executor(self._directory, self.store.space, name)
+            open_space = partial(self.store.space, name, create=False)
+            found = await self._loop.run_in_executor(self._directory, open_space)
+            if found.prefix == NOWHERE:
+                return found  # not kept: reads of any number of names would fill the memory
             if len(self._spaces) >= MAX_OPEN_SPACES:
                 self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
             self._spaces[name] = found
         return found
+
+    async def created(self, space: Space) -> None:
+        """Creates a space, before someone waits for what others will write to it."""
+        if space.prefix == NOWHERE:
+            await self.write(space, lambda tx: None)
+
+    def listen(
+        self, space: Space, begin: Callable[[bytes], Callable[[], None]]
+    ) -> Callable[[], None]:
+        """Calls `begin(prefix)`, which listens to a space, at once or as soon as it is created.
+
+        Returns the function that ends it.
+        """
+        if space.exists():
+            return begin(space.prefix)
+        ends: list[Callable[[], None]] = []
+
+        def hear(notice: Notice) -> None:
+            if notice.payload.decode() == space.name and space.exists():
+                ends.pop()()
+                ends.append(begin(space.prefix))
+
+        ends.append(self.bulletin.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
+        return lambda: ends[0]()
 
     async def has_space(self, name: str) -> bool:
         """Whether there is a space of that name."""

@@ -78,8 +78,13 @@ def publish(session: Session, words: wire.Command) -> Plan:
     channel, space = words[1], session.space
     session.who().require("write", space=space.name, layer=layer_of(channel))
     notice = Notice(PUBLISHED + wire.text_of(channel), words[2])
-    hearing = session.execution.audience.count(space.prefix, channel)
-    return Write(space, lambda tx: tx.publish(notice), lambda _: wire.integer(hearing))
+    count = session.execution.audience.count
+
+    def hearing(_: object) -> bytes:
+        # Counted now: if this has created the space, those who waited for it hear it too.
+        return wire.integer(count(space.prefix, channel))
+
+    return Write(space, lambda tx: tx.publish(notice), hearing)
 
 
 def _confirmation(session: Session, kind: str, channel: bytes) -> bytes:

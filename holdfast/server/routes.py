@@ -17,7 +17,7 @@ from holdfast.server.http import HttpDoor, route
 from holdfast.server.openapi import document
 from holdfast.server.origin import address_events
 from holdfast.server.start_page import start_page
-from holdfast.store import Space, Tx
+from holdfast.store import Space, View
 from holdfast.tables import EVERY_DOMAIN
 
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -119,7 +119,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             at_position(error, position)
             raise
 
-    def work(tx: Tx) -> list[Any]:
+    def work(tx: View) -> list[Any]:
         results = []
         for position, (operation, arguments) in enumerate(planned):
             try:
@@ -130,8 +130,10 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
             results.append(payloads.travelling(operation, result, is_json=is_json))
         return results
 
-    space = await door.execution.space(found["space"])
-    return answer(request, {"result": await door.execution.write(space, work)})
+    space, execution = await door.execution.space(found["space"]), door.execution
+    only_reads = all(operation.kind == "read" for operation, _ in planned)
+    run = execution.look(space, work) if only_reads else execution.write(space, work)
+    return answer(request, {"result": await run})
 
 
 def _no_arguments(is_json: bool) -> bytes:

@@ -122,7 +122,7 @@ class Session:
             permits.operations.add(id(operation))
 
     def may_enter(self, space: str) -> bool:
-        """Whether this client has any grant there: entering a space creates it."""
+        """Whether this client has any grant there."""
         return any(grant.space in ("*", space) for grant in self.who().grants)
 
     def enter(self, space: Space, name: str, database: int) -> None:
@@ -161,8 +161,9 @@ class Session:
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:
         if (kind, channel) not in self.subscriptions:
-            self.subscriptions[kind, channel] = self.execution.audience.join(
-                self, kind, channel, space=self.space.name, prefix=self.space.prefix
+            join, name = self.execution.audience.join, self.space.name
+            self.subscriptions[kind, channel] = self.execution.listen(
+                self.space, lambda prefix: join(self, kind, channel, space=name, prefix=prefix)
             )
 
     def listen(self, topic: bytes) -> None:
@@ -176,8 +177,9 @@ class Session:
                 words = [b"notice", wire.bytes_of(notice.topic), notice.payload]
                 self.send(wire.push(map(wire.bulk, words), self.protocol))
 
-        self.subscriptions["notices", topic] = self.execution.bulletin.listen(
-            hear, space=self.space.prefix, topic_prefix=wire.text_of(topic)
+        listen, topic_prefix = self.execution.bulletin.listen, wire.text_of(topic)
+        self.subscriptions["notices", topic] = self.execution.listen(
+            self.space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic_prefix)
         )
 
     def unsubscribe(self, kind: Kind, channel: bytes) -> None:

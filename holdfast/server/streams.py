@@ -140,6 +140,11 @@ async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
     """
     if not door.execution.allows_pixel:
         raise NotFound("the pixel is off", hint="Start the server with --pixel.")
+    if not await door.execution.has_space(found["space"]):
+        raise NotFound(
+            f"there is no space {found['space']!r:.100}",
+            hint="The pixel counts in spaces that exist: it is open to everyone.",
+        )
     attributes: dict[str, list[str]] = {}
     for name, value in request.all_parameters:
         attributes.setdefault(name, []).append(value)
@@ -194,7 +199,10 @@ async def _notices(
         except asyncio.QueueFull:
             overrun.set()
 
-    end = door.execution.bulletin.listen(hear, space=space.prefix, topic_prefix=topic)
+    listen = door.execution.bulletin.listen
+    end = door.execution.listen(
+        space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic)
+    )
     stopped = asyncio.ensure_future(door.stopped.wait())
     try:
         yield b": listening\n\n"

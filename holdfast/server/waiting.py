@@ -44,6 +44,7 @@ async def first_jobs(
     The caller's clock may be `ahead` of the store's.
     """
     deadline = _deadline(timeout)
+    await execution.created(space)
     with execution.lines.join(space, queues) as waiter, execution.ended_with_server(waiter.wake):
         while True:
             for queue in queues:

@@ -12,7 +12,7 @@ same put once more) carries it to the end; should a space refuse after all, beca
 its table in between, the error names it and the others have the new schema.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
@@ -114,6 +114,16 @@ class EveryDomainTables(StoreTables):
             missing = [name for name in templates if not _has_default(reader, name)]
         for name in missing:
             runner.transact(partial(_catch_up, name, _schema_of(templates[name])))
+
+    def copies(self) -> Callable[[Transaction], None]:
+        """Returns the work that copies all defaults into a domain that has nothing yet."""
+        templates = _standing(self._templates())
+
+        def copy(tx: Transaction) -> None:
+            for name, record in templates.items():
+                _catch_up(name, _schema_of(record), tx)
+
+        return copy
 
     # --- within ----------------------------------------------------------------------------------
 

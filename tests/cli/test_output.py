@@ -41,8 +41,6 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("tables", "import", "pages", "rows.ndjson"): {"table", "rows", "refusals"},
     ("user", "list"): {"users"},
     ("user", "add", "ann", "--grant", "read"): {"name", "token"},
-    ("user", "grant", "ann", "--grant", "write:shop"): {"name", "login", "grants"},
-    ("user", "token", "ann"): {"name", "token"},
 }
 WITHOUT_A_STORE: dict[tuple[str, ...], set[str]] = {
     ("config", "show"): {"settings", "unknown"},
@@ -53,6 +51,8 @@ WITHOUT_A_STORE: dict[tuple[str, ...], set[str]] = {
     ("restore", "backup", "--data", "restored"): {"target", "keys", "bytes", "problems"},
     ("copy", "data", "copy"): {"keys", "digest", "written", "removed", "spaces"},
     ("user", "add", "ann", "--grant", "read", "--data", "data"): {"name", "token"},
+    ("user", "grant", "ann", "--grant", "write", "--data", "data"): {"name", "login", "grants"},
+    ("user", "token", "ann", "--data", "data"): {"name", "token"},
     ("user", "remove", "ann", "--data", "data"): {"removed"},
 }
 PAGES = {

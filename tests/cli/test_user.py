@@ -51,6 +51,38 @@ def test_bad_grants_and_unknown_users_are_refused(command: Command, store: holdf
     assert (unknown.code, unknown.error["code"]) == (1, "unknown_user")
 
 
+def test_a_user_is_not_added_without_a_grant_nor_replaced_without_a_word(folder: Path) -> None:
+    data = ("--data", folder)
+    without = run("user", "add", "web", "--json", *data)
+    empty = run("user", "add", "web", "--grant", "write:", "--json", *data)
+    first = run("user", "add", "web", "--grant", "read:shop", "--json", *data)
+    again = run("user", "add", "web", "--grant", "write", "--json", *data)
+    listed = run("user", "list", "--json", *data).json["users"]
+    replaced = run("user", "add", "web", "--grant", "write", "--replace", "--json", *data)
+
+    assert without.code == 2
+    assert (empty.code, empty.error["code"]) == (1, "bad_input")
+    assert (first.code, again.code, again.error["code"]) == (0, 1, "user_exists")
+    assert "--replace" in again.error["hint"]
+    assert listed == [{"name": "web", "login": "token", "grants": ["read:shop:*"]}]
+    assert replaced.json["token"] != first.json["token"]
+
+
+def test_grants_and_tokens_of_a_user_are_changed(folder: Path) -> None:
+    data = ("--data", folder)
+    first = run("user", "add", "web", "--grant", "read:shop", "--json", *data).json["token"]
+
+    granted = run("user", "grant", "web", "--grant", "write:shop", *data).out
+    second = run("user", "token", "web", "--json", *data).json["token"]
+    revoked = run("user", "token", "web", "--revoke", "--json", *data).json
+    unknown = run("user", "token", "nobody", "--json", *data)
+
+    assert granted == "web  write:shop:*\n"
+    assert second not in (None, first)
+    assert revoked == {"name": "web", "token": None}
+    assert unknown.error["code"] == "unknown_user"
+
+
 def test_a_server_that_is_not_there_is_told_so() -> None:
     result = run("status", "--url", "holdfast://127.0.0.1:1", "--json")
 
