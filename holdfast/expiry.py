@@ -20,7 +20,7 @@ import msgspec
 
 from holdfast.engine.contract import Notice, Reader, Transaction
 from holdfast.errors import BadInput, Conflict, RemovalFailed, StoreUnusable, UnknownSpace
-from holdfast.keys import after, pack_bytes, pack_int, pack_str, unpack
+from holdfast.keys import after, pack_bytes, pack_int, pack_str, prefix_range, unpack
 from holdfast.limits import (
     EXPIRED_PER_WRITE,
     EXPIRY_RETRY_MS,
@@ -39,6 +39,7 @@ __all__ = [
     "due",
     "is_expired",
     "mark_dropped",
+    "next_due",
     "postpone_failed",
     "refuse_dropped",
     "schedule",
@@ -112,6 +113,14 @@ def due(reader: Reader, limit: int) -> list[Due]:
     begin = after(dropped_key(reader.space))
     pairs = reader.scan(begin, _end_of_due(reader.space, to_ms(reader.now)), limit=limit)
     return [_read(reader.space, key) for key, _ in pairs]
+
+
+def next_due(reader: Reader) -> float | None:
+    """When something is due next, in seconds; None if nothing has an end. Reads 1 key."""
+    begin, end = after(dropped_key(reader.space)), prefix_range(reader.space + _CODE)[1]
+    for key, _ in reader.scan(begin, end, limit=1):
+        return _read(reader.space, key).due_ms / 1_000
+    return None
 
 
 def sweep(

@@ -45,7 +45,8 @@ from holdfast.engine.contract import (
     read_counter,
 )
 from holdfast.errors import BadInput, RemovalFailed, UnknownSpace
-from holdfast.keys import after, pack, prefix_range, unpack
+from holdfast.keys import after as after_key
+from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
     CHECKPOINT_SECONDS,
     CLEARED_PER_STEP,
@@ -573,6 +574,15 @@ class Store(Space):
         """The names of all spaces."""
         return _Domains(self.engine).names()
 
+    def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]:
+        """Up to `limit` spaces behind the name `after`, with their prefixes. Reads as many keys."""
+        begin, end = prefix_range(pack(0, "space"))
+        if after is not None:
+            begin = after_key(pack(0, "space", after))
+        with self.engine.view(space=DIRECTORY) as view:
+            pairs = list(view.scan(begin, end, limit=limit))
+        return [(str(unpack(key)[2]), pack(int(number))) for key, number in pairs]
+
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None:
         """Removes a space with all that is in it, in bounded steps between which others write.
 
@@ -721,8 +731,8 @@ def _move_to_dropped(tx: Transaction, name: str) -> int | None:
 
 def _clear_some(tx: Transaction) -> int:
     """Clears a bounded number of keys of a dropped space, all but its marker."""
-    begin, end = after(expiry.dropped_key(tx.space)), prefix_range(tx.space)[1]
+    begin, end = after_key(expiry.dropped_key(tx.space)), prefix_range(tx.space)[1]
     keys = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
     if keys:
-        tx.clear(begin, after(keys[-1]))
+        tx.clear(begin, after_key(keys[-1]))
     return len(keys)

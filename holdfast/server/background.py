@@ -1,24 +1,54 @@
-"""What a server does by itself: it removes what has expired and goes on with what was begun."""
+"""What a server does by itself: it removes what has expired and goes on with what was begun.
+
+A space in which nothing is due costs nothing. The server keeps the time at which each space has
+something due next, and looks again at a space that was written to: by this server, or, as far as
+notices tell, by another process. What no notice tells of is found by a slow walk around all spaces,
+a bounded number of them in each round, so the work of a round does not grow with the number of
+spaces.
+"""
 
 import asyncio
+import heapq
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
+from holdfast import expiry
 from holdfast.binding import EVERY_SPACE
-from holdfast.errors import HoldfastError
-from holdfast.limits import EXPIRED_PER_STEP, SERVER_SWEEP_SECONDS
+from holdfast.engine.contract import Notice
+from holdfast.errors import HoldfastError, UnknownSpace
+from holdfast.limits import (
+    EXPIRED_PER_STEP,
+    LOOKED_SPACES_PER_ROUND,
+    MAX_WATCHED_SPACES,
+    SERVER_SWEEP_SECONDS,
+    SWEEP_STEPS_PER_ROUND,
+)
 from holdfast.server.execution import Execution
+from holdfast.store import DIRECTORY, SpaceRunner, Store
 from holdfast.tables import EveryDomainTables
 
 
 async def sweep(execution: Execution) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
     await _resume_defaults(execution)
-    while True:
-        await asyncio.sleep(SERVER_SWEEP_SECONDS)
+    sweeper = Sweeper(execution.store)
+    end = execution.bulletin.listen(sweeper.hear)
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:
-            await _sweep_all(execution)
-        except HoldfastError as error:  # an engine that is away now may be back the next time
-            execution.report(error)
+            while True:
+                await asyncio.sleep(SERVER_SWEEP_SECONDS)
+                sweeper.touch(execution.take_written())
+                try:
+                    if execution.gate.is_stale:
+                        execution.gate.reload()
+                    await loop.run_in_executor(thread, sweeper.round)
+                except HoldfastError as error:  # an engine that is away now may be back later
+                    execution.report(error)
+        finally:
+            end()
+            sweeper.stop()
 
 
 async def _resume_defaults(execution: Execution) -> None:
@@ -26,7 +56,7 @@ async def _resume_defaults(execution: Execution) -> None:
     store = execution.store
 
     def resume() -> None:
-        if EVERY_SPACE in store.spaces():
+        if store.has_space(EVERY_SPACE):
             cast(EveryDomainTables, store.space(EVERY_SPACE).tables).resume()
 
     try:
@@ -35,12 +65,87 @@ async def _resume_defaults(execution: Execution) -> None:
         execution.report(error)
 
 
-async def _sweep_all(execution: Execution) -> None:
-    for name in await execution.in_thread(execution.store.spaces):
-        try:
-            space = await execution.space(name)
-            while await execution.in_thread(space.sweep) == EXPIRED_PER_STEP:
-                await asyncio.sleep(0)
-        except HoldfastError as error:
-            execution.report(error)
-    await execution.in_thread(execution.store.resume_drops)
+class Sweeper:
+    """Knows when each space has something due, and removes it then."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._touched: set[bytes] = {store.prefix}  # to be looked at in the next round
+        self._next: dict[bytes, float] = {}  # when a space has something due, in seconds
+        self._queue: list[tuple[float, bytes]] = []  # the same as a heap, with old entries
+        self._after: str | None = None  # where the walk around all spaces goes on
+        self._stopped = False
+
+    def __len__(self) -> int:
+        return len(self._next)
+
+    def hear(self, notice: Notice) -> None:
+        """A space was written to, by whichever process."""
+        if notice.space != DIRECTORY:
+            self._touched.add(notice.space)
+
+    def touch(self, spaces: Iterable[bytes]) -> None:
+        """Spaces were written to by this server."""
+        self._touched.update(spaces)
+
+    def stop(self) -> None:
+        """Ends a round that is under way after its present step."""
+        self._stopped = True
+
+    def round(self) -> None:
+        """Deals with what is due now. Reads 1 key for each space that it looks at."""
+        looked, self._touched = self._touched, set()
+        looked |= self._walk()
+        looked |= self._due()
+        while looked and not self._stopped:
+            prefix = looked.pop()
+            try:
+                self._look_at(prefix)
+            except UnknownSpace:
+                self._next.pop(prefix, None)  # it has been dropped
+            except HoldfastError:
+                self._touched |= looked | {prefix}
+                raise
+        if not self._stopped:
+            self._store.resume_drops()
+
+    def _walk(self) -> set[bytes]:
+        """The next few of all spaces, in the order of their names."""
+        page = self._store.page_of_spaces(after=self._after, limit=LOOKED_SPACES_PER_ROUND)
+        self._after = page[-1][0] if len(page) == LOOKED_SPACES_PER_ROUND else None
+        return {prefix for _, prefix in page}
+
+    def _due(self) -> set[bytes]:
+        now, found = self._store.engine.read_clock(), set()
+        while self._queue and self._queue[0][0] <= now:
+            at, prefix = heapq.heappop(self._queue)
+            if self._next.get(prefix) == at:
+                del self._next[prefix]
+                found.add(prefix)
+        return found
+
+    def _look_at(self, prefix: bytes) -> None:
+        runner = SpaceRunner(self._store.engine, prefix)
+        with runner.view() as view:
+            at, now = expiry.next_due(view), view.now
+        if at is not None and at <= now:
+            for _ in range(SWEEP_STEPS_PER_ROUND):
+                if self._stopped or runner.sweep(EXPIRED_PER_STEP) < EXPIRED_PER_STEP:
+                    break
+            with runner.view() as view:
+                at = expiry.next_due(view)
+        self._watch(prefix, at)
+
+    def _watch(self, prefix: bytes, at: float | None) -> None:
+        if at is None:
+            self._next.pop(prefix, None)
+            return
+        if self._next.get(prefix) == at:
+            return
+        if prefix not in self._next and len(self._next) >= MAX_WATCHED_SPACES:
+            return  # the walk around all spaces will come to it
+        self._next[prefix] = at
+        heapq.heappush(self._queue, (at, prefix))
+        if len(self._queue) > 2 * len(self._next) + 1_000:
+            self._queue = [(at, prefix) for prefix, at in self._next.items()]
+            heapq.heapify(self._queue)

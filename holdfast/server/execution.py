@@ -20,6 +20,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -153,6 +154,7 @@ class Execution:
         self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
         self._sessions = itertools.count(1)
         self._committing = False
+        self._written: set[Space] = set()  # spaces, since `take_written`
 
     def known_space(self, name: str) -> Space | None:
         """The space of that name, if it has been opened before."""
@@ -259,7 +261,9 @@ class Execution:
         face = getattr(space, operation.layer)
         if operation.full_name == "admin.backup":
             arguments = self._placed_backup(arguments)
-        return self.in_thread(lambda: operation.call(face, arguments))
+        running = self.in_thread(lambda: operation.call(face, arguments))
+        running.add_done_callback(lambda _: self._written.add(space))
+        return running
 
     def _placed_backup(self, arguments: Any) -> Any:
         """Whoever may ask for a backup may not thereby write wherever the server may."""
@@ -354,6 +358,11 @@ class Execution:
         future = self._loop.run_in_executor(self._long, run)
         future.add_done_callback(ended)
         return future
+
+    def take_written(self) -> set[bytes]:
+        """The prefixes of the spaces that were written to since this was asked last."""
+        written, self._written = self._written, set()
+        return {space.prefix for space in written} - {NOWHERE}
 
     # --- waits -----------------------------------------------------------------------------------
 
@@ -472,13 +481,18 @@ class Execution:
         else:
             self._committing = False
         begin = 0
+        written = self._written
         for request in group:
+            written.update(map(_space_of, request.steps))
             end = begin + len(request.steps)
             try:
                 request.answer(outcomes[begin:end])
             except Exception as error:
                 self.report(error)  # one that can't be answered keeps no one else from it
             begin = end
+
+
+_space_of = itemgetter(0)  # of a `Step`
 
 
 def work_of(operation: Operation, arguments: msgspec.Struct) -> Callable[[View], Any]:

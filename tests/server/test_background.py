@@ -1,0 +1,202 @@
+"""What a server removes by itself: when it is due, in every space, and without work for others."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import expiry
+from holdfast.limits import LOOKED_SPACES_PER_ROUND, MAX_WATCHED_SPACES
+from holdfast.server import background
+from holdfast.server.background import Sweeper
+from holdfast.store import Space, SpaceRunner
+from holdfast.testing import Clock
+from tests.server.serving import Server, serving
+
+
+def schedule(space: Space, seconds: float) -> None:
+    """Has something end after `seconds`, as the layers do, and without a notice."""
+
+    def work(tx: holdfast.store.Tx) -> None:
+        expiry.schedule(tx.raw, tx.now + seconds, "metrics.cell", b"nothing")
+
+    space.transact(work)
+
+
+def entries(space: Space) -> int:
+    with space.view() as view:
+        begin = expiry.dropped_key(view.raw.space)
+        return sum(1 for _ in view.raw.scan(begin, begin[:-1] + b"\xff"))
+
+
+def due(space: Space) -> float | None:
+    with space.view() as view:
+        return expiry.next_due(view.raw)
+
+
+@pytest.fixture
+def sweeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """The prefixes of the spaces in which the sweep has written."""
+    seen: list[bytes] = []
+    original = SpaceRunner.sweep
+
+    def sweep(self: SpaceRunner, limit: int) -> int:
+        seen.append(self.prefix)
+        return original(self, limit)
+
+    monkeypatch.setattr(SpaceRunner, "sweep", sweep)
+    yield seen
+
+
+@pytest.mark.every_engine
+def test_what_is_due_is_removed_when_it_is_due(store: holdfast.Store, clock: Clock) -> None:
+    space = store.space("shop")
+    schedule(space, 100)
+    sweeper = Sweeper(store)
+    sweeper.round()
+    assert due(space) is not None
+
+    clock.advance(seconds=101)
+    sweeper.round()
+
+    assert due(space) is None
+
+
+def test_an_idle_space_is_never_written_to(
+    store: holdfast.Store, clock: Clock, sweeps: list[bytes]
+) -> None:
+    spaces = [store.space(f"space {number}") for number in range(20)]
+    schedule(spaces[7], 100)
+    sweeper = Sweeper(store)
+
+    for _ in range(5):
+        sweeper.round()
+    clock.advance(seconds=101)
+    sweeper.round()
+
+    assert sweeps == [spaces[7].prefix]
+
+
+def test_a_round_looks_at_few_spaces_however_many_there_are(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2 * LOOKED_SPACES_PER_ROUND + 50):
+        store.space(f"space {number}")
+    looked: list[bytes] = []
+    original = Sweeper._look_at
+
+    def look_at(self: Sweeper, prefix: bytes) -> None:
+        looked.append(prefix)
+        original(self, prefix)
+
+    monkeypatch.setattr(Sweeper, "_look_at", look_at)
+    sweeper = Sweeper(store)
+    sizes = []
+    for _ in range(4):
+        before = len(looked)
+        sweeper.round()
+        sizes.append(len(looked) - before)
+
+    assert max(sizes) <= LOOKED_SPACES_PER_ROUND + 1
+    assert len(set(looked)) == 2 * LOOKED_SPACES_PER_ROUND + 51
+
+
+def test_a_space_that_no_notice_told_of_is_found_by_the_walk(
+    store: holdfast.Store, clock: Clock
+) -> None:
+    spaces = [store.space(f"space {number}") for number in range(LOOKED_SPACES_PER_ROUND + 20)]
+    sweeper = Sweeper(store)
+    sweeper.round()
+    for space in spaces:
+        schedule(space, 1)
+
+    clock.advance(seconds=2)
+    for _ in range(3):
+        sweeper.round()
+
+    assert all(due(space) is None for space in spaces)
+
+
+def test_a_space_that_was_written_to_is_looked_at_in_the_next_round(
+    store: holdfast.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "LOOKED_SPACES_PER_ROUND", 1)
+    space = [store.space(f"space {number}") for number in range(9)][-1]
+    sweeper = Sweeper(store)
+    sweeper.round()
+    schedule(space, 5)
+    sweeper.touch([space.prefix])
+    sweeper.round()
+
+    clock.advance(seconds=6)
+    sweeper.round()
+
+    assert due(space) is None
+
+
+def test_the_times_that_are_known_are_of_bounded_number(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MAX_WATCHED_SPACES > 10
+    monkeypatch.setattr(background, "MAX_WATCHED_SPACES", 10)
+    for number in range(30):
+        schedule(store.space(f"space {number}"), 100)
+    sweeper = Sweeper(store)
+    sweeper.round()
+
+    assert len(sweeper) == 10
+
+
+def test_a_clock_that_jumps_leaves_nothing_behind(store: holdfast.Store, clock: Clock) -> None:
+    space = store.space("shop")
+    sweeper = Sweeper(store)
+    clock.advance(seconds=10_000_000)
+    schedule(space, 10)
+    sweeper.round()
+    clock.advance(seconds=-9_000_000)
+    schedule(space, 10)
+    sweeper.round()
+
+    clock.advance(seconds=11)
+    sweeper.round()
+    assert entries(space) == 1  # the one of the time that has not come again
+    clock.advance(seconds=9_000_000)
+    sweeper.round()
+    assert entries(space) == 0
+
+
+@pytest.mark.every_engine
+def test_a_space_that_is_dropped_meanwhile_does_not_come_back(store: holdfast.Store) -> None:
+    space = store.space("gone")
+    schedule(space, 0)
+    sweeper = Sweeper(store)
+    sweeper.touch([space.prefix])
+    store.drop_space("gone")
+
+    for _ in range(3):
+        sweeper.round()
+
+    assert store.spaces() == ["default"]
+
+
+def test_a_server_leaves_dropped_spaces_dropped(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        for number in range(20):
+            server.call("jobs.put", space=f"s{number}", queue="q")
+        for number in range(20):
+            assert server.call("admin.drop_space", name=f"s{number}").result is True
+            server.call("jobs.length", space=f"s{number}", queue="q")
+
+        _wait_for_a_round(server)
+        assert server.call("admin.spaces").result["spaces"] == ["default"]
+
+
+def _wait_for_a_round(server: Server) -> None:
+    """Returns when the server has removed something that ends at once."""
+    deadline = time.monotonic() + 20
+    with holdfast.open(server.data, durability="interval") as store:
+        schedule(store, 0.01)
+        while due(store) is not None:
+            assert time.monotonic() < deadline
