@@ -260,6 +260,7 @@ KEEP_ALIVE_SECONDS: Final = 75  # that an HTTP connection is kept between two re
 STREAM_PULSE_SECONDS: Final = 15.0  # between two signs of life of a quiet stream of notices
 MAX_OPEN_SPACES: Final = 10_000  # that a server keeps at hand; opening one again reads 1 key
 MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be checked again
+MAX_KNOWN_HOSTS: Final = 256  # Host headers that were judged and need not be parsed again
 MAX_USER_NAME_BYTES: Final = 255  # a name is typed by people and stands in logs
 MAX_PASSWORD_BYTES: Final = 1_024  # a longer one adds no safety, and costs time to hash
 PASSWORD_THREADS: Final = 2  # that check passwords; one of them takes some 50 ms of a core

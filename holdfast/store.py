@@ -432,6 +432,11 @@ class Space:
         """What every key of this space begins with."""
         return self._runner.prefix
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the space did not exist when it was opened."""
+        return isinstance(self._runner, NewSpaceRunner)
+
     def exists(self) -> bool:
         """Whether the space has been created; one opened with `create=False` may not be yet."""
         runner = self._runner

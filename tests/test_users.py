@@ -10,8 +10,24 @@ from holdfast.users import Grant, digest_of, users_of
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":", "::", "write:", "write::", "write: ", "write:shop:", "write:shop: ", "write::jobs"]
-    + ["write:*:", ":shop", "owner", "WRITE", " write", "write:shop:job", "write:shop:*:"],
+    [
+        "",
+        ":",
+        "::",
+        "write:",
+        "write::",
+        "write: ",
+        "write:shop:",
+        "write:shop: ",
+        "write::jobs",
+        "write:*:",
+        ":shop",
+        "owner",
+        "WRITE",
+        " write",
+        "write:shop:job",
+        "write:shop:*:",
+    ],
 )
 def test_a_grant_with_an_empty_or_unknown_part_is_refused_and_shown(text: str) -> None:
     with pytest.raises(BadInput) as refused:

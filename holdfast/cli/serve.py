@@ -29,6 +29,7 @@ def command(
     backups: str | None,
     schemas: str | None,
     trusted_proxies: str | None,
+    allowed_host: str | None,
     **options: Any,
 ) -> None:
     """Serve a store over RESP and HTTP.
@@ -58,7 +59,8 @@ def command(
             tls_key=Path(tls_key) if tls_key else None,
             backups=Path(backups) if backups else None,
             schemas=Path(schemas) if schemas else None,
-            trusted_proxies=tuple((trusted_proxies or "").replace(",", " ").split()),
+            trusted_proxies=_words(trusted_proxies),
+            allowed_hosts=_words(allowed_host),
             **options,
         )
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
@@ -71,6 +73,11 @@ def command(
         # A URL may hold a password, so it is not repeated here.
         what = data if engine is None else "the engine"
         raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _words(given: str | None) -> tuple[str, ...]:
+    """What stands between commas or blanks."""
+    return tuple((given or "").replace(",", " ").split())
 
 
 def _place(engine: str) -> Path | str:

@@ -77,6 +77,8 @@ _SERVE: Final = (
     Setting("pixel", "Serve /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("trusted_proxies", "Proxies that say where a client is, as in 10.0.0.0/8,::1.", None,
             "NETWORKS"),
+    Setting("allowed_host", "Names that HTTP answers to, beside addresses and localhost.", None,
+            "NAMES"),
     Setting("backups", "The folder for backups that clients ask for.", None, "DIR"),
     Setting("schemas", "The folder from which /deploy?uri=file:///... may read.", None, "DIR"),
     Setting("limits", "A bound of clients, as in idle_seconds=60.", (), "NAME=NUMBER",

@@ -21,15 +21,22 @@ class Application:
 
     It begins with the first request, on the loop of that request, and looks after what expires.
     `await application.close()` ends it; as the application that a server runs, it hears of the end
-    by itself. The store stays open.
+    by itself. The store stays open. Which names of a host are answered is up to the application
+    around it, unless `allowed_hosts` lists them; see browsers.py.
     """
 
     def __init__(
-        self, store: Store, *, pixel: bool = False, trusted_proxies: Iterable[str] = ()
+        self,
+        store: Store,
+        *,
+        pixel: bool = False,
+        trusted_proxies: Iterable[str] = (),
+        allowed_hosts: Iterable[str] | None = None,
     ) -> None:
         self._store = store
         self._pixel = pixel
         self._trusted_proxies = tuple(trusted_proxies)
+        self._allowed_hosts = None if allowed_hosts is None else tuple(allowed_hosts)
         self._door: HttpDoor | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,7 +56,10 @@ class Application:
     def _begin(self) -> HttpDoor:
         if self._door is None:
             execution = make_execution(
-                self._store, pixel=self._pixel, trusted_proxies=self._trusted_proxies
+                self._store,
+                pixel=self._pixel,
+                trusted_proxies=self._trusted_proxies,
+                allowed_hosts=self._allowed_hosts,
             )
             self._door = HttpDoor(execution)
             self._sweeping = asyncio.ensure_future(sweep(execution))
@@ -74,6 +84,7 @@ def make_execution(
     backups: Path | None = None,
     schemas: Path | None = None,
     trusted_proxies: Iterable[str] = (),
+    allowed_hosts: Iterable[str] | None = None,
 ) -> Execution:
     """What stands behind all doors of a store."""
     execution = Execution(
@@ -84,6 +95,7 @@ def make_execution(
         backups=backups,
         schemas=schemas,
         trusted_proxies=networks(trusted_proxies),
+        allowed_hosts=allowed_hosts,
     )
     execution.waits.update(WAITS)
     return execution

@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -52,6 +52,7 @@ from holdfast.operations import Operation
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds, Room
+from holdfast.server.browsers import Hosts
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
 from holdfast.server.logins import Logins
@@ -104,6 +105,7 @@ class Execution:
         backups: Path | None = None,
         schemas: Path | None = None,
         trusted_proxies: Sequence[Network] = (),
+        allowed_hosts: Iterable[str] | None = None,
     ) -> None:
         self.store = store
         store.keeps_admin = True  # nobody could undo it over the network
@@ -114,6 +116,7 @@ class Execution:
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
         self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
+        self.hosts = Hosts(allowed_hosts)
         self.backups = backups  # the folder that backups go to; None: none are made
         self.schemas = schemas  # the folder whose files clients may name; None: none
         self.stopping = False
@@ -166,12 +169,14 @@ class Execution:
         if found is None:
             open_space = partial(self.store.space, name, create=False)
             found = await self._loop.run_in_executor(self._directory, open_space)
-            if found.prefix == NOWHERE:
-                return found  # not kept: reads of any number of names would fill the memory
-            if len(self._spaces) >= MAX_OPEN_SPACES:
-                self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
-            self._spaces[name] = found
+            if found.prefix != NOWHERE:  # or reads of any names would push out those that exist
+                self._keep(found)
         return found
+
+    def _keep(self, space: Space) -> None:
+        if len(self._spaces) >= MAX_OPEN_SPACES:
+            self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
+        self._spaces[space.name] = space
 
     async def created(self, space: Space) -> None:
         """Creates a space, before someone waits for what others will write to it."""
@@ -317,10 +322,13 @@ class Execution:
         self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
         outcome = await future
         try:
-            return outcome.unwrap()
+            result = outcome.unwrap()
         except UnknownSpace:
             self.forget_space(space.name)
             raise
+        if space.is_new and space.name not in self._spaces:
+            self._keep(space)
+        return result
 
     def write_many(
         self,

@@ -6,7 +6,6 @@ This file knows routes, who asks, and how errors are said; requests and answers 
 
 import asyncio
 import base64
-import ipaddress
 import math
 from collections.abc import (
     AsyncGenerator,
@@ -20,11 +19,9 @@ from collections.abc import (
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
-from urllib.parse import urlsplit
 
 from holdfast.errors import (
     ClientGone,
-    Forbidden,
     HoldfastError,
     LimitExceeded,
     MethodNotAllowed,
@@ -37,6 +34,7 @@ from holdfast.errors import (
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
 from holdfast.metrics.http import client_address
 from holdfast.server.auth import Identity
+from holdfast.server.browsers import refuse_foreign_page
 from holdfast.server.exchange import (
     Receive,
     Request,
@@ -52,7 +50,6 @@ T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpDoor", Request, dict[str, str]], Awaitable[Response]]
 
 ANY_METHOD: Final = "*"
-_SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Route(NamedTuple):
@@ -138,7 +135,7 @@ class HttpDoor:
             if candidate.method == request.method or candidate.method == ANY_METHOD:
                 found = candidate.match(segments)
                 assert found is not None  # its shape did
-                self._refuse_foreign_pages(request)
+                self._refuse_browsers(request, candidate)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
         where = f"{request.raw_path.decode('latin-1'):.200}"
@@ -151,6 +148,16 @@ class HttpDoor:
             hint="POST /{space}/{layer}/{operation}; /openapi.json lists all that is there.",
         )
 
+    def _refuse_browsers(self, request: Request, route: Route) -> None:
+        """Raises for what a page of another site sends; see browsers.py."""
+        execution, headers = self.execution, request.headers
+        if route.segments[0] == "livez":
+            return  # it says nothing, and those who ask use any name
+        execution.hosts.refuse_others(headers.get("host"), is_open=execution.gate.is_open)
+        if "origin" in headers or "sec-fetch-site" in headers:
+            is_public = route.segments[-1] == "pixel.gif"
+            refuse_foreign_page(execution.hosts, request.method, headers, is_public=is_public)
+
     async def who(self, request: Request) -> Identity:
         """Who asks: by a bearer token, or by name and password."""
         gate = self.execution.gate
@@ -161,9 +168,7 @@ class HttpDoor:
                 return gate.by_token(credentials.strip())
             if kind.lower() == "basic":
                 name, _, password = _basic(credentials)
-                return await self.execution.logins.check(
-                    self.address_of(request), name, password
-                )
+                return await self.execution.logins.check(self.address_of(request), name, password)
         identity = gate.anonymous()
         if identity is None:
             raise gate.refusal("this server asks for credentials")
@@ -248,25 +253,6 @@ class HttpDoor:
         add_headers(response, known)
         return response
 
-    def _refuse_foreign_pages(self, request: Request) -> None:
-        """A page of another site must not write through the browser of someone who may.
-
-        Browsers name the page's origin with every such request. It has to be this server itself;
-        and while everyone may come in, a server that is called by an address or `localhost`, as
-        another site's name may lead to this machine.
-        """
-        origin = request.headers.get("origin")
-        if origin is None or request.method in _SAFE:
-            return
-        host = request.headers.get("host", "")
-        try:
-            own = urlsplit(f"//{host}").hostname or ""
-            is_same = urlsplit(origin).netloc == host
-        except ValueError:  # brackets that are none of an address
-            own, is_same = "", False
-        if not is_same or (self.execution.gate.is_open and not _is_address(own)):
-            raise Forbidden(f"a page of {origin} may not write here", hint="")
-
 
 def _some(parts: Iterator[bytes]) -> bytes:
     """The next parts, together some `STREAM_PIECE_BYTES`."""
@@ -292,16 +278,6 @@ def add_headers(response: Response, error: HoldfastError) -> None:
         response.headers["retry-after"] = "1"
     if isinstance(error, LimitExceeded | TooManyLogins) and error.retry_after is not None:
         response.headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
-
-
-def _is_address(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _basic(credentials: str) -> tuple[str, str, str]:

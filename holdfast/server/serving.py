@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     backups: Path | None = None  # the folder for backups that clients ask for
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
+    allowed_hosts: tuple[str, ...] = ()  # names that HTTP answers to, beside addresses
     bounds: Bounds = Bounds()
 
     def check(self, *, is_open: bool) -> None:
@@ -69,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
             "trusted_proxies": list(self.trusted_proxies),
+            "allowed_hosts": list(self.allowed_hosts),
             "bounds": msgspec.structs.asdict(self.bounds),
         }
 
@@ -92,6 +94,7 @@ async def serve(
         backups=settings.backups,
         schemas=settings.schemas,
         trusted_proxies=settings.trusted_proxies,
+        allowed_hosts=settings.allowed_hosts,
     )
     execution.started_with.update(settings.shown())
     try:

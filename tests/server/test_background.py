@@ -1,7 +1,6 @@
 """What a server removes by itself: when it is due, in every space, and without work for others."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def due(space: Space) -> float | None:
 
 
 @pytest.fixture
-def sweeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The prefixes of the spaces in which the sweep has written."""
     seen: list[bytes] = []
     original = SpaceRunner.sweep
@@ -47,7 +46,7 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
         return original(self, limit)
 
     monkeypatch.setattr(SpaceRunner, "sweep", sweep)
-    yield seen
+    return seen
 
 
 @pytest.mark.every_engine

@@ -95,25 +95,28 @@ def test_the_first_write_creates_the_space_that_was_entered(tmp_path: Path) -> N
 
 
 def test_a_subscriber_of_a_space_hears_its_first_write(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        with RawClient(server.resp_port) as ear, RawClient(server.resp_port) as mouth:
-            ear.ask("HELLO", "3")
-            for each in (ear, mouth):
-                each.ask("SPACE", "shop")
-            ear.ask("SUBSCRIBE", "news")
-            ear.ask("NOTICES", "jobs.ready")
-            connection = server.connect()
-            connection.request("GET", "/shop/notices?topic=jobs.ready")
-            stream = connection.getresponse()
-            assert stream.readline() == b": listening\n"
+    with (
+        serving(tmp_path) as server,
+        RawClient(server.resp_port) as ear,
+        RawClient(server.resp_port) as mouth,
+    ):
+        ear.ask("HELLO", "3")
+        for each in (ear, mouth):
+            each.ask("SPACE", "shop")
+        ear.ask("SUBSCRIBE", "news")
+        ear.ask("NOTICES", "jobs.ready")
+        connection = server.connect()
+        connection.request("GET", "/shop/notices?topic=jobs.ready")
+        stream = connection.getresponse()
+        assert stream.readline() == b": listening\n"
 
-            assert mouth.ask("PUBLISH", "news", "hello") == 1
-            assert ear.receive() == [b"message", b"news", b"hello"]
-            mouth.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
-            assert ear.receive() == [b"notice", b"jobs.ready", b"q"]
-            assert stream.readline() == b"\n"
-            assert stream.readline() == b"event: jobs.ready\n"
-            connection.close()
+        assert mouth.ask("PUBLISH", "news", "hello") == 1
+        assert ear.receive() == [b"message", b"news", b"hello"]
+        mouth.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
+        assert ear.receive() == [b"notice", b"jobs.ready", b"q"]
+        assert stream.readline() == b"\n"
+        assert stream.readline() == b"event: jobs.ready\n"
+        connection.close()
 
 
 def test_a_user_who_may_read_creates_no_space(tmp_path: Path) -> None:
