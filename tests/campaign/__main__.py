@@ -25,6 +25,7 @@ from tests.campaign.report import Run, Versions, keep, kept, write_page
 # Every part with its weight: how much of the minutes it gets beside the others.
 PARTS: Final[dict[str, int]] = {
     "kills": 4,
+    "network": 3,
     "parser_fuzz": 1,
     "codegen_fuzz": 1,
 }

@@ -13,9 +13,11 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from tests.servers.process import NotStarted, ServerProcess, free_ports
+import psycopg
+
+from tests.servers.process import NotStarted, ServerProcess, await_true, free_ports
 
 # A crash of the machine is not among the dangers of a test that is not about durability.
 _FAST: Final = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
@@ -34,9 +36,16 @@ class PostgresServer:
     """A server on a free port, in a folder of its own, with one user and no password.
 
     It is fast rather than durable unless `durable`: then it writes as a server out of the box does.
+    A standby follows another server until it is promoted.
     """
 
-    def __init__(self, *, durable: bool = False, **settings: str) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        standby_of: "PostgresServer | None" = None,
+        **settings: str,
+    ) -> None:
         self._settings = {**_SETTINGS, **({} if durable else _FAST), **settings}
         self._user = _unprivileged_user()
         self._folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
@@ -45,7 +54,10 @@ class PostgresServer:
             if self._user is not None:
                 os.chown(self._folder, self._user, self._user)
             self._programs = _programs(self._folder, self._user)
-            self._create()
+            if standby_of is None:
+                self._create()
+            else:
+                self._copy(standby_of)
             self._start_on_a_free_port()
         except BaseException:
             self.close()
@@ -80,6 +92,21 @@ class PostgresServer:
         self.stop_immediately()
         self.start()
 
+    def await_standby(self) -> None:
+        """Makes every commit wait for a standby, and returns when one follows."""
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            query = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+            await_true(
+                lambda: _one(connection, query) == 1, seconds=60, what="a synchronous standby"
+            )
+
+    def promote(self) -> None:
+        """Makes a standby the primary, and returns when it takes writes."""
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            assert _one(connection, "SELECT pg_promote(wait_seconds => 60)") is True
+
     def close(self) -> None:
         """Ends it and removes its folder. A second call does nothing."""
         if self._process is not None:
@@ -107,12 +134,22 @@ class PostgresServer:
         return self._folder / "log"
 
     def _create(self) -> None:
+        self._run_program(
+            "initdb",
+            *("--pgdata", str(self._data), "--username=postgres", "--auth=trust"),
+            *("--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"),
+        )
+
+    def _copy(self, primary: "PostgresServer") -> None:
+        self._run_program(
+            "pg_basebackup",
+            *("--pgdata", str(self._data), "--write-recovery-conf", "--checkpoint=fast"),
+            *("--no-sync", "--dbname", primary.url()),
+        )
+
+    def _run_program(self, name: str, *arguments: str) -> None:
         done = subprocess.run(
-            [
-                str(self._programs / "initdb"),
-                *("--pgdata", str(self._data), "--username=postgres", "--auth=trust"),
-                *("--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"),
-            ],
+            [str(self._programs / name), *arguments],
             capture_output=True,
             text=True,
             user=self._user,
@@ -138,6 +175,12 @@ class PostgresServer:
         except OSError:
             return False
         return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
+
+
+def _one(connection: "psycopg.Connection[Any]", query: str) -> Any:
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row[0]
 
 
 def _unprivileged_user() -> int | None:

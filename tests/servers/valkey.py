@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,11 @@ class ValkeyServer:
         return server
 
     port: int
+    announced_port: int | None = None  # where other nodes and clients are told to find it
+
+    @property
+    def seen_port(self) -> int:
+        return self.announced_port or self.port
 
     @property
     def pid(self) -> int:
@@ -63,7 +69,7 @@ class ValkeyServer:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"127.0.0.1:{self.seen_port}"
 
     @property
     def url(self) -> str:
@@ -151,11 +157,21 @@ class ValkeyCluster:
 
     `failover_seconds` is the time after which the others give up a silent node. Short ones are for
     tests that kill one: on a busy machine a living node may be silent for a second.
+
+    `announce` is told the number of a node and a port of it, for clients or for other nodes, and
+    returns the port at which they shall find it. What a node connects to it connects to from an
+    address of its own, `127.0.0.10` and so on, so that a proxy knows who comes.
     """
 
     def __init__(
-        self, *, durable: bool = False, failover_seconds: float = 30, **settings: str
+        self,
+        *,
+        durable: bool = False,
+        failover_seconds: float = 30,
+        announce: Callable[[int, int], int] | None = None,
+        **settings: str,
     ) -> None:
+        self._announce = announce
         options = {
             "cluster-enabled": "yes",
             "cluster-node-timeout": str(int(failover_seconds * 1_000)),
@@ -194,7 +210,7 @@ class ValkeyCluster:
         slot = key_slot(hash_tag)
         for node in self.primaries:
             for begin, end, (_, port, *_), *_ in node.command("CLUSTER", "SLOTS"):
-                if begin <= slot <= end and port == node.port:
+                if begin <= slot <= end and port == node.seen_port:
                     return node
         raise AssertionError(f"no primary holds slot {slot}")
 
@@ -202,7 +218,7 @@ class ValkeyCluster:
         for node in self.nodes:
             if node.is_running() and node is not primary:
                 role = node.command("ROLE")
-                if role[0] == "slave" and role[2] == primary.port:
+                if role[0] == "slave" and role[2] == primary.seen_port:
                     return node
         raise AssertionError(f"{primary.address} has no replica")
 
@@ -250,16 +266,25 @@ class ValkeyCluster:
         """The nodes are born knowing one another: a handshake by gossip would take seconds."""
         ports = free_ports(12)
         ids = [secrets.token_hex(20) for _ in self.nodes]
+        seen = ports
+        if self._announce is not None:
+            seen = [self._announce(place % 6, port) for place, port in enumerate(ports)]
         for number, node in enumerate(self.nodes):
             node.port = ports[number]
             node.set("cluster-port", str(ports[number + 6]))
+            if self._announce is not None:
+                node.announced_port = seen[number]
+                node.set("cluster-announce-ip", "127.0.0.1")
+                node.set("cluster-announce-port", str(seen[number]))
+                node.set("cluster-announce-bus-port", str(seen[number + 6]))
+                node.set("bind-source-addr", node_address(number))
             lines = []
             for other, id in enumerate(ids):
                 flags = ("myself," if other == number else "") + (
                     "slave" if other > 2 else "master"
                 )
                 primary = ids[other - 3] if other > 2 else "-"
-                address = f"127.0.0.1:{ports[other]}@{ports[other + 6]}"
+                address = f"127.0.0.1:{seen[other]}@{seen[other + 6]}"
                 slots = f" {SLOTS * other // 3}-{SLOTS * (other + 1) // 3 - 1}" if other < 3 else ""
                 epoch = other % 3 + 1
                 lines.append(f"{id} {address} {flags} {primary} 0 0 {epoch} connected{slots}\n")
@@ -282,6 +307,11 @@ class ValkeyCluster:
         replicas = [node for node in self.nodes if node.is_running()]
         roles = [node.command("ROLE") for node in replicas]
         return all(role[3] == "connected" for role in roles if role[0] == "slave")
+
+
+def node_address(number: int) -> str:
+    """The address from which a node of a cluster with `announce` connects to others."""
+    return f"127.0.0.{10 + number}"
 
 
 def _dashed(settings: dict[str, str]) -> dict[str, str]:
