@@ -63,15 +63,23 @@ def exposition(
     now: float,
     *,
     prefix: tuple[str, ...] | None = None,
+    own: Sequence[Family] = (),
     openmetrics: bool = False,
 ) -> str:
-    """The metrics whose spec has `expose`, of one prefix or of all. Reads their series."""
+    """The metrics whose spec has `expose`, of one prefix or of all. Reads their series.
+
+    `own` comes first, and takes its names before the metrics do.
+    """
     page = _Page()
     left_out: dict[str, int] = {}
+    for family in own:
+        page.add(family)
+    page.close_families()
     for keys, name, stored in registry.every_spec(reader):
         if not stored.metric.expose or prefix not in (None, keys.prefix):
             continue
-        missing = page.add(_family(reader, keys, name, stored.metric, now))
+        family = _family(reader, keys, name, stored.metric, now)
+        missing = page.add(family._replace(help=family.help or _default_help(keys, name, family)))
         if missing:
             left_out[readable(*keys.prefix, name)] = missing
     if left_out:
@@ -87,6 +95,11 @@ class _Page:
         self.families: dict[str, Family] = {}
         self._names: set[str] = set()  # of lines
         self._shown: set[tuple[str, Labels]] = set()
+        self._closed: set[str] = set()
+
+    def close_families(self) -> None:
+        """Takes no further series into the families that are there."""
+        self._closed = set(self.families)
 
     def add(self, family: Family) -> int:
         """Adds the series that fit, and returns how many were left out."""
@@ -98,7 +111,7 @@ class _Page:
                 return len(series)
             self._names |= names
             known = self.families[name] = family._replace(series=[])
-        elif known.type != family.type:
+        elif known.type != family.type or name in self._closed:
             return len(series)
         left_out = 0
         for samples in series:
@@ -128,11 +141,23 @@ def _family(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) -
     )
 
 
+def _default_help(keys: Keys, name: str, family: Family) -> str:
+    """What a metric is, where its spec has no `help`."""
+    said = "rate of a counter" if family.name.endswith("_per_second") else family.type
+    return f"The {said} {name!r} under the prefix {readable(*keys.prefix)!r}."
+
+
+# What is counted but was not counted yet is 0: a scraper that sees a counter for the first time
+# when it is 1 already misses that it has grown. Only a metric without any entity is shown so.
+_NO_ENTITY: Final[Scoped] = ("local", ())
+
+
 def _lifetimes(reader: Reader, keys: Keys, name: str, metric: Metric) -> list[list[Sample]]:
     found = [
         (scaled(read_counter(value), metric.resolution), scoped)
         for scoped, value in _entities(reader, keys, LIFETIMES, name)
     ]
+    found = found or [(scaled(0, metric.resolution), _NO_ENTITY)]
     return [[Sample("_total", labels(*scoped), value)] for value, scoped in _highest(found)]
 
 
@@ -140,7 +165,7 @@ def _rates(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) ->
     window = metric.sequences[0].soft_expiry
     asked = TimeRange(max(now - window, 0.0), now)
     totals = all_totals(reader, keys, name, metric, asked, now)
-    found = [(total / window, scoped) for scoped, total in totals.items()]
+    found = [(total / window, scoped) for scoped, total in totals.items()] or [(0.0, _NO_ENTITY)]
     return [
         [Sample("", (*labels(*scoped), ("window", _number(window))), value)]
         for value, scoped in _highest(found)
@@ -166,6 +191,9 @@ def _summaries(
         scoped: distributions.read_lifetime(value)
         for scoped, value in _entities(reader, keys, LIFETIMES, name)
     }
+    if not lifetimes:
+        base = labels(*_NO_ENTITY)
+        return [[Sample("_sum", base, 0), Sample("_count", base, 0)]]
     series = []
     for _, scoped in _highest([(life.count, scoped) for scoped, life in lifetimes.items()]):
         merged = sketches.merged(cells.get(scoped, ()), metric.bins)
@@ -243,6 +271,7 @@ def labels(scope: int | str, components: Sequence[str]) -> Labels:
         len(names) == len(values)
         and len(set(names)) == len(names)
         and all(_LABEL_NAME.fullmatch(name) and name not in _TAKEN_LABELS for name in names)
+        and not any(name.startswith("__") for name in names)  # those are the scraper's own
     ):
         return (first, *zip(names, values, strict=True))
     return (first, ("entity", readable(*components)))
@@ -258,7 +287,8 @@ def _lines(family: Family, openmetrics: bool) -> Iterator[str]:
     for samples in family.series:
         for suffix, pairs, value in samples:
             listed = ",".join([f'{label}="{_escaped(text)}"' for label, text in pairs])
-            yield f"{name}{suffix}{{{listed}}} {_number(value)}"
+            series = f"{{{listed}}}" if listed else ""
+            yield f"{name}{suffix}{series} {_number(value)}"
 
 
 def _number(value: Number) -> str:

@@ -404,6 +404,7 @@ class Execution:
     def figures(self) -> dict[str, int]:
         """How busy it is."""
         return {
+            "connections": self.connections,
             "queued_writes": self._enqueued - self._dequeued,
             "long_operations": self._threads,
             "waits": len(self._ends),

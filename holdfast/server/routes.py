@@ -10,9 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import BadInput, ServerBusy, at_position
+from holdfast.metrics.prometheus import Family, exposition
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
+from holdfast.server.figures import families
 from holdfast.server.http import HttpDoor, route
 from holdfast.server.openapi import document
 from holdfast.server.origin import address_events
@@ -60,25 +62,25 @@ async def metrics(door: HttpDoor, request: Request, found: Found) -> Response:
     space = door.execution.store
     (await door.who(request)).require("read", space=space.name, layer="metrics")
     figures = {**await door.execution.reading(space.stats), **door.execution.figures()}
-    lines = "".join(
-        f"# TYPE holdfast_{name} gauge\nholdfast_{name} {number}\n"
-        for name, number in figures.items()
-    )
-    return await _exposed(door, request, space, lines)
+    return await _exposed(door, request, space, families(figures))
 
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
 async def space_metrics(door: HttpDoor, request: Request, found: Found) -> Response:
     """The metrics of a space that say `expose`."""
     (await door.who(request)).require("read", space=found["space"], layer="metrics")
-    return await _exposed(door, request, await door.execution.space(found["space"]), "")
+    return await _exposed(door, request, await door.execution.space(found["space"]), [])
 
 
-async def _exposed(door: HttpDoor, request: Request, space: Space, before: str) -> Response:
+async def _exposed(door: HttpDoor, request: Request, space: Space, own: list[Family]) -> Response:
     openmetrics = request.accepts(_OPENMETRICS)
-    exposed = await door.execution.look(space, lambda view: view.metrics.prometheus(openmetrics))
+
+    def read(view: View) -> str:
+        return exposition(view.raw, view.raw.now, own=own, openmetrics=openmetrics)
+
+    exposed = await door.execution.look(space, read)
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
-    return Response((before + exposed).encode(errors="replace"), content_type=kind)
+    return Response(exposed.encode(errors="replace"), content_type=kind)
 
 
 @route("GET HEAD", "/openapi.json")

@@ -117,7 +117,7 @@ def test_quantiles_are_of_the_window_and_sum_and_count_of_the_whole_life(
 
     assert "My_App_wait_count" in text
     assert "quantile" not in text
-    assert "My_App_hits_per_second{" not in text
+    assert 'My_App_hits_per_second{scope="local",window="60"} 0.0' in text
 
 
 def test_one_prefix_may_be_asked_for(store: Store) -> None:
@@ -125,6 +125,7 @@ def test_one_prefix_may_be_asked_for(store: Store) -> None:
     store.metrics.incr("x", prefix="b")
 
     assert store.metrics.prometheus(prefix="b") == (
+        "# HELP b_x_total The counter 'x' under the prefix 'b'.\n"
         '# TYPE b_x_total counter\nb_x_total{scope="local"} 1\n'
     )
 
@@ -143,6 +144,7 @@ def test_the_accept_header_chooses_the_format() -> None:
         (["a", "1", "b", "2"], {"a": "1", "b": "2"}),
         (["a", "1", "a", "2"], {"entity": "a:1:a:2"}),
         (["scope", "1"], {"entity": "scope:1"}),
+        (["__name__", "1"], {"entity": "__name__:1"}),
         (["1a", "1"], {"entity": "1a:1"}),
         (["a"], {"entity": "a"}),
     ],
@@ -158,3 +160,65 @@ def test_a_sum_beyond_all_doubles_is_written_as_scrapers_read_it(store: Store) -
     store.metrics.record("t", None, 1.7e308, 2)
 
     assert 'WRStats_t_sum{scope="local"} +Inf' in store.metrics.prometheus()
+
+
+@pytest.mark.parametrize(("openmetrics", "read"), [(False, read_text), (True, read_open)])
+def test_a_counter_is_there_before_it_has_counted(
+    store: Store, openmetrics: bool, read: Any
+) -> None:
+    specs: Any = {
+        "orders": {"expose": True, "lifetime": True},
+        "clicks": {"expose": True},
+        "times": {"expose": True, "type": "distribution"},
+        "level": {"expose": True, "type": "gauge"},
+    }
+    store.metrics.define(specs, prefix="new")
+
+    before = _samples(store.metrics.prometheus(openmetrics, prefix="new"), read)
+    store.metrics.incr("orders", None, 2, prefix="new")
+    after = _samples(store.metrics.prometheus(openmetrics, prefix="new"), read)
+
+    local = "('scope', 'local')"
+    assert before == {
+        f"new_orders_total[{local}]": 0,
+        f"new_clicks_per_second[{local}, ('window', '3600')]": 0,
+        f"new_times_sum[{local}]": 0,
+        f"new_times_count[{local}]": 0,
+    }
+    assert after[f"new_orders_total[{local}]"] == 2
+
+
+@pytest.mark.parametrize(("openmetrics", "read"), [(False, read_text), (True, read_open)])
+def test_every_family_says_what_it_is(store: Store, openmetrics: bool, read: Any) -> None:
+    families = list(read(store.metrics.prometheus(openmetrics)))
+
+    assert {family.name.removesuffix("_total"): family.type for family in families} == {
+        "My_App_hits_per_second": "gauge",
+        "My_App_load": "gauge",
+        "My_App_sold": "counter",
+        "My_App_wait": "summary",
+    }
+    assert all(family.documentation for family in families)
+
+
+@pytest.mark.parametrize(("openmetrics", "read"), [(False, read_text), (True, read_open)])
+def test_any_text_may_be_a_label(store: Store, openmetrics: bool, read: Any) -> None:
+    odd = [
+        'a"b',
+        "back\\slash",
+        "new\nline",
+        "\\n",
+        "",
+        "}",
+        "# EOF",
+        "\u00e9\u4e2d",
+        "a,b=c",
+        "\r\t",
+    ]
+    store.metrics.define({"n": {"expose": True, "lifetime": True}}, prefix="odd")
+    for text in odd:
+        store.metrics.incr("n", ["text", text], prefix="odd")
+
+    [family] = read(store.metrics.prometheus(openmetrics, prefix="odd"))
+
+    assert {sample.labels["text"] for sample in family.samples} == set(odd)

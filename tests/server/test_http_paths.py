@@ -4,9 +4,12 @@ import json
 import socket
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
+from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from holdfast.limits import MAX_HEAD_BYTES, MAX_REQUEST_BYTES
 from holdfast.operations import OPERATIONS
@@ -43,6 +46,7 @@ def test_the_description_is_valid_and_names_every_operation(server: Server) -> N
 
 # --- figures -------------------------------------------------------------------------------------
 
+OPEN = "application/openmetrics-text"
 SPECS = {"hits": {"sequences": [{"timeStep": 10, "expiry": 600}], "lifetime": True, "expose": True}}
 
 
@@ -55,6 +59,28 @@ def test_metrics_shows_the_servers_own_figures_and_what_is_exposed(server: Serve
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert b"# TYPE holdfast_queued_writes gauge" in reply.body
     assert b"WRStats_hits_total" in reply.body
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize(("accept", "read"), [("text/plain", read_text), (OPEN, read_open)])
+def test_every_figure_has_a_type_and_says_what_it_is(
+    server: Server, accept: str, read: Any
+) -> None:
+    specs = {"keys": {"type": "gauge", "expose": True}}
+    server.call("metrics.define", specs=specs, prefix="holdfast")
+    server.call("metrics.set", metric="keys", value=-5, prefix="holdfast")
+
+    text = server.get("/metrics", accept=accept).body.decode()
+    families = {family.name.removesuffix("_total"): family for family in read(text)}
+
+    growing = {name for name, each in families.items() if each.type == "counter"}
+    assert {"holdfast_commits", "holdfast_groups", "holdfast_transactions"} <= growing
+    own = [each for name, each in families.items() if name.startswith("holdfast_")]
+    unknown = [each.name for each in own if "the engine calls" in each.documentation]
+    assert (unknown, [each.name for each in own if not each.documentation]) == ([], [])
+    [keys] = families["holdfast_keys"].samples  # the server's own name is not taken by a metric
+    assert keys.value >= 0
+    assert families["holdfast_series_left_out"].samples[0].labels == {"metric": "holdfast:keys"}
 
 
 def test_a_space_shows_its_metrics_also_as_openmetrics(server: Server) -> None:

@@ -1,0 +1,44 @@
+"""The server's own figures as scrapers read them: what each counts, and whether it only grows."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.metrics.prometheus import Family, Sample
+
+# Of the store and this process, in the order in which they are shown. Names of those that only
+# grow end in `_total` on the page, as scrapers want it.
+_GROWING: Final = {
+    "commits": "Commits to the store, of all processes.",
+    "groups": "Groups of transactions that this server has committed together.",
+    "transactions": "Transactions in these groups.",
+    "conflicts": "Transactions that were run again because another one came first.",
+    "round_trips": "Questions to the database below the store.",
+}
+_STANDING: Final = {
+    "keys": "Keys in the store, an estimate on some engines.",
+    "file_bytes": "Bytes that the store takes on disk.",
+    "memory_bytes": "Bytes that the servers of the store take in memory.",
+    "readers": "Slots of readers in use, of all processes on the folder.",
+    "servers": "Servers that hold the store.",
+    "spaces": "Spaces in the store.",
+    "durable": "1 if a commit is on disk when it is answered, else 0.",
+    "connections": "Connections to this server, over RESP and HTTP.",
+    "queued_writes": "Writes that wait for their group.",
+    "long_operations": "Operations of several steps that run or wait for a thread.",
+    "waits": "Calls that wait for something to happen, such as jobs.pop_wait.",
+    "open_spaces": "Spaces that this server has opened.",
+}
+
+
+def families(figures: Mapping[str, int]) -> list[Family]:
+    """Returns each figure as a family of one series."""
+    return [_family(name, number) for name, number in figures.items()]
+
+
+def _family(name: str, number: int) -> Family:
+    if name in _GROWING:
+        return Family(
+            f"holdfast_{name}", "counter", _GROWING[name], [[Sample("_total", (), number)]]
+        )
+    told = _STANDING.get(name, f"What the engine calls {name}.")
+    return Family(f"holdfast_{name}", "gauge", told, [[Sample("", (), number)]])
