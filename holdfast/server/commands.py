@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast import wire
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
-from holdfast.server import payloads, typed
+from holdfast.server import payloads, redis_words, typed
 from holdfast.server.execution import work_of
 from holdfast.server.origin import address_events
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
@@ -69,7 +69,10 @@ def _unknown(words: wire.Command) -> bytes:
     name = words[0][:128].decode(errors="replace")
     arguments = " ".join(f"'{word[:32].decode(errors='replace')}'" for word in words[1:4])
     said = f"ERR unknown command '{name}', with args beginning with: {arguments}"
-    near = difflib.get_close_matches(name.lower(), OPERATIONS, 1) if "." in name else []
+    if advice := redis_words.advice_for(name):
+        return wire.error(f"{said}. {advice}")
+    names = [known.decode().lower() for known in COMMANDS]
+    near = difflib.get_close_matches(name.lower(), names, 1)
     return wire.error(f"{said}. Did you mean {near[0].upper()}?" if near else said)
 
 

@@ -10,8 +10,9 @@ from typing import Final
 from holdfast import wire
 from holdfast.errors import BadInput, Forbidden, HoldfastError, NotAuthenticated
 from holdfast.operations import OPERATIONS, Operation
+from holdfast.server import command_docs
 from holdfast.server.auth import Identity
-from holdfast.server.commands import COMMANDS, command, wrong_arguments
+from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.execution import Execution
 from holdfast.server.globs import compile_glob
 from holdfast.server.session import Change, Later, Plan, Session
@@ -151,31 +152,8 @@ def _client_line(session: Session) -> bytes:
 
 @command("COMMAND")
 def commands(session: Session, words: wire.Command) -> Plan:
-    """`COMMAND`, `COMMAND COUNT`, `COMMAND DOCS [name ...]`."""
-    match [word.upper() for word in words[1:2]]:
-        case [b"COUNT"]:
-            return wire.integer(len(COMMANDS))
-        case [b"DOCS"]:
-            wanted = {wire.text_of(word).lower() for word in words[2:]} or None
-            chosen = [o for o in OPERATIONS.values() if wanted is None or o.full_name in wanted]
-            pairs = [(wire.bulk(o.full_name.encode()), _doc(o, session.protocol)) for o in chosen]
-            return wire.mapping(pairs, session.protocol)
-        case [b"LIST"]:
-            return wire.array(wire.bulk(name.lower()) for name in sorted(COMMANDS))
-        case [b"INFO"]:
-            return wire.array(wire.null(session.protocol) for _ in words[2:])
-    return wire.array([])
-
-
-def _doc(operation: Operation, protocol: int) -> bytes:
-    facts = {
-        "summary": operation.summary,
-        "since": "0.1.0",
-        "group": operation.layer,
-        "complexity": operation.cost,
-    }
-    pairs = [(wire.bulk(name.encode()), wire.bulk(text.encode())) for name, text in facts.items()]
-    return wire.mapping(pairs, protocol)
+    """`COMMAND`, `COMMAND COUNT`, `COMMAND DOCS [name ...]`, `COMMAND INFO [name ...]`."""
+    return command_docs.reply_to(words, session.protocol)
 
 
 @command("HELP")

@@ -98,10 +98,9 @@ def test_client_commands_that_libraries_send_are_answered(client: RawClient) -> 
 
 
 def test_commands_are_described(client: RawClient) -> None:
-    assert client.ask("COMMAND") == []
-    assert client.ask("COMMAND", "COUNT") > 100
+    assert len(client.ask("COMMAND")) == client.ask("COMMAND", "COUNT") > 100
     assert b"jobs.put" in client.ask("COMMAND", "LIST")
-    assert client.ask("COMMAND", "INFO", "get") == [None]
+    assert client.ask("COMMAND", "INFO", "cake") == [None]
     client.ask("HELLO", "3")
     [(name, doc)] = client.ask("COMMAND", "DOCS", "jobs.put").items()
     assert (name, doc[b"group"]) == (b"jobs.put", b"jobs")

@@ -13,11 +13,13 @@ from holdfast.entities import bson_codec, wire
 from holdfast.entities.messages import Ping
 from holdfast.errors import HoldfastError, Malformed
 from holdfast.limits import MAX_MESSAGE_BYTES
+from holdfast.server import redis_words
 from holdfast.server.commands import COMMANDS, Handler, command
 from holdfast.server.commands import ping as plain_ping
 from holdfast.server.session import Plan, Read, Session, Write
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
+REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
 ARGUMENT_BYTES: Final = {
     name.encode(): MAX_MESSAGE_BYTES
     for kind in (*KINDS, "PING")
@@ -27,6 +29,8 @@ ARGUMENT_BYTES: Final = {
 
 def _serve(kind: str) -> Handler:
     def handle(session: Session, words: resp.Command) -> Plan:
+        if words[0].upper() in REDIS_KINDS and len(words) > 1 and _is_text(words[1]):
+            return _explained(kind)
         begin = time.perf_counter_ns()
         role: Role = "read" if kind == "GET" else "write"
         session.who().require(role, space=session.space.name, layer="entities")
@@ -50,6 +54,20 @@ def _serve(kind: str) -> Handler:
         return plan(session.space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
 
     return handle
+
+
+def _is_text(word: bytes) -> bool:
+    """Whether a word is one of a Redis client: in every document there are NULs."""
+    try:
+        return word.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _explained(kind: str) -> bytes:
+    """What a person or a program is told that takes the command for one of Redis."""
+    said = f"ERR {kind} is Meduza's here and takes one BSON document"
+    return resp.error(f"{said}. {redis_words.advice_for(kind) or 'HELP lists all operations.'}")
 
 
 COMMANDS.update((name.encode(), _serve(name)) for name in KINDS)

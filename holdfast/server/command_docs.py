@@ -1,0 +1,287 @@
+"""What `COMMAND` tells of each command: its arguments, what it does, and how many words it takes.
+
+redis-cli completes and explains commands by it. Operations describe themselves; the few other
+commands are described here, one line each: their group, their words, what they do.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast import wire
+from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
+from holdfast.server.commands import COMMANDS
+
+SINCE: Final = "0.1.0"
+
+# `[word]` may be left out, `word...` may come several times.
+_PLAIN: Final[dict[str, tuple[str, str, str]]] = {
+    "AUTH": ("connection", "[user] password", "Logs in."),
+    "BIGINT": ("connection", "STRING|NUMBER", "Says how JSON replies hold large integers."),
+    "CL.THROTTLE": (
+        "metrics",
+        "key max_burst count period [quantity]",
+        "Counts under a rate limit and answers redis-cell's five integers.",
+    ),
+    "CLIENT": ("connection", "ID|INFO|LIST|GETNAME|SETNAME|SETINFO [word...]", "This client."),
+    "COMMAND": ("server", "[COUNT|DOCS|INFO|LIST] [name...]", "Describes the commands."),
+    "CONFIG": ("server", "GET pattern...", "Shows what clients ask for; nothing can be set."),
+    "DBSIZE": ("qless", "", "Counts the keys of Qless."),
+    "DEL": ("meduza", "bson", "Deletes entities, for Meduza's clients."),
+    "DISCARD": ("transactions", "", "Forgets the batch that MULTI began."),
+    "ECHO": ("connection", "text", "Answers what it got."),
+    "EVAL": ("qless", "script numkeys [key...] [argument...]", "Runs a script of Qless."),
+    "EVALSHA": (
+        "qless",
+        "sha numkeys [key...] [argument...]",
+        "Runs a loaded script of Qless.",
+    ),
+    "EXACT": ("connection", "", "Lets msgpack hold every value of Python, and errors be objects."),
+    "EXEC": ("transactions", "", "Runs the batch that MULTI began as one transaction."),
+    "EXISTS": ("qless", "key...", "Counts which of these keys of Qless exist."),
+    "FLUSHALL": ("qless", "[ASYNC|SYNC]", "Erases the jobs of the selected database."),
+    "FLUSHDB": ("qless", "[ASYNC|SYNC]", "Erases the jobs of the selected database."),
+    "GET": ("meduza", "bson", "Selects entities, for Meduza's clients."),
+    "HELLO": ("connection", "[protocol] [AUTH user password] [SETNAME name]", "Greets the server."),
+    "HELP": ("server", "[name]", "Lists operations with their arguments, or those that begin so."),
+    "HGETALL": ("qless", "key", "Shows a hash of Qless."),
+    "INFO": ("server", "[section...]", "Tells how the server is."),
+    "KEYS": ("qless", "pattern", "Lists keys of Qless."),
+    "LRANGE": ("qless", "key start stop", "Shows a list of Qless."),
+    "MULTI": ("transactions", "", "Begins a batch, which EXEC runs as one transaction."),
+    "NOTICES": ("pubsub", "[topic]", "Hears the notices of this space whose topics begin so."),
+    "PING": ("connection", "[text]", "Answers PONG, or what it got."),
+    "PSUBSCRIBE": ("pubsub", "pattern...", "Hears the channels that match."),
+    "PUBLISH": ("pubsub", "channel text", "Tells those who hear a channel."),
+    "PUNSUBSCRIBE": ("pubsub", "[pattern...]", "Hears these patterns no more, or none."),
+    "PUT": ("meduza", "bson", "Puts entities, for Meduza's clients."),
+    "QLESS": ("qless", "command now [argument...]", "Runs a command of Qless without a script."),
+    "QLESS1": ("qless", "name numkeys [key...] [argument...]", "Runs a call of the first Qless."),
+    "QUIT": ("connection", "", "Ends the connection."),
+    "RESET": ("connection", "", "Makes the connection as new."),
+    "SCRIPT": ("qless", "LOAD|EXISTS|FLUSH [word...]", "Loads a script of Qless."),
+    "SELECT": ("connection", "database", "Chooses one of 16 databases of this space."),
+    "SMEMBERS": ("qless", "key", "Shows a set of Qless."),
+    "SPACE": (
+        "connection",
+        "[name]",
+        "Chooses the space of the connection, or tells it.",
+    ),
+    "SUBSCRIBE": ("pubsub", "channel...", "Hears channels."),
+    "TIME": ("server", "", "Tells the server's time."),
+    "TX": ("meduza", "bson", "Runs queries as one transaction, for Meduza's clients."),
+    "TYPE": ("qless", "key", "Tells the kind of a key of Qless."),
+    "UNSUBSCRIBE": ("pubsub", "[channel...]", "Hears these channels no more, or none."),
+    "UPDATE": ("meduza", "bson", "Changes entities, for Meduza's clients."),
+    "ZCARD": ("qless", "key", "Counts a sorted set of Qless."),
+    "ZRANGE": ("qless", "key start stop [WITHSCORES]", "Shows a sorted set of Qless."),
+    "ZSCORE": ("qless", "key member", "Shows a score in a sorted set of Qless."),
+}
+
+
+_TYPES: Final[dict[Any, str]] = {int: "integer", float: "double"}
+
+
+class Word(NamedTuple):
+    """An argument as it is typed."""
+
+    name: str
+    type: str = "string"
+    is_optional: bool = False
+    is_repeated: bool = False
+
+
+class Described(NamedTuple):
+    """All that is told of a command."""
+
+    name: str  # in lower case, as Redis has it
+    group: str
+    summary: str
+    complexity: str
+    words: tuple[Word, ...]
+    flags: tuple[str, ...]
+    takes_object: bool = False  # one object instead of all the words
+
+    @property
+    def arity(self) -> int:
+        """How many words it takes, itself counted; below 0: at least so many."""
+        if self.takes_object:
+            return -2 if any(not word.is_optional for word in self.words) else -1
+        required = 1 + sum(not word.is_optional for word in self.words)
+        is_fixed = all(not (word.is_optional or word.is_repeated) for word in self.words)
+        return required if is_fixed else -required
+
+
+@cache
+def described(name: str) -> Described | None:
+    """Returns what is told of a command; None if there is none of that name."""
+    lower = name.lower()
+    if lower.upper().encode() not in COMMANDS:
+        return None
+    known = OPERATIONS.get(lower) or OPERATIONS_BY_METHOD.get(lower)
+    if known is not None:
+        return _of_operation(lower, known)
+    plain = lower.upper().removeprefix("ENTITY.")
+    group, syntax, summary = _PLAIN[plain]
+    words = tuple(map(_word, syntax.split()))
+    return Described(lower, group, summary, "", words, ("loading", "stale"))
+
+
+def _of_operation(name: str, operation: Operation) -> Described:
+    words = tuple(
+        Word(
+            field.encode_name,
+            _TYPES.get(field.type, "string"),
+            is_optional=not field.required,
+            is_repeated=field.name == operation.star,
+        )
+        for field in msgspec.structs.fields(operation.arguments)
+    )
+    flags = ["readonly" if operation.only_reads else "write"]
+    if operation.kind == "wait":
+        flags.append("blocking")
+    return Described(
+        name, operation.layer, operation.summary, operation.cost, words, tuple(flags), True
+    )
+
+
+def _word(syntax: str) -> Word:
+    is_optional = syntax.startswith("[") or syntax.endswith("]")
+    bare = syntax.strip("[]")
+    name = bare.removesuffix("...")
+    return Word(name, "string", is_optional, is_repeated=bare != name)
+
+
+def everything() -> list[Described]:
+    """Returns what is told of all commands, in their order."""
+    found = (described(name.decode()) for name in sorted(COMMANDS))
+    return [each for each in found if each is not None]
+
+
+# --- as replies -----------------------------------------------------------------------------------
+
+
+def info_reply(command: Described) -> bytes:
+    """An element of `COMMAND` and `COMMAND INFO`: no command here has keys in Redis' sense."""
+    nothing = wire.array([])
+    return wire.array(
+        [
+            wire.bulk(command.name.encode()),
+            wire.integer(command.arity),
+            wire.array(map(wire.simple, command.flags)),
+            *[wire.integer(0)] * 3,
+            wire.array([wire.simple(f"@{command.group}")]),
+            nothing,
+            nothing,
+            nothing,
+        ]
+    )
+
+
+def docs_reply(command: Described, protocol: int) -> bytes:
+    """The description of one command in `COMMAND DOCS`."""
+    facts = {
+        "summary": command.summary,
+        "since": SINCE,
+        "group": command.group,
+        "complexity": command.complexity,
+    }
+    pairs = [(_text(name), _text(fact)) for name, fact in facts.items() if fact]
+    if command.words:
+        words = [_word_reply(word, protocol) for word in command.words]
+        pairs.append((_text("arguments"), wire.array(words)))
+    return wire.mapping(pairs, protocol)
+
+
+def _word_reply(word: Word, protocol: int) -> bytes:
+    pairs = [
+        (_text("name"), _text(word.name)),
+        (_text("type"), _text(word.type)),
+        (_text("display_text"), _text(word.name)),
+    ]
+    told = {"optional": word.is_optional, "multiple": word.is_repeated}
+    flags = [wire.simple(name) for name, is_so in told.items() if is_so]
+    if flags:
+        pairs.append((_text("flags"), wire.array(flags)))
+    return wire.mapping(pairs, protocol)
+
+
+def _text(text: str) -> bytes:
+    return wire.bulk(text.encode())
+
+
+# --- the command itself ---------------------------------------------------------------------------
+
+
+def reply_to(words: wire.Command, protocol: int) -> bytes:
+    """The reply to `COMMAND` and its subcommands."""
+    asked = words[1].upper() if len(words) > 1 else b""
+    answer = _ANSWERS.get(asked)
+    if answer is not None:
+        return answer([wire.text_of(word) for word in words[2:]], protocol)
+    return wire.error(
+        f"ERR unknown subcommand '{words[1].decode(errors='replace')}'. "
+        "Try COMMAND HELP, or HELP for a list of all operations."
+    )
+
+
+def _count(words: list[str], protocol: int) -> bytes:
+    return wire.integer(len(COMMANDS))
+
+
+def _docs(words: list[str], protocol: int) -> bytes:
+    chosen = everything() if not words else [each for name in words if (each := described(name))]
+    pairs = [(_text(each.name), docs_reply(each, protocol)) for each in chosen]
+    return wire.mapping(pairs, protocol)
+
+
+def _infos(words: list[str], protocol: int) -> bytes:
+    chosen = everything() if not words else [described(name) for name in words]
+    return wire.array(wire.null(protocol) if each is None else info_reply(each) for each in chosen)
+
+
+def _listed(words: list[str], protocol: int) -> bytes:
+    from holdfast.server.globs import compile_glob
+
+    names = [name.lower() for name in sorted(COMMANDS)]
+    match [word.upper() for word in words[:2]]:
+        case []:
+            return wire.array(map(wire.bulk, names))
+        case ["FILTERBY", "PATTERN"] if len(words) == 3:
+            pattern = compile_glob(words[2].lower().encode())
+            return wire.array(wire.bulk(name) for name in names if pattern.fullmatch(name))
+        case ["FILTERBY", "ACLCAT" | "MODULE"] if len(words) == 3:
+            group = words[2].lower().lstrip("@")
+            return wire.array(_text(each.name) for each in everything() if each.group == group)
+    return wire.error("ERR syntax error: COMMAND LIST [FILTERBY PATTERN glob | ACLCAT group]")
+
+
+def _keys_of(words: list[str], protocol: int) -> bytes:
+    if not words or described(words[0]) is None:
+        return wire.error("ERR Invalid command specified")
+    return wire.error("ERR The command has no key arguments")
+
+
+def _helped(words: list[str], protocol: int) -> bytes:
+    lines = (
+        "COMMAND: all commands with their arity and flags.",
+        "COMMAND COUNT: how many there are.",
+        "COMMAND DOCS [name...]: what they do, and their arguments.",
+        "COMMAND INFO [name...]: arity and flags of these.",
+        "COMMAND LIST [FILTERBY PATTERN glob | FILTERBY ACLCAT group]: their names.",
+    )
+    return wire.array(map(wire.simple, lines))
+
+
+_ANSWERS: Final[dict[bytes, Callable[[list[str], int], bytes]]] = {
+    b"": _infos,
+    b"COUNT": _count,
+    b"DOCS": _docs,
+    b"GETKEYS": _keys_of,
+    b"GETKEYSANDFLAGS": _keys_of,
+    b"HELP": _helped,
+    b"INFO": _infos,
+    b"LIST": _listed,
+}
