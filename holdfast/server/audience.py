@@ -5,7 +5,6 @@ Subscribers hear the space that they were in when they subscribed, and of it onl
 they may read.
 """
 
-import re
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
@@ -13,7 +12,7 @@ from holdfast import wire
 from holdfast.engine.contract import Notice
 from holdfast.jobs.qless import channel as qless_channel
 from holdfast.server.bulletin import Bulletin
-from holdfast.server.globs import compile_glob
+from holdfast.server.globs import Glob, compile_glob
 
 Kind = Literal["subscribe", "psubscribe", "notices"]
 
@@ -34,7 +33,7 @@ class Subscriber(Protocol):
 class _Seat:
     """One subscription."""
 
-    def __init__(self, subscriber: Subscriber, space: str, glob: re.Pattern[bytes] | None) -> None:
+    def __init__(self, subscriber: Subscriber, space: str, glob: Glob | None) -> None:
         self.subscriber = subscriber
         self.space = space
         self.glob = glob  # of a pattern, made once: there may be many
@@ -99,7 +98,7 @@ class Audience:
 def _fits(seats: dict[_Seat, None], channel: bytes) -> bool:
     """Whether the pattern of these seats, which they share, takes a channel."""
     glob = next(iter(seats)).glob
-    return glob is not None and glob.fullmatch(channel) is not None
+    return glob is not None and glob.fullmatch(channel)
 
 
 def _send(seats: dict[_Seat, None], layer: str, frame: list[bytes]) -> None:

@@ -1,54 +1,146 @@
-"""Patterns as Redis has them, for channels and keys."""
+"""Patterns as Redis has them, for channels and keys, matched in time that no pattern can blow up.
+
+A pattern is cut at its stars. The first part has to be at the beginning of a text and the last at
+its end; each other part is looked for once, at its first place behind the one before: any later
+place leaves less for the rest. A part of plain characters is found by `bytes.find`. One with `?` or
+`[...]` is found by a set of bits, one for each of its characters, that moves along the text by one
+shift for each byte. So a text of n bytes takes n steps for each part, whatever the pattern says.
+"""
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from holdfast.errors import BadInput
+from holdfast.limits import MAX_PATTERN_BYTES
+
 _PARTS: Final = re.compile(rb"\\.|\[\^?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _IN_CLASS: Final = re.compile(rb"(\\.|.)-(\\.|.)|(\\.|.)", re.DOTALL)
+_ANY: Final = frozenset(range(256))
+
+
+class Glob:
+    """A pattern that is ready to be compared with texts."""
+
+    __slots__ = ("_first", "_is_whole", "_last", "_middle")
+
+    def __init__(self, pattern: bytes) -> None:
+        pieces = [_Piece(members) for members in _cut(pattern)]
+        self._is_whole = len(pieces) == 1  # without a star
+        self._first, self._last = pieces[0], pieces[-1]
+        self._middle = [piece for piece in pieces[1:-1] if piece.size]
+
+    def fullmatch(self, text: bytes) -> bool:
+        """Whether the pattern fits the whole text."""
+        first, last = self._first, self._last
+        if self._is_whole:
+            return len(text) == first.size and first.is_at(text, 0)
+        end = len(text) - last.size
+        at = first.size
+        if at > end or not first.is_at(text, 0) or not last.is_at(text, end):
+            return False
+        for piece in self._middle:
+            at = piece.end_of_first(text, at, end)
+            if at < 0:
+                return False
+        return True
+
+
+class _Piece:
+    """A part of a pattern between two stars: as many sets of bytes as it has characters."""
+
+    __slots__ = ("_masks", "_members", "_plain", "size")
+
+    def __init__(self, members: list[frozenset[int]]) -> None:
+        self.size = len(members)
+        self._members = members
+        is_plain = all(len(each) == 1 for each in members)
+        self._plain = bytes(byte for each in members for byte in each) if is_plain else None
+        self._masks: list[int] | None = None  # made when the piece is first looked for
+
+    def is_at(self, text: bytes, begin: int) -> bool:
+        if self._plain is not None:
+            return text.startswith(self._plain, begin)
+        part = text[begin : begin + self.size]
+        return len(part) == self.size and all(map(_has, self._members, part))
+
+    def end_of_first(self, text: bytes, begin: int, end: int) -> int:
+        """Where the first place of the piece in text[begin:end] ends; -1 if there is none."""
+        if self._plain is not None:
+            found = text.find(self._plain, begin, end)
+            return -1 if found < 0 else found + self.size
+        masks = self._masks
+        if masks is None:
+            masks = self._masks = self._make_masks()
+        whole = 1 << (self.size - 1)
+        state = 0  # bit i: the last i + 1 bytes are the first i + 1 characters of the piece
+        for at in range(begin, end):
+            state = (state << 1 | 1) & masks[text[at]]
+            if state & whole:
+                return at + 1
+        return -1
+
+    def _make_masks(self) -> list[int]:
+        """For each byte, the bits of the characters that it fits."""
+        masks, anywhere = [0] * 256, 0
+        for place, members in enumerate(self._members):
+            bit = 1 << place
+            if members is _ANY:
+                anywhere |= bit
+            else:
+                for byte in members:
+                    masks[byte] |= bit
+        return [mask | anywhere for mask in masks]
+
+
+def _has(members: frozenset[int], byte: int) -> bool:
+    return byte in members
 
 
 @lru_cache(1_000)
-def compile_glob(pattern: bytes) -> re.Pattern[bytes]:
+def compile_glob(pattern: bytes) -> Glob:
     """A pattern as Redis has it: `*`, `?`, `[abc]`, `[^a-z]` and a backslash before any of them.
 
-    >>> bool(compile_glob(b"ql:[a-w]*:jobs").fullmatch(b"ql:w:ann:jobs"))
+    >>> compile_glob(b"ql:[a-w]*:jobs").fullmatch(b"ql:w:ann:jobs")
     True
     """
-    # What stands between two stars is looked for once, at its first place: any later place leaves
-    # less for the rest. Without that, a pattern of many stars could take forever.
-    pieces = [b""]
+    if len(pattern) > MAX_PATTERN_BYTES:
+        raise BadInput(
+            f"a pattern may have {MAX_PATTERN_BYTES} bytes, and this one has {len(pattern)}",
+            hint="Use a shorter pattern, and `*` for what may differ.",
+        )
+    return Glob(pattern)
+
+
+def _cut(pattern: bytes) -> Iterator[list[frozenset[int]]]:
+    """The parts between the stars, each as a list of what its characters may be."""
+    piece: list[frozenset[int]] = []
     for part in _PARTS.findall(pattern):
         if part == b"*":
-            pieces.append(b"")
+            yield piece
+            piece = []
         else:
-            pieces[-1] += _piece(part)
-    first, *others = pieces
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *middle, last = others
-    between = b"".join(b"(?>.*?%b)" % piece for piece in middle if piece)
-    return re.compile(b"%b%b.*%b" % (first, between, last), re.DOTALL)
+            piece.append(_members(part))
+    yield piece
 
 
-def _piece(part: bytes) -> bytes:
+def _members(part: bytes) -> frozenset[int]:
     if part == b"?":
-        return b"."
+        return _ANY
     if part[:1] == b"[" and len(part) > 1:
         return _class(part[1:-1])
-    return re.escape(part[-1:] if part[:1] == b"\\" else part)
+    return frozenset(part[-1:])
 
 
-def _class(content: bytes) -> bytes:
+def _class(content: bytes) -> frozenset[int]:
     """One of these characters, or none of them after `^`; a range may be written backwards."""
     negated = content[:1] == b"^"
-    members = b""
+    members: set[int] = set()
     for begin, end, single in _IN_CLASS.findall(content[1:] if negated else content):
         if single:
-            members += re.escape(single[-1:])
+            members.add(single[-1])
         else:
-            low, high = sorted((begin[-1:], end[-1:]))
-            members += re.escape(low) + b"-" + re.escape(high)
-    if not members:
-        return b"." if negated else b"(?!)"
-    return b"[%b%b]" % (b"^" if negated else b"", members)
+            low, high = sorted((begin[-1], end[-1]))
+            members.update(range(low, high + 1))
+    return (_ANY - members) if negated else frozenset(members)

@@ -9,6 +9,7 @@ from typing import Final
 
 from holdfast import wire
 from holdfast.errors import BadInput, Forbidden, HoldfastError, NotAuthenticated
+from holdfast.limits import MAX_CONFIG_PATTERNS
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import command_docs
 from holdfast.server.auth import Identity
@@ -220,6 +221,8 @@ def config(session: Session, words: wire.Command) -> Plan:
         b"databases": b"%d" % DATABASES,
         b"maxclients": b"%d" % session.execution.bounds.connections,
     }
+    if len(words) > 2 + MAX_CONFIG_PATTERNS:
+        raise BadInput(f"CONFIG GET takes up to {MAX_CONFIG_PATTERNS} patterns")
     patterns = [compile_glob(word.lower()) for word in words[2:]]
     pairs = [
         (wire.bulk(name), wire.bulk(value))

@@ -8,6 +8,8 @@ from typing import cast
 
 from holdfast import wire
 from holdfast.engine.contract import Notice
+from holdfast.errors import RequestTooLarge
+from holdfast.limits import MAX_CHANNEL_BYTES
 from holdfast.server.audience import PUBLISHED, Kind, layer_of
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.session import Change, Plan, Session, Write
@@ -76,6 +78,8 @@ def publish(session: Session, words: wire.Command) -> Plan:
     if len(words) != 3:
         return wrong_arguments("publish")
     channel, space = words[1], session.space
+    if len(channel) > MAX_CHANNEL_BYTES:
+        raise RequestTooLarge(f"a channel may have {MAX_CHANNEL_BYTES} bytes")
     session.who().require("write", space=space.name, layer=layer_of(channel))
     notice = Notice(PUBLISHED + wire.text_of(channel), words[2])
     count = session.execution.audience.count

@@ -16,7 +16,14 @@ import msgspec
 from holdfast import errors, wire
 from holdfast.engine.contract import Notice, Outcome
 from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
-from holdfast.limits import MAX_BATCH_COMMANDS, MAX_PATTERNS, MAX_SUBSCRIPTIONS
+from holdfast.jobs.qless import Dialect
+from holdfast.limits import (
+    MAX_BATCH_COMMANDS,
+    MAX_CHANNEL_BYTES,
+    MAX_PATTERN_BYTES,
+    MAX_PATTERNS,
+    MAX_SUBSCRIPTIONS,
+)
 from holdfast.operations import Operation
 from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
@@ -98,6 +105,8 @@ class Session:
         self._batch_bytes = 0
         self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
         self._permits = _Permits(self.identity, self.space)
+        self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
+        self.has_flushed_scripts = False  # it knows none that others have loaded
 
     @property
     def subscribed(self) -> bool:
@@ -137,6 +146,11 @@ class Session:
         self.identity = self.execution.gate.anonymous()
         self.enter(self.execution.store, self.execution.store.name, 0)
 
+    def flush_scripts(self) -> None:
+        """Makes this client forget the scripts that it or others have loaded."""
+        self.scripts.clear()
+        self.has_flushed_scripts = True
+
     def close(self) -> None:
         """The client is gone."""
         for leave in self.subscriptions.values():
@@ -157,6 +171,11 @@ class Session:
             raise RequestTooLarge(
                 f"a connection may have {most} subscriptions of this kind",
                 hint="Hear more with fewer patterns, or with several connections.",
+            )
+        longest = MAX_PATTERN_BYTES if kind == "psubscribe" else MAX_CHANNEL_BYTES
+        if any(len(channel) > longest for channel in channels):
+            raise RequestTooLarge(
+                f"a channel may have {MAX_CHANNEL_BYTES} bytes, a pattern {MAX_PATTERN_BYTES}"
             )
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:

@@ -12,7 +12,11 @@ import pytest
 import qless  # type: ignore[import-untyped]  # it is older than types
 import redis
 
+from holdfast.engine.contract import Engine
+from holdfast.limits import MAX_SCRIPTS
+from holdfast.users import Grant, add_user
 from tests.server.running import DEADLINE, RawClient, Server, command, serving
+from tests.server.small_door import Door, small_door
 
 # qless-py is older than the warning, and its loggers are not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'warn' method:DeprecationWarning")
@@ -522,3 +526,65 @@ def test_redis_py_sees_a_pipeline_as_one_transaction(server: Server) -> None:
         pipeline.zscore("ql:q:q-work", "x")
 
         assert pipeline.execute()[:2] == [b'"a"', 1]
+
+
+# --- what must not hold up others -----------------------------------------------------------------
+
+
+def test_long_patterns_and_many_keys_are_refused_or_leave_the_loop(client: RawClient) -> None:
+    long = "?" * 600_000
+
+    for words in (["KEYS", "*" + long], ["CONFIG", "GET", long], ["PSUBSCRIBE", long]):
+        assert isinstance(client.ask(*words), hiredis.ReplyError), words[0]
+    assert isinstance(client.ask("CONFIG", "GET", *["save"] * 1_000), hiredis.ReplyError)
+    assert isinstance(client.ask("PUBLISH", "c" * 10_000, "x"), hiredis.ReplyError)
+    assert isinstance(client.ask("SUBSCRIBE", "ok", "c" * 10_000), hiredis.ReplyError)
+    assert client.ask("PING") == b"PONG"  # nothing was subscribed
+    assert client.ask("EXISTS", *["ql:queues", "none"] * 2_000) in (0, 2_000)
+    assert client.ask("CONFIG", "GET", "sav?", "*only") == [b"save", b"", b"appendonly", b"yes"]
+
+
+def test_flushing_scripts_takes_them_from_no_one_else(tmp_path: Path) -> None:
+    def add_users(engine: Engine) -> None:
+        add_user(engine, "ann", "a", (Grant(role="write", space="ann"),))
+        add_user(engine, "bob", "b", (Grant(role="admin", space="bob"),))
+        add_user(engine, "root", "r", (Grant(role="admin"),))
+
+    def enter(door: Door, name: str) -> RawClient:
+        client = door.connect()
+        assert client.ask("AUTH", name, name[0]) == b"OK"
+        assert client.ask("SPACE", name) == b"OK"
+        return client
+
+    with (
+        small_door(tmp_path, add_users) as door,
+        enter(door, "ann") as ann,
+        enter(door, "bob") as bob,
+        enter(door, "root") as root,
+    ):
+        assert ann.ask("SCRIPT", "LOAD", G3) == SHA_3.encode()
+        assert bob.ask("SCRIPT", "EXISTS", SHA_3) == [1]
+        assert bob.ask("SCRIPT", "FLUSH") == b"OK"
+
+        assert bob.ask("SCRIPT", "EXISTS", SHA_3) == [0]
+        assert str(bob.ask("EVALSHA", SHA_3, "0", "queues", "0")).startswith("NOSCRIPT")
+        assert ann.ask("SCRIPT", "EXISTS", SHA_3) == [1]
+        assert ann.ask("EVALSHA", SHA_3, "0", "queues", "0") == b"{}"
+        assert bob.ask("SCRIPT", "LOAD", G3) == SHA_3.encode()
+        assert bob.ask("SCRIPT", "EXISTS", SHA_3) == [1]
+
+        assert root.ask("SCRIPT", "FLUSH") == b"OK"
+        assert str(root.ask("EVALSHA", SHA_3, "0", "queues", "0")).startswith("NOSCRIPT")
+
+
+def test_one_user_can_not_use_up_the_scripts_of_all(tmp_path: Path) -> None:
+    def add_users(engine: Engine) -> None:
+        add_user(engine, "ann", "a", (Grant(role="write"),))
+
+    with small_door(tmp_path, add_users) as door:
+        door.execution.scripts.update({b"%d" % number: "G3" for number in range(MAX_SCRIPTS)})
+        with door.connect() as client:
+            assert client.ask("AUTH", "ann", "a") == b"OK"
+            assert client.ask("SCRIPT", "LOAD", G3) == SHA_3.encode()
+            assert client.ask("EVALSHA", SHA_3, "0", "queues", "0") == b"{}"
+        assert len(door.execution.scripts) == MAX_SCRIPTS

@@ -1,12 +1,15 @@
 """The keys that the script would have left in a Redis, for those who look into them.
 
 Nothing is stored for them: each is a view of the job queue, exists exactly while it has content,
-and can't be written. `score` reads a few keys, `size` a few where they are counted already, and all
-else reads what it shows.
+and can't be written. `score`, `kind` and `has` read a few keys, `size` a few where they are counted
+already. Where members are counted and stored in the order of their scores (`is_ordered`), `range`
+reads what it returns and passes over what lies before it, from the nearer end; all else reads what
+it shows.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from holdfast.engine.contract import Transaction, read_counter
@@ -26,6 +29,8 @@ from holdfast.jobs.queues import known_queues
 from holdfast.jobs.records import JobRecord
 from holdfast.keys import pack_str, unpack
 
+Pair = tuple[bytes, bytes]  # as it is stored
+Pairs = Iterator[Pair]
 Scored = Iterator[tuple[str, float]]  # members of a sorted set, lowest score first
 
 _QUEUE: Final = re.compile(r"ql:q:(.+)-(work|locks|scheduled|depends|recur)", re.DOTALL)
@@ -61,14 +66,21 @@ class VirtualKeys:
 
     def kind(self, key: str) -> str:
         """The word that Redis would say: hash, zset, set, list or none."""
+        return kind_of_name(key) if self.has(key) else "none"
+
+    def has(self, key: str) -> bool:
+        """Whether there is such a key. Reads a few keys, and of paused queues all that are not."""
         kind = kind_of_name(key)
-        if kind == "zset":
-            has = self.size(key) > 0
-        elif kind == "hash":
-            has = bool(self.fields(key))
-        else:
-            has = bool(self.members(key) if kind == "set" else self.items(key))
-        return kind if has else "none"
+        if kind == "hash":
+            return bool(self.fields(key))
+        if kind == "set":
+            return any(True for _ in self._members(key))
+        if is_ordered(key):
+            return self.size(key) > 0
+        valued = self._valued_below(key)
+        if valued is not None:
+            return any(True for _ in self._tx.scan(*below(valued), limit=1))
+        return any(True for _ in self.scored(key) or ())
 
     # --- sorted sets ------------------------------------------------------------------------------
 
@@ -106,7 +118,55 @@ class VirtualKeys:
             return unpack_complete(self._tx.get(self._keys.complete))[0]
         if key.startswith("ql:t:"):
             return read_counter(self._tx.get(self._keys.tag_count(key[5:])))
+        if key.startswith("ql:f:"):
+            return read_counter(self._tx.get(self._keys.failure_group(key[5:])))
         return sum(1 for _ in self.scored(key) or ())
+
+    def range(self, key: str, first: int, last: int) -> list[tuple[str, float]]:
+        """The members from rank `first` to rank `last`, lowest score first; -1 is the last rank."""
+        if not is_ordered(key):
+            end = None if last == -1 else last + 1
+            return list(self.scored(key) or ())[first:end]
+        pairs, read = self._pairs(key), self._reader_of(key)
+        found = [read(pair) for pair in _ranks(pairs, self.size(key), first, last)]
+        return [each for each in found if each is not None]
+
+    def _pairs(self, key: str) -> Callable[[bool, int], Pairs]:
+        """Scans the stored pairs of a sorted set that is stored in order, from either end."""
+        prefix, is_reversed = self._stored_at(key)
+
+        def scan(from_end: bool, limit: int) -> Pairs:
+            begin, end = below(prefix)
+            return self._tx.scan(begin, end, limit=limit, reverse=from_end != is_reversed)
+
+        return scan
+
+    def _stored_at(self, key: str) -> tuple[bytes, bool]:
+        """Where a sorted set is stored in order, and whether its highest score comes first."""
+        found = _QUEUE.fullmatch(key)
+        if found is not None:
+            return self._prefix(self._keys.queue(found[1]), found[2]), found[2] == "work"
+        if key.startswith("ql:t:"):
+            return self._keys.tagged(key[5:]), False
+        if key.startswith("ql:f:"):
+            return self._keys.failed_in(key[5:]), True  # its newest comes first
+        return self._keys.completed, False
+
+    def _reader_of(self, key: str) -> Callable[[Pair], tuple[str, float] | None]:
+        found = _QUEUE.fullmatch(key)
+        if found is not None and found[2] == "work":
+            return self._waiting
+        prefix, _ = self._stored_at(key)
+
+        def read(pair: Pair) -> tuple[str, float]:
+            time, jid = time_and_jid(pair[0], prefix)
+            return jid, time
+
+        return read
+
+    def _waiting(self, pair: Pair) -> tuple[str, float] | None:
+        job = self._ledger.job_at(self._keys.jobs + pair[1])
+        return None if job is None else (job.jid, job.priority - job.time / 1e10)
 
     def score(self, key: str, member: str) -> float | None:
         """The score of one member, without a look at the others."""
@@ -147,10 +207,9 @@ class VirtualKeys:
 
     def _queue_part(self, keys: QueueKeys, part: str) -> Scored:
         if part == "work":  # whose best, with the highest score, comes first
-            for _, packed_jid in self._tx.scan(*below(keys.work), reverse=True):
-                job = self._ledger.job_at(self._keys.jobs + packed_jid)
-                if job is not None:
-                    yield job.jid, job.priority - job.time / 1e10
+            for pair in self._tx.scan(*below(keys.work), reverse=True):
+                if (found := self._waiting(pair)) is not None:
+                    yield found
         else:
             yield from self._timed(self._prefix(keys, part))
 
@@ -205,22 +264,25 @@ class VirtualKeys:
 
     def members(self, key: str) -> list[str]:
         """The members of a set; empty if there is none."""
-        if key == "ql:failures":
-            return list(self._groups())
-        if key == "ql:paused_queues":
-            queues = self._names_below(self._keys.queues)
-            return [q for q in queues if self._ledger.queue(self._keys.queue(q)).paused]
-        return []
+        return list(self._members(key))
 
-    def items(self, key: str) -> list[str]:
-        """The items of a list, newest first; empty if there is none."""
+    def _members(self, key: str) -> Iterator[str]:
+        if key == "ql:failures":
+            yield from self._groups()
+        if key == "ql:paused_queues":
+            for queue in self._names_below(self._keys.queues):
+                if self._ledger.queue(self._keys.queue(queue)).paused:
+                    yield queue
+
+    def items(self, key: str, first: int = 0, last: int = -1) -> list[str]:
+        """The items of a list from `first` to `last`, newest first; empty if there is none."""
         if not key.startswith("ql:f:"):
             return []
-        return [jid for jid, _ in self._timed(self._keys.failed_in(key[5:]))][::-1]
+        return [jid for jid, _ in self.range(key, first, last)]
 
     def _others(self) -> list[tuple[str, bool]]:
         keys = ("ql:failures", "ql:paused_queues")
-        return [(key, bool(self.members(key))) for key in keys] + [
+        return [(key, self.has(key)) for key in keys] + [
             ("ql:config", bool(self.fields("ql:config")))
         ]
 
@@ -252,6 +314,25 @@ def kind_of_name(key: str) -> str:
     if key.startswith("ql:f:"):
         return "list"
     return "hash" if key == "ql:config" or key.startswith(("ql:j:", "ql:r:")) else "zset"
+
+
+def is_ordered(key: str) -> bool:
+    """Whether the members of a sorted set or list are stored in their order, and counted."""
+    is_known = key == "ql:completed" or key.startswith(("ql:t:", "ql:f:"))
+    return is_known or _QUEUE.fullmatch(key) is not None
+
+
+def _ranks(pairs: Callable[[bool, int], Pairs], size: int, first: int, last: int) -> list[Pair]:
+    """The pairs of these ranks, in order, found from the end that is nearer."""
+    first = max(0, first + size if first < 0 else first)
+    last = min(size - 1, last + size if last < 0 else last)
+    if first > last:
+        return []
+    behind = size - 1 - last
+    if first <= behind:
+        return list(islice(pairs(False, last + 1), first, None))
+    found = islice(pairs(True, size - first), behind, None)
+    return list(found)[::-1]
 
 
 def _score_then_name(entry: tuple[str, float]) -> tuple[float, bytes]:

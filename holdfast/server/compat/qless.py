@@ -3,6 +3,11 @@
 There is no Lua here. A script is recognised by what it says, its hash is remembered together with
 the dialect that it speaks, and a call of it is a command of `holdfast.jobs.qless`.
 
+All users of a store share what is remembered: that a hash means a dialect is true for everyone. So
+nobody can take it from others: `SCRIPT FLUSH` makes its own connection forget, and for everyone it
+is done by those alone who may administer the jobs of all spaces. When as many are remembered as may
+be, further ones are remembered for the connection that loads them.
+
 Where scripts live, in the directory of the store (space 0):
 
 (0, "script", sha)    -> dialect    "G2" or "G3"
@@ -20,7 +25,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs import qless
 from holdfast.keys import pack, prefix_range
-from holdfast.limits import MAX_SCRIPTS
+from holdfast.limits import MAX_SCRIPTS, MAX_SESSION_SCRIPTS
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.execution import Execution
 from holdfast.server.session import Later, Plan, Session, Write
@@ -59,8 +64,8 @@ def script(session: Session, words: wire.Command) -> Plan:
         case [b"LOAD"] if len(words) == 3:
             return _load(session, words[2])
         case [b"EXISTS"]:
-            known = session.execution.scripts
-            return wire.array(wire.integer(sha.lower() in known) for sha in words[2:])
+            known = (_dialect(session, sha.lower()) is not None for sha in words[2:])
+            return wire.array(map(wire.integer, known))
         case [b"FLUSH"]:
             return _flush(session)
     return wire.error("ERR Unknown SCRIPT subcommand. Try LOAD, EXISTS, FLUSH.")
@@ -72,17 +77,34 @@ def _load(session: Session, body: bytes) -> Plan:
         return _refusal(body)
     sha = sha1(body).hexdigest().encode()
 
-    def remembered(_: object) -> bytes:
-        session.execution.scripts[sha] = dialect
+    if _dialect(session, sha) is not None:
+        return wire.bulk(sha)
+    scripts = session.execution.scripts
+    _keep_for_session(session, sha, dialect)
+    if sha in scripts or len(scripts) >= MAX_SCRIPTS:
         return wire.bulk(sha)
 
-    if sha in session.execution.scripts:
+    def remembered(_: object) -> bytes:
+        scripts[sha] = dialect
         return wire.bulk(sha)
-    if len(session.execution.scripts) >= MAX_SCRIPTS:
-        return wire.error(f"ERR {MAX_SCRIPTS} scripts are loaded; SCRIPT FLUSH forgets them")
+
     return Later(
         lambda: session.execution.in_directory(partial(_remember, sha, dialect)), remembered
     )
+
+
+def _dialect(session: Session, sha: bytes) -> qless.Dialect | None:
+    """The dialect of a script that this connection has loaded, or anyone else."""
+    own = session.scripts.get(sha)
+    if own is not None or session.has_flushed_scripts:
+        return own
+    return session.execution.scripts.get(sha)
+
+
+def _keep_for_session(session: Session, sha: bytes, dialect: qless.Dialect) -> None:
+    if len(session.scripts) >= MAX_SESSION_SCRIPTS:
+        session.scripts.pop(next(iter(session.scripts)))
+    session.scripts[sha] = dialect
 
 
 def _remember(sha: bytes, dialect: qless.Dialect, tx: Transaction) -> None:
@@ -90,11 +112,16 @@ def _remember(sha: bytes, dialect: qless.Dialect, tx: Transaction) -> None:
 
 
 def _flush(session: Session) -> Plan:
+    if not session.who().may("admin", space="*", layer="jobs"):
+        session.flush_scripts()
+        return wire.OK
+
     def forget(tx: Transaction) -> None:
         tx.clear(*prefix_range(pack(0, "script")))
 
     def forgotten(_: object) -> bytes:
         session.execution.scripts.clear()
+        session.scripts.clear()
         return wire.OK
 
     return Later(lambda: session.execution.in_directory(forget), forgotten)
@@ -109,6 +136,8 @@ def eval_(session: Session, words: wire.Command) -> Plan:
         return _refusal(words[1])
     sha = sha1(words[1]).hexdigest().encode()
     plan = _call(session, dialect, sha, words[2:])
+    if _dialect(session, sha) is None:
+        _keep_for_session(session, sha, dialect)
     scripts = session.execution.scripts
     if sha in scripts or len(scripts) >= MAX_SCRIPTS:
         return plan
@@ -139,7 +168,7 @@ def evalsha(session: Session, words: wire.Command) -> Plan:
     if len(words) < 3:
         return wrong_arguments("evalsha")
     sha = words[1].lower()
-    dialect = session.execution.scripts.get(sha)
+    dialect = _dialect(session, sha)
     return NO_SCRIPT if dialect is None else _call(session, dialect, sha, words[2:])
 
 

@@ -7,13 +7,15 @@ import msgspec
 
 from holdfast import wire
 from holdfast.errors import Forbidden
-from holdfast.jobs.qless.virtual import VirtualKeys, kind_of_name
-from holdfast.limits import CLEARED_PER_STEP
+from holdfast.jobs.qless.virtual import VirtualKeys, is_ordered, kind_of_name
+from holdfast.limits import CLEARED_PER_STEP, MAX_KEYS_ON_LOOP
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.globs import compile_glob
 from holdfast.server.session import Later, Plan, Read, Session
 
 _NO_INTEGER: Final = wire.error("ERR value is not an integer or out of range")
+_PAUSED: Final = b"ql:paused_queues"  # found among all queues
+_DIGITS: Final = 21  # more than an integer of 64 bits can have
 _SYNTAX: Final = wire.error("ERR syntax error")
 _WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
@@ -21,6 +23,7 @@ _WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the w
 def _look(
     session: Session, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
+    """A read of few keys, which is answered at once."""
     session.who().require("read", space=session.space.name, layer="jobs")
     return Read(session.space, lambda view: work(VirtualKeys(view.raw)), encode)
 
@@ -31,12 +34,15 @@ def _look_into(
     kind: str,
     work: Callable[[VirtualKeys], Any],
     encode: Callable[[Any], bytes],
+    *,
+    is_short: bool = True,
 ) -> Plan:
-    """The same for a command on keys of one kind."""
+    """The same for a command on keys of one kind; what may read many goes to a thread."""
+    look = _look if is_short else _search
     if kind_of_name(key) == kind:
-        return _look(session, work, encode)
+        return look(session, work, encode)
 
-    return _look(
+    return look(
         session,
         lambda virtual: work(virtual) if virtual.kind(key) == "none" else _WRONG_KIND,
         lambda found: found if found is _WRONG_KIND else encode(found),
@@ -90,10 +96,9 @@ def dbsize(session: Session, words: wire.Command) -> Plan:
 def exists(session: Session, words: wire.Command) -> Plan:
     if len(words) < 2:
         return wrong_arguments("exists")
-    return _look(
-        session,
-        lambda virtual: sum(virtual.kind(_text(word)) != "none" for word in words[1:]),
-        wire.integer,
+    look = _look if len(words) <= MAX_KEYS_ON_LOOP and _PAUSED not in words else _search
+    return look(
+        session, lambda virtual: sum(virtual.has(_text(word)) for word in words[1:]), wire.integer
     )
 
 
@@ -101,7 +106,8 @@ def exists(session: Session, words: wire.Command) -> Plan:
 def type_(session: Session, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("type")
-    return _look(session, lambda virtual: virtual.kind(_text(words[1])), wire.simple)
+    look = _search if words[1] == _PAUSED else _look
+    return look(session, lambda virtual: virtual.kind(_text(words[1])), wire.simple)
 
 
 @command("ZCARD")
@@ -109,7 +115,14 @@ def zcard(session: Session, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("zcard")
     key = _text(words[1])
-    return _look_into(session, key, "zset", lambda virtual: virtual.size(key), wire.integer)
+    return _look_into(
+        session,
+        key,
+        "zset",
+        lambda virtual: virtual.size(key),
+        wire.integer,
+        is_short=is_ordered(key),
+    )
 
 
 @command("ZSCORE")
@@ -130,8 +143,8 @@ def zrange(session: Session, words: wire.Command) -> Plan:
     """`ZRANGE key start stop [WITHSCORES]`."""
     if len(words) < 4:
         return wrong_arguments("zrange")
-    part = _slice(words[2], words[3])
-    if part is None:
+    ranks = _ranks(words[2], words[3])
+    if ranks is None:
         return _NO_INTEGER
     with_scores = [word.upper() for word in words[4:]] == [b"WITHSCORES"]
     if len(words) > 4 and not with_scores:
@@ -148,7 +161,12 @@ def zrange(session: Session, words: wire.Command) -> Plan:
 
     key = _text(words[1])
     return _look_into(
-        session, key, "zset", lambda virtual: list(virtual.scored(key) or ())[part], encode
+        session,
+        key,
+        "zset",
+        lambda virtual: virtual.range(key, *ranks),
+        encode,
+        is_short=is_ordered(key) and _are_few(*ranks),
     )
 
 
@@ -177,27 +195,41 @@ def smembers(session: Session, words: wire.Command) -> Plan:
         return b"~" + written[1:] if protocol == 3 else written
 
     key = _text(words[1])
-    return _look_into(session, key, "set", lambda virtual: virtual.members(key), encode)
+    return _look_into(
+        session, key, "set", lambda virtual: virtual.members(key), encode, is_short=False
+    )
 
 
 @command("LRANGE")
 def lrange(session: Session, words: wire.Command) -> Plan:
     if len(words) != 4:
         return wrong_arguments("lrange")
-    part = _slice(words[2], words[3])
-    if part is None:
+    ranks = _ranks(words[2], words[3])
+    if ranks is None:
         return _NO_INTEGER
     key = _text(words[1])
-    return _look_into(session, key, "list", lambda virtual: virtual.items(key)[part], _texts)
+    return _look_into(
+        session,
+        key,
+        "list",
+        lambda virtual: virtual.items(key, *ranks),
+        _texts,
+        is_short=_are_few(*ranks),
+    )
 
 
-def _slice(start: bytes, stop: bytes) -> slice | None:
-    """Redis names the last element, and counts from the end below zero; None if they name none."""
+def _ranks(start: bytes, stop: bytes) -> tuple[int, int] | None:
+    """The first and the last rank, counted from the end below zero; None if they are no numbers."""
     try:
-        first, last = int(start), int(stop)
+        first, last = int(start[:_DIGITS]), int(stop[:_DIGITS])
     except ValueError:
         return None
-    return slice(first, None if last == -1 else last + 1)
+    return None if max(abs(first), abs(last)) >= 2**63 else (first, last)
+
+
+def _are_few(first: int, last: int) -> bool:
+    """Whether both ranks are near the same end, however many members there are."""
+    return -MAX_KEYS_ON_LOOP <= first <= last < 0 or 0 <= first <= last < MAX_KEYS_ON_LOOP
 
 
 # --- erasing -------------------------------------------------------------------------------------
