@@ -11,6 +11,7 @@ from holdfast.cli.settings import SETTINGS, settings
 if TYPE_CHECKING:
     from holdfast.server.addresses import Address
     from holdfast.server.serving import Settings
+    from holdfast.store import Store
 
 
 @click.command("serve")
@@ -64,7 +65,7 @@ def command(
             **options,
         )
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
-            uvloop.run(serve(store, chosen, ready=_announce(chosen, out)))
+            uvloop.run(serve(store, chosen, ready=_announce(chosen, out, store)))
     except HoldfastError as error:
         if out.is_json:
             raise
@@ -85,21 +86,38 @@ def _place(engine: str) -> Path | str:
     return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
-def _announce(settings: "Settings", out: Output) -> Any:
+def _announce(settings: "Settings", out: Output, store: "Store") -> Any:
+    from holdfast.users import users_of
+
     secure = settings.tls_cert is not None
-    scheme, curl, redis = ("https", "curl -k", "redis-cli --tls") if secure else (
-        "http", "curl", "redis-cli"
-    )  # fmt: skip
+    has_users = bool(users_of(store.engine))
 
     def announce(resp: "Address", http: "Address") -> None:
-        url = f"{scheme}://{http}"
+        url = f"{'https' if secure else 'http'}://{http}"
         if out.is_json:
             out.result({"resp": str(resp), "http": url}, lambda: None)
             return
         click.echo(f"Holdfast listens for Redis clients on {resp} and for HTTP on {url}")
         click.echo("Try:")
-        click.echo(f'  {redis} -p {resp.port} JOBS.PUT \'{{"queue": "emails", "data": 1}}\'')
-        click.echo(f"  {curl} {url}/default/jobs/queues -d '{{}}'")
-        click.echo(f"  {curl} {url}/openapi.json")
+        for line in commands_to_try(resp, http, secure=secure, has_users=has_users):
+            click.echo(f"  {line}")
 
     return announce
+
+
+def commands_to_try(
+    resp: "Address", http: "Address", *, secure: bool, has_users: bool
+) -> tuple[str, str, str]:
+    """Commands that work on this machine, whatever address the server listens on."""
+    url = f"{'https' if secure else 'http'}://{http.from_here}"
+    curl = "curl -k" if secure else "curl"
+    redis = "redis-cli --tls --insecure" if secure else "redis-cli"
+    host = resp.from_here.host
+    redis += "" if host == "127.0.0.1" else f" -h {host}"
+    login = ' -H "Authorization: Bearer $TOKEN"' if has_users else ""
+    secret = ' --pass "$TOKEN"' if has_users else ""
+    return (
+        f'{redis} -p {resp.port}{secret} JOBS.PUT \'{{"queue": "emails", "data": 1}}\'',
+        f"{curl} {url}/default/jobs/queues -d '{{}}'{login}",
+        f"{curl} {url}/openapi.json",
+    )

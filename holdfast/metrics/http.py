@@ -208,7 +208,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Iterable[Network]) ->
     proxies = list(trusted)
     found = peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",") if part.strip()]):
-        if not _is_in(found, proxies) or _address(hop) is None:
+        if not is_trusted(found, proxies) or _address(hop) is None:
             break
         found = hop
     return found
@@ -235,6 +235,7 @@ def _address(text: str) -> Any:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-def _is_in(address: str, proxies: list[Network]) -> bool:
+def is_trusted(address: str, proxies: Iterable[Network]) -> bool:
+    """Whether an address is one of these proxies."""
     found = _address(address)
     return found is not None and any(found in network for network in proxies)

@@ -38,6 +38,16 @@ class Address(msgspec.Struct, frozen=True):
         """
         return all(ipaddress.ip_address(found[4][0]).is_loopback for found in self._resolved())
 
+    @property
+    def from_here(self) -> "Address":
+        """The address by which a program on this machine connects to it.
+
+        >>> str(Address("0.0.0.0", 9977).from_here), str(Address("::", 1).from_here)
+        ('127.0.0.1:9977', '[::1]:1')
+        """
+        everywhere = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
+        return Address(everywhere.get(self.host, self.host), self.port)
+
     def listen(self) -> socket.socket:
         """A socket that listens there, or `CannotServe`."""
         family, _, _, _, place = self._resolved()[0]

@@ -64,6 +64,7 @@ class Request:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         self.peer: str = (scope.get("client") or ("", 0))[0]
+        self.scheme: str = scope.get("scheme", "http")
         self._scope = scope
         given = self.headers.get("x-request-id")
         self.id = given if given and _ID.fullmatch(given) else str(uuid.uuid4())

@@ -49,6 +49,7 @@ from holdfast.limits import (
 )
 from holdfast.metrics.http import Network
 from holdfast.operations import Operation
+from holdfast.server.addresses import Address
 from holdfast.server.audience import Audience
 from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds, Room
@@ -120,6 +121,7 @@ class Execution:
         self.backups = backups  # the folder that backups go to; None: none are made
         self.schemas = schemas  # the folder whose files clients may name; None: none
         self.stopping = False
+        self.resp_address: Address | None = None  # where Redis clients connect, if they can
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see waiting.py
         self.gate = Gate(store.engine)

@@ -32,7 +32,7 @@ from holdfast.errors import (
     TooManyLogins,
 )
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
-from holdfast.metrics.http import client_address
+from holdfast.metrics.http import client_address, is_trusted
 from holdfast.server.auth import Identity
 from holdfast.server.browsers import refuse_foreign_page
 from holdfast.server.exchange import (
@@ -178,6 +178,13 @@ class HttpDoor:
         """Where the client is."""
         proxies = self.execution.trusted_proxies
         return client_address(request.peer, request.forwarded_for, proxies)
+
+    def scheme_of(self, request: Request) -> str:
+        """What the client's URL begins with; a trusted proxy may have ended its TLS."""
+        said = request.headers.get("x-forwarded-proto", "")
+        if said in ("http", "https") and is_trusted(request.peer, self.execution.trusted_proxies):
+            return said
+        return request.scheme
 
     async def until_gone(self, request: Request, waiting: Coroutine[Any, Any, T]) -> T:
         """Waits for something, as long as the client does and the server runs."""

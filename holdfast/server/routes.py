@@ -90,7 +90,9 @@ async def openapi(door: HttpDoor, request: Request, found: Found) -> Response:
 
 @route("GET HEAD", "/")
 async def start(door: HttpDoor, request: Request, found: Found) -> Response:
-    page = start_page(request.headers.get("host", "localhost:9966"), request.root)
+    host = request.headers.get("host", "localhost")
+    resp = door.execution.resp_address
+    page = start_page(host, request.root, scheme=door.scheme_of(request), resp=resp)
     return Response(page, content_type="text/html; charset=utf-8")
 
 

@@ -124,13 +124,30 @@ async def _run(
     sweeping = asyncio.create_task(sweep(execution))
     resp_port = resp_server.sockets[0].getsockname()[1]
     http_port = http_socket.getsockname()[1]
-    ready(Address(settings.resp.host, resp_port), Address(settings.http.host, http_port))
+    resp = Address(settings.resp.host, resp_port)
+    execution.resp_address = resp
+    http = Address(settings.http.host, http_port)
+    ready(resp, http)
+    _warn(settings, resp, http)
 
     await stopped.wait()
     _log.info("stopping: what is in flight is finished first")
     execution.stopping = True
     sweeping.cancel()
     await asyncio.gather(resp_door.close(), http_server.close())
+
+
+def _warn(settings: Settings, *ports: Address) -> None:
+    """Says in the log what people in the network could do."""
+    others = [str(port) for port in ports if not port.is_loopback]
+    if others and settings.tls_cert is None:
+        _log.warning(
+            "%s can be reached from other machines in plain text: whoever is on the way reads "
+            "passwords, tokens and data. Use --tls-cert and --tls-key, or a proxy with TLS",
+            " and ".join(others),
+        )
+    if others and settings.insecure:
+        _log.warning("--insecure: while the store has no users, every client is an admin")
 
 
 def _hear_signals(execution: Execution, certificate: Certificate | None) -> asyncio.Event:

@@ -1,8 +1,10 @@
 """What a newcomer sees who opens the server in a browser."""
 
 from typing import Final
+from urllib.parse import urlsplit
 
 from holdfast.operations import LAYERS, OPERATIONS
+from holdfast.server.addresses import Address
 from holdfast.version import VERSION
 
 
@@ -30,8 +32,7 @@ td {{ padding: .15rem .75rem .15rem 0; vertical-align: top }} summary {{ cursor:
 <h1>Holdfast {VERSION}</h1>
 <p>One durable store, five data models, one transaction. This server is running.</p>
 <pre>curl {{URL}}/default/jobs/put -d '{{"queue": "emails", "data": {{"to": "ann"}}}}'
-curl {{URL}}/default/jobs/queues -d '{{}}'
-redis-cli -p 9977 JOBS.POP '{{"queue": "emails", "worker": "me"}}'</pre>
+curl {{URL}}/default/jobs/queues -d '{{}}'{{REDIS}}</pre>
 <p><a href="{{ROOT}}/openapi.json">/openapi.json</a> describes every operation,
 <a href="{{ROOT}}/metrics">/metrics</a> is for Prometheus,
 <a href="{{ROOT}}/readyz">/readyz</a> for balancers.</p>
@@ -40,7 +41,27 @@ redis-cli -p 9977 JOBS.POP '{{"queue": "emails", "worker": "me"}}'</pre>
 """
 
 
-def start_page(host: str, root: str) -> bytes:
-    """The page, for a server that is called by that host and mounted below that path."""
-    shown = _PAGE.replace("{URL}", _escape(f"http://{host}{root}"))
+def start_page(host: str, root: str, *, scheme: str = "http", resp: Address | None = None) -> bytes:
+    """Returns the page of a server that is called by that host and mounted below that path.
+
+    `resp` is where Redis clients connect, if they can.
+    """
+    redis = "" if resp is None else f"\n{_redis_cli(host, scheme, resp)} {_POP}"
+    shown = _PAGE.replace("{URL}", _escape(f"{scheme}://{host}{root}"))
+    shown = shown.replace("{REDIS}", _escape(redis))
     return shown.replace("{ROOT}", _escape(root)).encode(errors="replace")
+
+
+_POP: Final = """JOBS.POP '{"queue": "emails", "worker": "me"}'"""
+
+
+def _redis_cli(host: str, scheme: str, resp: Address) -> str:
+    """The command that reaches the RESP port from where the page is read."""
+    try:
+        name = urlsplit(f"//{host}").hostname or "127.0.0.1"
+    except ValueError:  # brackets that are not around an address
+        name = "127.0.0.1"
+    where = resp.host if resp.host in ("127.0.0.1", "::1", "localhost") else name
+    options = " --tls" if scheme == "https" else ""
+    options += "" if where in ("127.0.0.1", "localhost") else f" -h {where}"
+    return f"redis-cli{options} -p {resp.port}"
