@@ -133,7 +133,10 @@ LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
 SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table
 MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above it
-MAX_SCHEMA_NODES: Final = 500_000  # what aliases may unfold a schema file to
+MAX_SCHEMA_NODES: Final = 200_000  # of a schema file, its aliases unfolded: two seconds of reading
+MAX_SCHEMA_ANCHORS: Final = 1_000  # of a schema file: the YAML library looks each up among all
+MAX_SCHEMA_NUMBER_LETTERS: Final = 100  # of a number or a moment; Python is slow with longer ones
+MAX_SCHEMA_PROBLEMS: Final = 100  # that are listed; to look for the nearest name takes its time
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -202,6 +205,7 @@ MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
 MAX_SECONDS: Final = MAX_AT  # of a step, an expiry or a window: longer than there is time
 MAX_LIMIT: Final = 2**63 - 1  # of a limiter: a reply's integer has 64 bits
 MAX_SKETCH_BINS: Final = 65_536  # of a distribution: a sketch is read and written whole
+MAX_CONDITION_LETTERS: Final = 100  # of a limit as people write it: 10 per 2 minutes burst 20
 MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
 MAX_TALLIED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
 MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each

@@ -6,7 +6,7 @@ from typing import Any, Final
 import yaml
 
 from holdfast.entities.schema import COLUMN_TYPES, CONTAINER_TYPES, Column, ColumnAdmin, ColumnType
-from holdfast.entities.schema_text import Text, is_null, nearest
+from holdfast.entities.schema_text import Text, is_null
 from holdfast.entities.schema_values import Misfit, outside, read_value
 
 _KEYS: Final = ("type", "comment", "clientName", "name", "default", "options", "adminOptions")
@@ -48,7 +48,7 @@ def _read_type(
     for type in COLUMN_TYPES:
         if type == word:
             return type
-    ask = nearest(word, COLUMN_TYPES)
+    ask = text.nearest(word, COLUMN_TYPES)
     text.error(place, f"Invalid type in schema: '{word}' for column {column}{ask}")
     return None
 

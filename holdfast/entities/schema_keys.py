@@ -6,7 +6,8 @@ from typing import Final
 import yaml
 
 from holdfast.entities.schema import CONTAINER_TYPES, Column, Index, Primary
-from holdfast.entities.schema_text import Text, nearest
+from holdfast.entities.schema_text import Text
+from holdfast.yaml_text import shortened
 
 _KEYS: Final = ("type", "columns", "options", "name")
 
@@ -77,14 +78,16 @@ def _check_columns(
     named: tuple[str, ...],
     index: str,
 ) -> None:
-    types = {column.name: column.type for column in columns}
+    types, index = {column.name: column.type for column in columns}, shortened(index)
     if not named:
         text.error(place, f"Index {index} has no columns")
-    for at, name in enumerate(named):
-        if name in named[:at]:
+    seen: set[str] = set()
+    for name in named:
+        if name in seen:
             text.error(place, f"Index {index} has the column {name} twice")
         elif name not in types:
             lack = f"Table {table} does not contain column {name} required for index {index}"
-            text.error(place, lack + nearest(name, tuple(types)))
+            text.error(place, lack + text.nearest(name, tuple(types)))
         elif types[name] in CONTAINER_TYPES:
             text.error(place, f"Index {index} can't use {name}, which is a {types[name]}")
+        seen.add(name)

@@ -13,15 +13,11 @@ from typing import Final, Literal
 import msgspec
 import yaml
 
-from holdfast.limits import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
+from holdfast import yaml_text
+from holdfast.limits import MAX_SCHEMA_BYTES, MAX_SCHEMA_PROBLEMS
+from holdfast.yaml_text import NULL, YamlProblem, merged, shortened
 
-_TRAILING_BLANKS: Final = re.compile(r"[ \t]+(?=\r?$)", re.MULTILINE)
-_MERGE: Final = "tag:yaml.org,2002:merge"
-_DAMAGED: Final = (UnicodeDecodeError, UnicodeEncodeError)
-_NULL: Final = "tag:yaml.org,2002:null"
-
-# The C loader is a twin of the Go parser, tabs included, and much the faster of the two.
-_Loader: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}")  # more digits are no length and no priority
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -52,71 +48,44 @@ class Text:
     def __init__(self, file: str, problems: list[Problem]) -> None:
         self.file = file
         self.problems = problems
+        self._noted = {"error": 0, "warning": 0}
 
     def compose(self, content: str | bytes) -> yaml.Node | None:
         """The root of the text, or None after noting why there is none."""
+        size = len(content.encode(errors="replace") if isinstance(content, str) else content)
+        if size > MAX_SCHEMA_BYTES:
+            listed = f"{size} bytes, at most {MAX_SCHEMA_BYTES} are read"
+            self.error_at(1, f"The schema is {listed}")
+            return None
         try:
-            data = content.encode() if isinstance(content, str) else content
-            if len(data) > MAX_SCHEMA_BYTES:
-                size = f"{len(data)} bytes, at most {MAX_SCHEMA_BYTES} are read"
-                self.error_at(1, f"The schema is {size}")
-                return None
-            text = _TRAILING_BLANKS.sub("", data.decode().removeprefix("\ufeff"))
-            if (line := _too_deep(text)) is not None:
-                self.error_at(line, f"The schema nests deeper than {MAX_SCHEMA_DEPTH} levels")
-                return None
-            root: yaml.Node | None = yaml.compose(text, Loader=_Loader)
-        except UnicodeError as error:
-            where = f"{error.reason} at {error.start}" if isinstance(error, _DAMAGED) else error
-            self.error_at(1, f"The schema is not UTF-8 text: {where}")
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            self.error_at(mark.line + 1 if mark else 1, f"The schema is not YAML: {error.problem}")
-        except yaml.YAMLError as error:
-            self.error_at(1, f"The schema is not YAML: {' '.join(str(error).split())}")
-        else:
-            return root if root is None or self._is_finite(root) else None
-        return None
-
-    def _is_finite(self, root: yaml.Node) -> bool:
-        """Whether the tree without its aliases is of sensible size; notes why if not.
-
-        Aliases can make a small text stand for a huge tree, or for one without end.
-        """
-        sizes: dict[int, tuple[int, int]] = {}  # of finished nodes: nodes and levels
-        path: set[int] = set()
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            children = _children(node)
-            if id(node) in sizes:
-                stack.pop()
-            elif id(node) in path:  # its children are done
-                below = [sizes[id(child)] for child in children]
-                size = 1 + sum(size for size, _ in below)
-                depth = 1 + max((depth for _, depth in below), default=0)
-                if size > MAX_SCHEMA_NODES or depth > MAX_SCHEMA_DEPTH:
-                    self.error(node, f"The schema unfolds to {size} nodes in {depth} levels")
-                    return False
-                sizes[id(node)] = size, depth
-                path.discard(id(node))
-                stack.pop()
-            else:
-                path.add(id(node))
-                stack.extend(children)
-                if any(id(child) in path for child in children):
-                    self.error(node, "The schema contains itself, by an alias in its own anchor")
-                    return False
-        return True
+            return yaml_text.compose(content)
+        except YamlProblem as problem:
+            self.error_at(problem.line, f"The schema {problem.message}")
+            return None
 
     def error_at(self, line: int, message: str) -> None:
-        self.problems.append(Problem(Place(self.file, line), message))
+        self._note(Problem(Place(self.file, line), message))
 
     def error(self, node: yaml.Node, message: str) -> None:
-        self.problems.append(Problem(self.place(node), message))
+        self._note(Problem(self.place(node), message))
 
     def warn(self, node: yaml.Node, message: str) -> None:
-        self.problems.append(Problem(self.place(node), message, "warning"))
+        self._note(Problem(self.place(node), message, "warning"))
+
+    def _note(self, problem: Problem) -> None:
+        """Keeps the first problems of each severity; an error is never lost behind warnings."""
+        noted = self._noted[problem.severity] = self._noted[problem.severity] + 1
+        if noted <= MAX_SCHEMA_PROBLEMS:
+            self.problems.append(problem)
+        elif noted == MAX_SCHEMA_PROBLEMS + 1:
+            more = f"There are more {problem.severity}s; the first {MAX_SCHEMA_PROBLEMS} are listed"
+            self.problems.append(Problem(problem.place, more, problem.severity))
+
+    def nearest(self, word: str, known: Sequence[str]) -> str:
+        """A question for the end of a message: `, did you mean 'Text'?`, or nothing."""
+        if sum(self._noted.values()) > MAX_SCHEMA_PROBLEMS:
+            return ""
+        return nearest(word, known)
 
     def place(self, node: yaml.Node) -> Place:
         return Place(self.file, node.start_mark.line + 1)
@@ -134,27 +103,20 @@ class Text:
             self.error(node, f"{what} must be a mapping, not {kind(node)}")
             return
         seen: dict[str, yaml.Node] = {}
-        for key, value in self._merged(node):
-            if not isinstance(key, yaml.ScalarNode):
-                self.error(key, f"{what} has {kind(key)} as a name")
-            elif key.value not in seen:
-                seen[key.value] = key
-                yield key.value, key, value
-            elif not _inside(key, node) or not _inside(seen[key.value], node):
-                continue
-            else:
-                first = self.place(seen[key.value])
-                self.error(key, f"{what} has '{key.value}' twice, first in line {first.line}")
-
-    def _merged(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-        merges = [value for key, value in node.value if key.tag == _MERGE]
-        yield from ((key, value) for key, value in node.value if key.tag != _MERGE)
-        for merge in merges:
-            for source in merge.value if isinstance(merge, yaml.SequenceNode) else [merge]:
-                if not isinstance(source, yaml.MappingNode):
-                    self.error(source, f"'<<' needs a mapping, not {kind(source)}")
-                else:
-                    yield from self._merged(source)
+        own = {id(key) for key, _ in node.value}
+        try:
+            for key, value in merged(node):
+                if not isinstance(key, yaml.ScalarNode):
+                    self.error(key, f"{what} has {kind(key)} as a name")
+                elif key.value not in seen:
+                    seen[key.value] = key
+                    yield key.value, key, value
+                elif id(key) in own and id(seen[key.value]) in own:
+                    first = self.place(seen[key.value])
+                    name = shortened(key.value)
+                    self.error(key, f"{what} has '{name}' twice, first in line {first.line}")
+        except YamlProblem as problem:
+            self.error_at(problem.line, problem.message)
 
     def fields(
         self, node: yaml.Node | None, what: str, known: tuple[str, ...]
@@ -165,8 +127,8 @@ class Text:
             if name in known:
                 fields[name] = value
             else:
-                ask = nearest(name, known) or " and is ignored"
-                self.warn(key, f"'{name}' means nothing in {what}{ask}")
+                ask = self.nearest(name, known) or " and is ignored"
+                self.warn(key, f"'{shortened(name)}' means nothing in {what}{ask}")
         return fields
 
     def items(self, node: yaml.Node | None, what: str) -> list[yaml.Node]:
@@ -201,33 +163,14 @@ class Text:
     def number(self, node: yaml.Node | None, what: str) -> int:
         if node is None or is_null(node):
             return 0
-        if isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[-+]?[0-9]+", str(node.value)):
+        if isinstance(node, yaml.ScalarNode) and _WHOLE.fullmatch(str(node.value)):
             return int(node.value)
         self.error(node, f"{what} must be a whole number, not {shown(node)}")
         return 0
 
 
-def _too_deep(text: str) -> int | None:
-    """The line that nests too deep for the composer, which recurses in C; else None."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_SCHEMA_DEPTH:
-                return event.start_mark.line + 1 if event.start_mark else 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-    return None
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return node.value if isinstance(node, yaml.SequenceNode) else []
-
-
 def is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == _NULL
+    return isinstance(node, yaml.ScalarNode) and node.tag == NULL
 
 
 def kind(node: yaml.Node) -> str:
@@ -237,14 +180,10 @@ def kind(node: yaml.Node) -> str:
 
 
 def shown(node: yaml.Node) -> str:
-    return f"'{node.value}'" if isinstance(node, yaml.ScalarNode) else kind(node)
+    return f"'{shortened(str(node.value))}'" if isinstance(node, yaml.ScalarNode) else kind(node)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A question for the end of a message: `, did you mean 'Text'?`, or nothing."""
     near = difflib.get_close_matches(word, known, 1)
     return f", did you mean '{near[0]}'?" if near else ""
-
-
-def _inside(key: yaml.Node, mapping: yaml.MappingNode) -> bool:
-    return any(key is own for own, _ in mapping.value)

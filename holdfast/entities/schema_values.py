@@ -4,7 +4,6 @@ A Text column takes them as written, so that `no`, `on` and `1e3` stay texts; ev
 takes what YAML means by them, if it fits.
 """
 
-import binascii
 import re
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -13,16 +12,9 @@ import yaml
 
 from holdfast.entities.schema import CONTAINER_TYPES, NOW
 from holdfast.entities.schema_text import Text, is_null, shown
+from holdfast.yaml_text import YamlProblem, scalar, shortened
 
 _FLOAT: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
-_CONSTRUCTORS: Final = {
-    "tag:yaml.org,2002:int": "construct_yaml_int",
-    "tag:yaml.org,2002:float": "construct_yaml_float",
-    "tag:yaml.org,2002:bool": "construct_yaml_bool",
-    "tag:yaml.org,2002:timestamp": "construct_yaml_timestamp",
-    "tag:yaml.org,2002:binary": "construct_yaml_binary",
-    "tag:yaml.org,2002:str": "construct_yaml_str",
-}
 
 
 class Misfit(Exception):
@@ -51,7 +43,7 @@ def _elements(text: Text, node: yaml.Node, type: str, subtype: str | None) -> li
         return values
     if any(isinstance(value, list | dict) for value in values):
         raise Misfit("a set with a list or mapping in it")
-    return [value for at, value in enumerate(values) if value not in values[:at]]
+    return list(dict.fromkeys(values))
 
 
 def read_element(text: Text, node: yaml.Node, subtype: str | None = None) -> Any:
@@ -100,7 +92,7 @@ def _timestamp(value: Any) -> Any:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise Misfit(f"'{value}'") from None
+            raise Misfit(f"'{shortened(value)}'") from None
     if not isinstance(value, date):
         raise Misfit(f"'{value}'")
     return _moment(value)
@@ -111,19 +103,19 @@ def _moment(value: date) -> datetime:
         value = datetime(value.year, value.month, value.day)
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)
     milliseconds = aware.microsecond // 1000  # finer times can't be stored
-    return aware.astimezone(UTC).replace(microsecond=milliseconds * 1000)
+    try:
+        return aware.astimezone(UTC).replace(microsecond=milliseconds * 1000)
+    except OverflowError:
+        raise Misfit(f"'{value}', which lies outside the years 1 to 9999 in UTC") from None
 
 
 def _constructed(node: yaml.Node) -> Any:
-    if is_null(node):
-        raise Misfit("null")
-    method = _CONSTRUCTORS.get(node.tag)
-    if method is None:
-        raise Misfit(f"a value of type {node.tag}")
+    if is_null(node) or not isinstance(node, yaml.ScalarNode):
+        raise Misfit("null" if is_null(node) else shown(node))
     try:
-        return getattr(yaml.constructor.SafeConstructor(), method)(node)
-    except (yaml.YAMLError, ValueError, OverflowError, binascii.Error):
-        raise Misfit(shown(node)) from None
+        return scalar(node)
+    except YamlProblem as problem:
+        raise Misfit(problem.message) from None
 
 
 def outside(value: Any, choices: tuple[Any, ...], type: str) -> Any:

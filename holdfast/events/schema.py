@@ -23,6 +23,7 @@ from holdfast.limits import (
     DEFAULT_BOARD_ENTRIES,
     MAX_EVENT_NAME_BYTES,
     MAX_EVENT_NAME_SEGMENTS,
+    MAX_EVENT_SCHEMA_BYTES,
     MAX_EXPIRE_AFTER_SECONDS,
     MAX_STORED_VALUES,
 )
@@ -97,21 +98,24 @@ def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any]
 def _load(source: Mapping[str, Any] | str | bytes) -> Any:
     if not isinstance(source, str | bytes):
         return source
+    if len(source) > MAX_EVENT_SCHEMA_BYTES:
+        raise InvalidSchema(
+            [f"the schema has {len(source)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
+        )
     try:
         return msgspec.json.decode(source)
     except msgspec.DecodeError as error:
         json_problem = error
     except (RecursionError, UnicodeEncodeError) as error:
         raise InvalidSchema([f"the text can't be read: {error}"]) from None
-    import yaml  # only for those who write YAML: it takes longer to load than Holdfast itself
+    # Only for those who write YAML: it takes longer to load than Holdfast itself.
+    from holdfast.yaml_text import YamlProblem, load
 
     try:
-        return yaml.safe_load(source)
-    except RecursionError:
-        raise InvalidSchema(["the text is nested too deeply"]) from None
-    except yaml.YAMLError as error:
+        return load(source)
+    except YamlProblem as problem:
         raise InvalidSchema(
-            [f"the text is neither JSON ({json_problem}) nor YAML ({' '.join(str(error).split())})"]
+            [f"the text is neither JSON ({json_problem}) nor YAML ({problem})"]
         ) from None
 
 

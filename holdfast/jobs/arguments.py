@@ -20,10 +20,10 @@ from holdfast.limits import (
     MAX_JOB_TIME,
 )
 
-_NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER: Final = re.compile(r"\s*[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 from_json: Final = msgspec.json.Decoder().decode
 _ENCODER: Final = msgspec.json.Encoder()
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+\\?(?:"|\Z)')
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200

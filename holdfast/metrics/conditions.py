@@ -12,6 +12,7 @@ from holdfast.errors import BadLimit, BadWindow, UnknownCondition
 from holdfast.keys import pack_int
 from holdfast.limits import (
     MAX_BUCKET_COUNT,
+    MAX_CONDITION_LETTERS,
     MAX_LIMIT,
     MAX_LOG_LIMIT,
     MAX_SECONDS,
@@ -40,8 +41,8 @@ _UNITS: Final = {
     "w": 604800, "week": 604800,
 }  # fmt: skip
 _NOTATION: Final = re.compile(
-    r"\s*(?P<limit>\d+)\s*(?:/|\bper\b)\s*(?P<count>\d+(?:\.\d+)?)?\s*(?P<unit>[a-z]+?)s?"
-    r"(?:\s+burst\s+(?P<burst>\d+))?\s*",
+    r"\s*+(?P<limit>\d++)\s*+(?:/|\bper\b)\s*+(?P<count>\d++(?:\.\d++)?+)?+\s*+"
+    r"(?P<unit>[a-z]+?)s?(?:\s++burst\s++(?P<burst>\d++))?+\s*+",
     re.IGNORECASE,
 )
 
@@ -88,7 +89,8 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
         >>> LimitCondition.parse("1000/s burst 2000").burst
         2000
         """
-        found = _NOTATION.fullmatch(text) if isinstance(text, str) else None
+        is_short = isinstance(text, str) and len(text) <= MAX_CONDITION_LETTERS
+        found = _NOTATION.fullmatch(text) if is_short else None
         unit = _UNITS.get(found["unit"].lower()) if found else None
         if found is None or unit is None:
             raise BadLimit(

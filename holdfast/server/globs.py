@@ -15,7 +15,9 @@ from typing import Final
 from holdfast.errors import BadInput
 from holdfast.limits import MAX_PATTERN_BYTES
 
-_PARTS: Final = re.compile(rb"\\.|\[\^?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+# A class without an end goes on to the end of the pattern, as in Redis.
+_PARTS: Final = re.compile(rb"\\.|\[\^?(?:\\.|[^\]\\])*+\\?(?:\]|\Z)|.", re.DOTALL)
+_CONTENT: Final = re.compile(rb"(?:\\.|[^\]\\])*+", re.DOTALL)
 _IN_CLASS: Final = re.compile(rb"(\\.|.)-(\\.|.)|(\\.|.)", re.DOTALL)
 _ANY: Final = frozenset(range(256))
 
@@ -129,7 +131,7 @@ def _members(part: bytes) -> frozenset[int]:
     if part == b"?":
         return _ANY
     if part[:1] == b"[" and len(part) > 1:
-        return _class(part[1:-1])
+        return _class(_CONTENT.findall(part, 1)[0])
     return frozenset(part[-1:])
 
 

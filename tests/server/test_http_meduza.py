@@ -33,6 +33,24 @@ def schema(server: Server, request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "schema: s\ntables: {T: {columns: {c: {type: Timestamp, default: 2024-99-99}}}}",
+        "schema: s\ntables: {T: {columns: {c: {type: Bool, default: !!bool maybe}}}}",
+        "schema: s\ntables: {T: {columns: {c: {type: Text, options: {max_len: "
+        + "9" * 5000
+        + "}}}}}",
+        "a: &a {<<: *a}",
+        "[" * 100_000,
+    ],
+)
+def test_a_hostile_schema_is_a_mistake_of_its_sender(server: Server, text: str) -> None:
+    assert server.request("POST", "/deploy", text).status == 400
+    assert server.call("entities.deploy", schema=text).status == 400
+    assert server.call("events.deploy", name="hostile", schema=text).status == 400
+
+
 def put(server: Server, schema: str, *names: str) -> None:
     entities = [{"properties": {"name": name, "age": len(name)}} for name in names]
     assert server.call("entities.put", table=f"{schema}.User", entities=entities).status == 200

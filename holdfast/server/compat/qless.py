@@ -38,7 +38,7 @@ NOT_OURS: Final = wire.error(
 )
 _FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
 _LARGEST: Final = 2**63 - 1  # integer that the protocol has; a priority may be greater
-_PUT: Final = re.compile(rb"QlessAPI\.put\s*=?\s*(?:function)?\s*\(\s*now\s*,\s*(me|queue)\b")
+_PUT: Final = re.compile(rb"QlessAPI\.put\s*+=?\s*+(?:function)?\s*+\(\s*+now\s*+,\s*+(me|queue)\b")
 
 
 def dialect_of(body: bytes) -> qless.Dialect | None:
