@@ -105,6 +105,9 @@ MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all 
 ROWS_PER_BUILD_STEP: Final = 500  # rows that one transaction adds to a new index
 KEYS_PER_DROP_STEP: Final = 500  # keys of a dropped table or index that one transaction removes
 MIN_COMPRESSED_BYTES: Final = 256  # a smaller row is stored plain: little to gain
+MIN_COMPRESSED_BY_DEFAULT: Final = 512  # bytes, where a table names no codec; less is not worth it
+MAX_UNITLESS_SECONDS: Final = 365 * 86_400  # of an interval without a unit; more may be meant as ms
+MAX_DURATION_SECONDS: Final = 10**11  # in a schema, 3,000 years; all that a version can count
 
 
 # --- entities ---------------------------------------------------------------------------------

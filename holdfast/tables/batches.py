@@ -6,14 +6,14 @@ from typing import Any
 from holdfast.engine.contract import Transaction
 from holdfast.errors import InvalidTableRequest, TableError
 from holdfast.limits import MAX_BATCH_OPERATIONS
-from holdfast.shown import shown
+from holdfast.shown import meant, shown
 from holdfast.tables import catalogue, deletes, puts
 from holdfast.tables.deletes import Delete
 from holdfast.tables.puts import Put
 from holdfast.tables.records import BatchResult, StepResult
 from holdfast.tables.writing import Writer
 
-_MEMBERS = {"op", "table", "attributes", "if", "if_match", "if_none_match"}
+_MEMBERS = frozenset({"op", "table", "attributes", "if", "if_match", "if_none_match"})
 Step = tuple[Writer, Put | Delete]
 
 
@@ -62,7 +62,7 @@ def _prepare(
 ) -> Step:
     is_object = type(operation) is dict or isinstance(operation, Mapping)
     if not is_object or not _MEMBERS.issuperset(operation):
-        raise InvalidTableRequest(f"an operation has the members {sorted(_MEMBERS)}")
+        raise _malformed(operation)
     table = operation.get("table")
     if not isinstance(table, str):
         raise InvalidTableRequest("an operation names its table")
@@ -93,6 +93,17 @@ def _prepare(
         )
         return writer, delete
     raise InvalidTableRequest(f"op is put or delete, not {shown(operation.get('op'))}")
+
+
+def _malformed(operation: Any) -> InvalidTableRequest:
+    listed = f"An operation has {', '.join(sorted(_MEMBERS))}."
+    if not isinstance(operation, Mapping):
+        return InvalidTableRequest(
+            f"an operation is an object, not {shown(operation)}", hint=listed
+        )
+    name = next(name for name in operation if name not in _MEMBERS)
+    near = meant(name, sorted(_MEMBERS))
+    return InvalidTableRequest(f"unknown member {shown(name)}{near}", hint=listed)
 
 
 def _is_met(writer: Writer, step: Put | Delete) -> bool:

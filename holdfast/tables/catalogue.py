@@ -74,7 +74,7 @@ def find_to_write(tx: Transaction, table: str) -> Plan:
 def create(tx: Transaction, submitted: Any, table: str | None = None) -> CreateResult:
     """Creates a table, or migrates it to the submitted schema."""
     name = name_in(submitted, table)
-    schema, warnings = normalise(name, submitted)
+    schema, warnings = normalise(name, submitted, before=_schema_now(tx, name))
     changed, record = _create_or_migrate(tx, name, schema)
     warnings += plan_of(encode_record(record)).warnings
     return CreateResult(
@@ -192,6 +192,14 @@ def _by_default(reader: Reader, table: str) -> bytes | None:
     if default.is_template:
         return None
     return encode_record(first_record(msgspec.json.decode(default.schema), _NO_NUMBER))
+
+
+def _schema_now(reader: Reader, table: str) -> Schema | None:
+    """The schema that a table has, of its own or by default; None if there is no such table."""
+    try:
+        return find(reader, table).schema
+    except TableNotFound:
+        return None
 
 
 def _create_or_migrate(tx: Transaction, table: str, schema: Schema) -> tuple[bool, TableRecord]:

@@ -1,30 +1,32 @@
 """Compression of rows. The first byte of a stored value names its codec, so values of different
 codecs coexist.
 
-`deflate` comes with Python. `lz4` and `snappy` come with the package cramjam (the extra
-`compression`); it is imported when a table first needs it.
+`deflate` comes with Python, `lz4` and `snappy` with the package cramjam, which is imported when a
+row is first compressed or expanded. A table that names no codec uses lz4.
 """
 
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import TableUnavailable
+from holdfast.errors import InvalidTableSchema, TableUnavailable
 from holdfast.limits import MIN_COMPRESSED_BYTES
+from holdfast.shown import meant, shown
 
 PLAIN: Final = 0
 DEFLATE: Final = 1
 LZ4: Final = 2
 SNAPPY: Final = 3
 
-CODES: Final = {"deflate": DEFLATE, "lz4": LZ4, "snappy": SNAPPY}
+CODES: Final = {"lz4": LZ4, "deflate": DEFLATE, "snappy": SNAPPY}
 _NAMES: Final = {code: name for name, code in CODES.items()}
 _BLOCK_SIZES: Final = (64, 128, 256, 512, 1024)
 DEFAULT_ALGORITHM: Final = "lz4"
 DEFAULT_BLOCK_SIZE: Final = 256
-_EXTRA: Final = "Install it with the extra `compression` (the package cramjam)."
+_INSTALL: Final = "Install the package cramjam, a dependency of Holdfast."
 
 
 class Codec(msgspec.Struct, frozen=True):
@@ -35,19 +37,39 @@ class Codec(msgspec.Struct, frozen=True):
 
 
 def choose(options: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """The codec of a table's new rows, and a warning for each preference that can't be met."""
-    warnings = []
-    for preference in options.get("compression") or ():
-        algorithm = preference.get("algorithm", DEFAULT_ALGORITHM)
-        if preference.get("block_size", DEFAULT_BLOCK_SIZE) not in _BLOCK_SIZES:
-            warnings.append(f"compression {algorithm!r} is skipped: its block_size is invalid")
-        elif not isinstance(algorithm, str) or algorithm not in CODES:
-            warnings.append(f"compression {algorithm!r} is skipped: it is not known")
-        elif _find(CODES[algorithm]) is None:
-            warnings.append(f"compression {algorithm!r} is skipped: it is not installed")
-        else:
-            return CODES[algorithm], warnings
+    """The codec of a table's new rows, and a warning for each preference that is passed over."""
+    preferences = options.get("compression")
+    if preferences is None:
+        return CODES[DEFAULT_ALGORITHM], []
+    warnings: list[str] = []
+    for preference in preferences:
+        problem = _problem(preference)
+        if problem is None:
+            return CODES[preference.get("algorithm", DEFAULT_ALGORITHM)], warnings
+        warnings.append(f"a preference of compression is skipped: {problem}")
     return PLAIN, warnings
+
+
+def check_compression(options: Mapping[str, Any]) -> None:
+    """Raises if rows would be stored otherwise than the option says; `[]` is no compression."""
+    preferences = options.get("compression")
+    if not preferences:
+        return
+    for preference in preferences:
+        for name in preference:
+            if name not in ("algorithm", "block_size"):
+                near = meant(name, ("algorithm", "block_size"))
+                raise InvalidTableSchema(
+                    f"Invalid option value for compression: unknown member {shown(name)}{near}"
+                )
+    code, _ = choose(options)
+    if code == PLAIN:
+        raise InvalidTableSchema(
+            f"Invalid option value for compression: {_problem(preferences[0])}",
+            hint="Use lz4, deflate or snappy, or an empty array for no compression.",
+        )
+    if _find(code) is None:
+        raise _missing(code)
 
 
 def compress(code: int, body: bytes) -> tuple[int, bytes]:
@@ -55,20 +77,36 @@ def compress(code: int, body: bytes) -> tuple[int, bytes]:
     if code == PLAIN or len(body) < MIN_COMPRESSED_BYTES:
         return PLAIN, body
     codec = _find(code)
-    smaller = body if codec is None else codec.compress(body)
+    if codec is None:
+        raise _missing(code)
+    smaller = codec.compress(body)
     return (code, smaller) if len(smaller) <= len(body) * 7 // 8 else (PLAIN, body)
 
 
 def expand(code: int, stored: bytes) -> bytes:
     codec = _find(code)
     if codec is None:
-        name = _NAMES.get(code, f"number {code}")
-        raise TableUnavailable(
-            f"a row is compressed with {name}, which is not installed (cramjam)", hint=_EXTRA
-        )
+        raise _missing(code)
     return codec.expand(stored)
 
 
+def _problem(preference: Mapping[str, Any]) -> str | None:
+    """Why a preference can't be met; None if it can."""
+    algorithm = preference.get("algorithm", DEFAULT_ALGORITHM)
+    if not isinstance(algorithm, str) or algorithm not in CODES:
+        return f"the algorithm {shown(algorithm)} is not known{meant(algorithm, CODES)}"
+    block_size = preference.get("block_size", DEFAULT_BLOCK_SIZE)
+    if isinstance(block_size, bool) or block_size not in _BLOCK_SIZES:
+        return f"the block_size of {algorithm} is one of {_BLOCK_SIZES}, not {shown(block_size)}"
+    return None
+
+
+def _missing(code: int) -> TableUnavailable:
+    name = _NAMES.get(code, f"number {code}")
+    return TableUnavailable(f"the codec {name} is not installed (cramjam)", hint=_INSTALL)
+
+
+@cache
 def _find(code: int) -> Codec | None:
     if code == DEFLATE:
         return Codec(zlib.compress, zlib.decompress)
@@ -77,13 +115,15 @@ def _find(code: int) -> Codec | None:
     except ImportError:
         return None
     if code == LZ4:
-        return Codec(
-            lambda body: bytes(cramjam.lz4.compress_block(body, store_size=True)),
-            lambda stored: bytes(cramjam.lz4.decompress_block(stored)),
-        )
+        return Codec(_with_size(cramjam.lz4.compress_block), _whole(cramjam.lz4.decompress_block))
     if code == SNAPPY:
-        return Codec(
-            lambda body: bytes(cramjam.snappy.compress_raw(body)),
-            lambda stored: bytes(cramjam.snappy.decompress_raw(stored)),
-        )
+        return Codec(_whole(cramjam.snappy.compress_raw), _whole(cramjam.snappy.decompress_raw))
     return None
+
+
+def _with_size(compress_block: Callable[..., Any]) -> Callable[[bytes], bytes]:
+    return lambda body: bytes(compress_block(body, store_size=True))
+
+
+def _whole(convert: Callable[[bytes], Any]) -> Callable[[bytes], bytes]:
+    return lambda data: bytes(convert(data))

@@ -62,8 +62,9 @@ class EveryDomainTables(StoreTables):
         If one domain refuses, nothing has changed and the error names it.
         """
         name = catalogue.name_in(schema, table)
-        normalised, warnings = normalise(name, schema)
         before = self._default(name)
+        known = None if before is None else _schema_of(before)
+        normalised, warnings = normalise(name, schema, before=known)
         if before is not None:
             check_upgrade(_schema_of(before), normalised)
         self._check_all(name, normalised)

@@ -137,10 +137,8 @@ def _essence(schema: Schema) -> dict[str, Any]:
     options = {k: v for k, v in schema.get("options", {}).items() if v is not None}
     if options.get("updates") in ({}, {"pattern": UPDATE_PATTERNS[0]}):
         del options["updates"]
-    if options.get("compression") == []:
-        del options["compression"]
-    elif "compression" in options:
-        options["compression"] = [_DEFAULT_COMPRESSION | each for each in options["compression"]]
+    compression = options.get("compression", [_DEFAULT_COMPRESSION])
+    options["compression"] = [_DEFAULT_COMPRESSION | each for each in compression]
     return {
         "version": schema["version"],
         "attributes": schema["attributes"],

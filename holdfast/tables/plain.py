@@ -2,9 +2,8 @@
 one, a limit, and rows that lie as they are given.
 
 It is the same page that `reading.get_page` makes, at half the cost. Whatever is not usual (a whole
-key, which has an etag, a static attribute, a row that is compressed or will expire, a large page,
-anything that is wrong) is answered with None, and the caller goes the long way, which also has the
-words for it.
+key, which has an etag, a static attribute, a row that will expire, a large page, anything that is
+wrong) is answered with None, and the caller goes the long way, which also has the words for it.
 """
 
 from typing import Any, Final
@@ -12,12 +11,14 @@ from typing import Any, Final
 from holdfast.engine.contract import Reader
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_INLINE_HASH_BYTES, MAX_PAGE_ROWS
+from holdfast.tables.codecs import expand
 from holdfast.tables.layout import keys_of
 from holdfast.tables.paging import plain_token
 from holdfast.tables.plan import Index, Plan
 from holdfast.tables.queries import bounds, range_predicate
 from holdfast.tables.reading import unmeasured_bytes
 from holdfast.tables.records import Page
+from holdfast.tables.stored import MAX_CODE
 
 _NOTHING: Final[dict[str, Any]] = {}
 
@@ -46,10 +47,17 @@ def plain_page(
     room = unmeasured_bytes(projection, limit)
     last = b""
     for last, value in reader.scan(begin, end, limit=limit):  # noqa: B007
-        room -= len(value)
-        if value[0] or room < 0:
+        header = value[0]
+        if not header:
+            body = value[1:]
+        elif header <= MAX_CODE:
+            body = expand(header, value[1:])
+        else:
             return None
-        bodies.append(value[1:])
+        room -= len(body)
+        if room < 0:
+            return None
+        bodies.append(body)
     count = len(bodies)
     items = [projection.item(bodies[0])] if count == 1 else projection.items(bodies)
     token = plain_token(index, len(base), begin, end, last) if count == limit else None

@@ -22,6 +22,8 @@ from holdfast.limits import (
     MAX_KEY_BYTES,
     MAX_RANGE_VALUE_BYTES,
     MAX_ROW_KEY_BYTES,
+    MIN_COMPRESSED_BY_DEFAULT,
+    MIN_COMPRESSED_BYTES,
 )
 from holdfast.tables import codecs
 from holdfast.tables.layout import hash_key
@@ -244,6 +246,8 @@ class Plan:
             int(self.schema["options"].get("default_time_to_live") or 0) * 1000
         )
         self.codec, self.warnings = codecs.choose(self.schema["options"])
+        is_named = self.schema["options"].get("compression") is not None
+        self._least_bytes = MIN_COMPRESSED_BYTES if is_named else MIN_COMPRESSED_BY_DEFAULT
         self.version_id = None if self.version is None else record.ids[self.version]
         # Most tables have rows and nothing that hangs on them; puts there take the short way.
         self.is_simple = (
@@ -251,7 +255,6 @@ class Plan:
             and not self.indexes
             and self.policy.type == "all"
             and not self.default_ttl_ms
-            and not self.codec
         )
         self.digest = blake2b(record.schema, digest_size=8).hexdigest()
         for index in (self.primary, *self.indexes.values()):
@@ -285,6 +288,10 @@ class Plan:
                 end -= 1
             values = values[:end]
         return _ENCODE(values)
+
+    def codec_for(self, body: bytes) -> int:
+        """The codec of a row with this body: small rows are not worth one."""
+        return self.codec if len(body) >= self._least_bytes else codecs.PLAIN
 
     def pack_one(self, column: Column, value: Any) -> bytes:
         return _ENCODE(pack_value(column, value))

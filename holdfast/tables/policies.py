@@ -1,6 +1,4 @@
-"""The five retention policies as they stand in a schema: which rows of a table stay, and for how
-long.
-"""
+"""The five retention policies of a schema: which rows of a table stay, and for how long."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
@@ -8,10 +6,13 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from holdfast.errors import InvalidTableSchema
-from holdfast.shown import shown
+from holdfast.shown import meant, shown
+from holdfast.tables import durations
+from holdfast.tables.durations import seconds_of
 from holdfast.tables.versions import version_attribute
 
 _MEMBERS: Final = {"type", "count", "interval", "grace_ttl", "ttl"}
+_DURATIONS: Final = {"interval", "grace_ttl", "ttl"}
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,13 +25,38 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     ttl_ms: int = 0
 
 
+def normalise_policy(policy: Any, before: Any) -> Any:
+    """The policy as it is stored, with durations as seconds. `before` is what is stored now: a
+    number that was taken once is not doubted."""
+    if not isinstance(policy, Mapping):
+        return policy
+    found = dict(policy)
+    for name in _DURATIONS & found.keys():
+        try:
+            found[name] = durations.normalised(found[name])
+        except ValueError as error:
+            raise InvalidTableSchema(f"{name} must be a number of seconds: {error}") from None
+    interval = found.get("interval")
+    known = before.get("interval") if isinstance(before, Mapping) else None
+    if _is_number(interval) and durations.is_doubtful(interval) and interval != known:
+        days = interval / 86_400
+        raise InvalidTableSchema(
+            f"interval must be a number of seconds, and {shown(interval)} seconds are {days:,.0f} "
+            "days: which unit is meant?",
+            hint=f'Name it: "{shown(interval)} ms" or "{shown(interval)} s".',
+        )
+    return found
+
+
 def check_policy(schema: dict[str, Any]) -> None:
     """Raises unless the schema's policy is valid, alone and with the rest of the schema."""
     policy = schema["revisionRetentionPolicy"]
     members = policy if isinstance(policy, Mapping) else {}
     for name in members:
         if name not in _MEMBERS:
-            raise InvalidTableSchema(f"Unknown revision policy attribute: {shown(name)}")
+            raise InvalidTableSchema(
+                f"Unknown revision policy attribute: {shown(name)}{meant(name, sorted(_MEMBERS))}"
+            )
     kind = members.get("type")
     if not isinstance(kind, str) or kind not in _CHECKS:
         raise InvalidTableSchema(
@@ -67,7 +93,7 @@ def policy_of(schema: dict[str, Any]) -> Policy:
     return Policy(
         type=kind,
         count=int(stated.get("count", 0)),
-        interval_ticks=max(1, round(stated.get("interval", 0) * 10_000_000)),
+        interval_ticks=max(1, round(seconds_of(stated.get("interval", 0)) * 10_000_000)),
         grace_ms=_milliseconds(stated.get("grace_ttl", 0)),
         ttl_ms=_milliseconds(stated.get("ttl", 0)),
     )
@@ -77,11 +103,15 @@ def effective_policy(schema: dict[str, Any]) -> dict[str, Any]:
     """The members of a policy that have an effect: equal for policies that are."""
     stated = schema.get("revisionRetentionPolicy") or {"type": "all"}
     needed, _ = _CHECKS[stated["type"]]
-    return {name: value for name, value in stated.items() if name == "type" or name in needed}
+    return {
+        name: seconds_of(value) if name in _DURATIONS else value
+        for name, value in stated.items()
+        if name == "type" or name in needed
+    }
 
 
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
+def _milliseconds(duration: float | str) -> int:
+    return round(seconds_of(duration) * 1000)
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -99,12 +129,16 @@ def _check_number(
     if name not in policy and name not in needed:
         return
     value = policy.get(name)
-    fits = _is_number(value) and (
-        value >= least if least is not None else above is None or value > above
+    number = seconds_of(value) if isinstance(value, str) else value  # a text was read before
+    fits = _is_number(number) and (
+        number >= least if least is not None else above is None or number > above
     )
     if not fits:
         bound = f"at least {least}" if least is not None else f"above {above}"
-        raise InvalidTableSchema(f"{name} must be a number, {bound}, not {shown(value)}")
+        raise InvalidTableSchema(
+            f"{name} must be a number of seconds, {bound}, not {shown(value)}",
+            hint=f'Seconds, or a text with a unit such as "1 day": {durations.UNITS}.',
+        )
 
 
 def _check_count(policy: Mapping[str, Any], needed: set[str], least: int) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.errors import InvalidAttributeValue, TableError
-from holdfast.shown import shown
+from holdfast.shown import meant, shown
 from holdfast.tables.plan import Column
 from holdfast.tables.types import equal
 from holdfast.tables.values import accept_timestamp, is_node_buffer
@@ -61,7 +61,8 @@ def check_operators(
     """Raises unless an object names operators and nothing else."""
     for name in value:
         if not isinstance(name, str) or name.lower() not in OPERATORS:
-            raise refuse(f"Illegal predicate operator {shown(name)} on {column.name!r}")
+            near = meant(name, OPERATORS)
+            raise refuse(f"Illegal predicate operator {shown(name)} on {column.name!r}{near}")
     if not value:
         raise refuse(f"Illegal predicate operator: none is given for {column.name!r}")
 

@@ -14,7 +14,7 @@ from holdfast.errors import (
     UnknownAttribute,
 )
 from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
-from holdfast.shown import shown
+from holdfast.shown import meant, shown
 from holdfast.tables import stored, types
 from holdfast.tables.conditions import Condition, parse_condition
 from holdfast.tables.etags import check_tags, require, row_etag
@@ -99,7 +99,7 @@ def prepare(
         for name, value in attributes.items():
             if name not in slots:
                 if name != "_ttl":
-                    raise _unknown(name)
+                    raise _unknown(plan, name)
                 continue
             if value is None:
                 continue
@@ -182,7 +182,7 @@ def apply(writer: Writer, put: Put, found: Found) -> PutResult:
         writer.write_statics(found.static_key, static_body, found.static_value)
     row = stored.write(
         body,
-        codec=plan.codec,
+        codec=plan.codec_for(body),
         expires_ms=_expiry(writer, put, found),
         generation=plan.generation,
     )
@@ -209,8 +209,9 @@ def item_of(plan: Plan, values: Values, statics: Values | None) -> Item:
 # --- checking ------------------------------------------------------------------------------------
 
 
-def _unknown(name: Any) -> UnknownAttribute:
-    return UnknownAttribute(f"Unknown attribute {name}", attribute=str(name))
+def _unknown(plan: Plan, name: Any) -> UnknownAttribute:
+    near = meant(name, plan.columns)
+    return UnknownAttribute(f"Unknown attribute {name}{near}", attribute=str(name))
 
 
 def _raise_first(plan: Plan, attributes: Mapping[str, Any]) -> None:
@@ -218,7 +219,7 @@ def _raise_first(plan: Plan, attributes: Mapping[str, Any]) -> None:
     bad one in the order of the schema."""
     for name in attributes:
         if name not in plan.columns and name != "_ttl":
-            raise _unknown(name)
+            raise _unknown(plan, name)
     for column in plan.columns.values():
         value = attributes.get(column.name)
         if value is not None:
@@ -286,7 +287,8 @@ def _ttl(plan: Plan, seconds: Any) -> int:
             whole = None
     if whole is None or whole != seconds or not 1 <= whole <= MAX_TTL_SECONDS:
         raise InvalidAttributeValue(
-            f"Invalid value of '_ttl': {shown(seconds)} is no integer from 1 to {MAX_TTL_SECONDS}",
+            f"Invalid value of '_ttl': {shown(seconds)} is no integer of seconds, "
+            f"from 1 to {MAX_TTL_SECONDS}",
             attribute="_ttl",
         )
     return whole * 1000

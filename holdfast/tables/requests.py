@@ -172,7 +172,7 @@ def _members(body: Any, table: str, known: tuple[str, ...], kind: str) -> Mappin
 
 
 def _unknown_member(name: Any, known: tuple[str, ...], kind: str) -> InvalidTableRequest:
-    listed = f"A {kind} has {', '.join(known)}."
+    listed = f"A {kind} has {', '.join(known)}; what is said of columns is in `attributes`."
     if name in _ONLY_IN_QUERY:
         return InvalidTableRequest(f"A {kind} takes no {name}: only a query has it", hint=listed)
     if name in _ONLY_IN_PUT:

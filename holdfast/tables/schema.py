@@ -1,13 +1,15 @@
 """From a submitted schema to the normalised one, with a reason for every refusal."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from holdfast.errors import InvalidTableSchema
 from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECONDS
-from holdfast.shown import shown
-from holdfast.tables.policies import check_policy
+from holdfast.shown import meant, nearest, shown
+from holdfast.tables.codecs import check_compression
+from holdfast.tables.durations import seconds_of
+from holdfast.tables.policies import check_policy, normalise_policy
 from holdfast.tables.types import TYPE_NAMES, type_of
 from holdfast.tables.values import accept_json
 
@@ -20,14 +22,20 @@ _KNOWN: Final = {
     "table", "version", "attributes", "index", "secondaryIndexes", "revisionRetentionPolicy",
     "options",
 }  # fmt: skip
+_OPTIONS: Final = ("compression", "updates", "default_time_to_live")
+_KNOWN_OPTIONS: Final = (*_OPTIONS, "durability")  # which the originals take; here all is durable
 _DROPPED: Final = ("_config_version", "_backend_version")  # the originals' own book-keeping
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-def normalise(table: str, submitted: Any) -> tuple[Schema, list[str]]:
+def normalise(
+    table: str, submitted: Any, *, before: Schema | None = None
+) -> tuple[Schema, list[str]]:
     """The schema that is stored for `table`, and a warning for each unknown member.
 
-    Only what section 3.3 of the specification names is changed; the rest comes back as it was sent.
+    Only what section 3.3 of the specification names is changed, and durations become seconds; the
+    rest comes back as it was sent. `before` is the schema that the table has: what it says already
+    is taken again, also where a new schema would be refused today.
     """
     check_name(table, "table")
     if not isinstance(submitted, Mapping):
@@ -46,14 +54,61 @@ def normalise(table: str, submitted: Any) -> tuple[Schema, list[str]]:
     for optional in ("secondaryIndexes", "revisionRetentionPolicy"):
         if optional in schema and schema[optional] is None:
             del schema[optional]
+    before = before or {}
     statics = _check_primary(schema["index"])
     if "secondaryIndexes" in schema:
         schema["secondaryIndexes"] = _secondary(schema["secondaryIndexes"], attributes, statics)
-    _check_options(schema["options"])
+    schema["options"] = _options(schema["options"])
+    if schema["options"].get("compression") != before.get("options", {}).get("compression"):
+        check_compression(schema["options"])
     if "revisionRetentionPolicy" in schema:
+        stored = before.get("revisionRetentionPolicy")
+        schema["revisionRetentionPolicy"] = normalise_policy(
+            schema["revisionRetentionPolicy"], stored
+        )
         check_policy(schema)
+    _refuse_misspelt(schema, before)
     unknown = [str(name) for name in schema if name not in _KNOWN and name != "domain"]
-    return schema, [f"unknown member {shown(name)} is kept and has no effect" for name in unknown]
+    warnings = [f"unknown member {name!r} is kept and has no effect" for name in unknown]
+    options = [str(name) for name in schema["options"] if name not in _KNOWN_OPTIONS]
+    return schema, warnings + [f"unknown option {n!r} is kept and has no effect" for n in options]
+
+
+def _refuse_misspelt(schema: Schema, before: Schema) -> None:
+    """Raises for a member that looks like a known one, and would have no effect."""
+    _refuse_near(schema, _KNOWN, before, "member")
+    options, known_options = schema["options"], before.get("options", {})
+    _refuse_near(options, _OPTIONS, known_options, "option")
+    known_updates = known_options.get("updates") or {}
+    _refuse_unknown(options.get("updates") or {}, ("pattern",), known_updates, "updates")
+    if schema["index"] != before.get("index"):
+        _check_elements(schema["index"], "the index")
+    known_indexes = before.get("secondaryIndexes", {})
+    for name, elements in schema.get("secondaryIndexes", {}).items():
+        if elements != known_indexes.get(name):
+            _check_elements(elements, f"secondary index {name!r}")
+
+
+def _refuse_near(
+    given: Mapping[str, Any], known: Iterable[str], before: Mapping[str, Any], kind: str
+) -> None:
+    for name in given:
+        near = None if name in known or name in before else nearest(name, known, likeness=0.8)
+        if near is not None:
+            raise InvalidTableSchema(f"Unknown {kind} {shown(name)}, did you mean {near!r}?")
+
+
+def _refuse_unknown(
+    given: Mapping[str, Any], known: Iterable[str], before: Mapping[str, Any], where: str
+) -> None:
+    for name in given:
+        if name not in known and name not in before:
+            raise InvalidTableSchema(f"Unknown member {shown(name)} in {where}{meant(name, known)}")
+
+
+def _check_elements(elements: list[dict[str, Any]], where: str) -> None:
+    for element in elements:
+        _refuse_unknown(element, ("type", "attribute", "order"), {}, where)
 
 
 def check_name(name: Any, kind: str) -> None:
@@ -175,9 +230,11 @@ def _secondary(
     return found
 
 
-def _check_options(options: Any) -> None:
-    if not isinstance(options, Mapping):
+def _options(given: Any) -> dict[str, Any]:
+    """The options, checked, with a duration as seconds."""
+    if not isinstance(given, Mapping):
         raise InvalidTableSchema("Invalid options: an object is expected")
+    options = dict(given)
     compression = options.get("compression")
     if compression is not None and not (
         isinstance(compression, list) and all(isinstance(each, Mapping) for each in compression)
@@ -191,9 +248,18 @@ def _check_options(options: Any) -> None:
         or updates.get("pattern", UPDATE_PATTERNS[0]) not in UPDATE_PATTERNS
     ):
         raise InvalidTableSchema(f"Invalid update pattern: {shown(updates)}")
+    stated = options.get("default_time_to_live")
+    if isinstance(stated, str):
+        try:
+            options["default_time_to_live"] = seconds_of(stated)
+        except ValueError as error:
+            raise InvalidTableSchema(
+                f"The option default_time_to_live must be a number of seconds: {error}"
+            ) from None
     ttl = _whole(options.get("default_time_to_live"))
     if ttl is not None and (type(ttl) is not int or not 1 <= ttl <= MAX_TTL_SECONDS):
         raise InvalidTableSchema(
-            "The option default_time_to_live must be a positive integer of at most "
-            f"{MAX_TTL_SECONDS}, not {shown(ttl)}"
+            "The option default_time_to_live must be seconds, a positive integer of at most "
+            f"{MAX_TTL_SECONDS}, not {shown(stated)}"
         )
+    return options

@@ -1,9 +1,9 @@
 """The bytes of a stored row, static record or index entry: header, expiry, policy generation,
-values.
+fallbacks, values.
 
-The header byte has the codec in its low bits and says which of the two numbers follow. Values that
-never expire, are not compressed and were written under the table's first policy have the header 0,
-and nothing but it is looked at.
+The header byte has the codec in its low bits and says what else follows. Values that never expire,
+are not compressed and were written under the table's first policy have the header 0, and nothing
+but it is looked at.
 """
 
 import struct
@@ -11,9 +11,12 @@ from typing import Final, NamedTuple
 
 from holdfast.tables import codecs
 
-_CODEC: Final = 0x0F
+MAX_CODE: Final = 0x0F  # a header up to it is the codec, and nothing but the values follows
+_CODEC: Final = MAX_CODE
 _EXPIRES: Final = 0x10
 _GENERATION: Final = 0x20
+_FALLBACKS: Final = 0x40  # of the newest row of a record; see current.py
+_UNCERTAIN: Final = 0x80  # of an index entry; see there
 _EXPIRY: Final = struct.Struct(">Q")
 _NUMBER: Final = struct.Struct(">I")
 
@@ -26,6 +29,8 @@ class Stored(NamedTuple):
     generation: int
     codec: int
     packed: bytes  # the values, still compressed by `codec`
+    fallbacks: bytes = b""  # of a row: revisions that become current when it has expired
+    is_uncertain: bool = False  # of an index entry: whether its record must be looked at
 
     @property
     def body(self) -> bytes:
@@ -39,7 +44,13 @@ class Stored(NamedTuple):
         return _join(self.codec, self.packed, expires_ms, self.generation)
 
     def of_generation(self, generation: int) -> "Stored":
-        return _join(self.codec, self.packed, self.expires_ms, generation)
+        return _join(self.codec, self.packed, self.expires_ms, generation, self.fallbacks)
+
+    def with_fallbacks(self, fallbacks: bytes) -> "Stored":
+        """The same row with another list of fallbacks."""
+        if fallbacks == self.fallbacks:
+            return self
+        return _join(self.codec, self.packed, self.expires_ms, self.generation, fallbacks)
 
 
 def read(value: bytes) -> Stored:
@@ -53,20 +64,41 @@ def read(value: bytes) -> Stored:
     if header & _GENERATION:
         [generation] = _NUMBER.unpack_from(value, at)
         at += 4
-    return Stored(value, expires_ms, generation, header & _CODEC, value[at:])
+    fallbacks = b""
+    if header & _FALLBACKS:
+        [size] = _NUMBER.unpack_from(value, at)
+        fallbacks = value[at + 4 : at + 4 + size]
+        at += 4 + size
+    uncertain = bool(header & _UNCERTAIN)
+    return Stored(value, expires_ms, generation, header & _CODEC, value[at:], fallbacks, uncertain)
 
 
-def write(body: bytes, *, codec: int = 0, expires_ms: int = 0, generation: int = 0) -> Stored:
+def write(
+    body: bytes,
+    *,
+    codec: int = 0,
+    expires_ms: int = 0,
+    generation: int = 0,
+    uncertain: bool = False,
+) -> Stored:
     """`body` in its stored form, compressed if the codec makes it smaller."""
     if codec:
         codec, body = codecs.compress(codec, body)
-    elif not (expires_ms or generation):
+    elif not (expires_ms or generation or uncertain):
         return Stored(b"\0" + body, 0, 0, 0, body)
-    return _join(codec, body, expires_ms, generation)
+    return _join(codec, body, expires_ms, generation, uncertain=uncertain)
 
 
-def _join(codec: int, packed: bytes, expires_ms: int, generation: int) -> Stored:
-    if not (codec or expires_ms or generation):
+def _join(
+    codec: int,
+    packed: bytes,
+    expires_ms: int,
+    generation: int,
+    fallbacks: bytes = b"",
+    *,
+    uncertain: bool = False,
+) -> Stored:
+    if not (codec or expires_ms or generation or fallbacks or uncertain):
         return Stored(b"\0" + packed, 0, 0, 0, packed)
     header, numbers = codec, b""
     if expires_ms:
@@ -75,5 +107,10 @@ def _join(codec: int, packed: bytes, expires_ms: int, generation: int) -> Stored
     if generation:
         header |= _GENERATION
         numbers += _NUMBER.pack(generation)
+    if fallbacks:
+        header |= _FALLBACKS
+        numbers += _NUMBER.pack(len(fallbacks)) + fallbacks
+    if uncertain:
+        header |= _UNCERTAIN
     value = bytes((header,)) + numbers + packed
-    return Stored(value, expires_ms, generation, codec, packed)
+    return Stored(value, expires_ms, generation, codec, packed, fallbacks, uncertain)

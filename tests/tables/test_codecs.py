@@ -1,11 +1,12 @@
 """Compression: rows become smaller where it helps, and stay readable."""
 
+import os
 import sys
 from typing import Any
 
 import pytest
 
-from holdfast.errors import TableUnavailable
+from holdfast.errors import InvalidTableSchema, TableUnavailable
 from holdfast.store import Store
 from holdfast.tables import codecs
 from tests.tables.schemas import hash_on, simple
@@ -61,28 +62,81 @@ def test_the_first_preference_that_can_be_met_is_taken() -> None:
 
     assert code == codecs.DEFLATE
     assert ["zstd" in warnings[0], "block_size" in warnings[1]] == [True, True]
-    assert codecs.choose({}) == (codecs.PLAIN, [])
-    assert codecs.choose({"compression": [{}]})[0] == codecs.LZ4
+    assert codecs.choose({}) == codecs.choose({"compression": [{}]}) == (codecs.LZ4, [])
+    assert codecs.choose({"compression": []}) == (codecs.PLAIN, [])
 
 
 def test_warnings_come_with_the_answer_to_a_schema(store: Store) -> None:
-    result = store.tables.create(with_compression("zstd"))
+    result = store.tables.create(with_compression("zstd", "lz4"))
 
     assert "zstd" in result.warnings[0]
     assert store.tables.schema("simple")["options"]["compression"][0]["algorithm"] == "zstd"
+
+
+@pytest.mark.parametrize(
+    ("compression", "expected"),
+    [
+        ([{"algorithm": "zstd"}], "'zstd' is not known"),
+        ([{"algorithm": "lzf4"}], "did you mean 'lz4'"),
+        ([{"algorithm": "lz4", "block_size": 100}], "block_size"),
+        ([{"algorithm": []}], "not known"),
+        ([{"algorithm": 5}], "not known"),
+        ([{"block_size": {}}], "block_size"),
+        ([{"block_size": True}], "block_size"),
+        ([{"algoritm": "deflate"}], "did you mean 'algorithm'"),
+        ([{"algorithm": "lz4", "level": 3}], "unknown member 'level'"),
+    ],
+)
+def test_a_table_whose_codec_is_not_there_is_refused(
+    store: Store, compression: list[Any], expected: str
+) -> None:
+    with pytest.raises(InvalidTableSchema, match=expected) as caught:
+        store.tables.create(simple(options={"compression": compression}))
+
+    assert "Invalid option value for compression" in caught.value.message
+
+
+def test_a_table_that_names_no_codec_compresses_what_is_worth_it(store: Store) -> None:
+    store.tables.create(simple())
+    store.tables.create(simple(table="plain", options={"compression": []}))
+    for table in ("simple", "plain"):
+        for place, value in enumerate([TEXT * 9, "short", os.urandom(2_000).hex()]):
+            store.tables.put(table, {"key": "a", "place": place, "value": value})
+
+    assert store.tables.facts("simple").bytes < store.tables.facts("plain").bytes - 1_000
+    for item in store.tables.get("simple").items:
+        assert store.tables.get("simple", {"key": "a", "place": item["place"]}).items == [item]
+
+
+def test_rows_of_a_table_that_was_stored_plain_stay_readable(store: Store) -> None:
+    store.tables.create(simple(options={"compression": []}))
+    store.tables.put("simple", {"key": "a", "place": 1, "value": TEXT * 9})
+    store.tables.create(simple(version=2))
+    store.tables.put("simple", {"key": "a", "place": 2, "value": TEXT * 9})
+
+    assert [item["value"] for item in store.tables.get("simple").items] == [TEXT * 9] * 2
 
 
 def test_a_missing_codec_is_unavailable_and_not_a_crash(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.tables.create(with_compression("lz4"))
-    store.tables.put("simple", {"key": "a", "place": 1, "value": TEXT})
+    row = {"key": "a", "place": 1, "value": TEXT}
+    store.tables.put("simple", row)
     monkeypatch.setitem(sys.modules, "cramjam", None)
+    codecs._find.cache_clear()
 
-    with pytest.raises(TableUnavailable, match="cramjam") as caught:
-        store.tables.get("simple")
-    assert (caught.value.type, caught.value.status) == ("unavailable", 503)
-    assert codecs.choose({"compression": [{"algorithm": "lz4"}]})[0] == codecs.PLAIN
+    try:
+        for use in (
+            lambda: store.tables.get("simple"),
+            lambda: store.tables.put("simple", {**row, "place": 2}),
+            lambda: store.tables.create(with_compression("snappy", table="other")),
+        ):
+            with pytest.raises(TableUnavailable, match="cramjam") as caught:
+                use()
+            assert (caught.value.type, caught.value.status) == ("unavailable", 503)
+    finally:
+        codecs._find.cache_clear()
 
 
 def test_keys_and_index_entries_stay_plain(store: Store) -> None:
@@ -93,11 +147,3 @@ def test_keys_and_index_entries_stay_plain(store: Store) -> None:
     assert store.tables.get("simple", {"value": TEXT}, index="i").count == 1
     store.tables.put("simple", {"key": "a", "place": 1, "value": "other"})
     assert store.tables.get("simple", {"value": TEXT}, index="i").count == 0
-
-
-@pytest.mark.parametrize("preference", [{"algorithm": []}, {"algorithm": 5}, {"block_size": {}}])
-def test_a_preference_of_odd_values_is_skipped(store: Store, preference: dict[str, Any]) -> None:
-    result = store.tables.create(simple(options={"compression": [preference]}))
-
-    [warning] = result.warnings
-    assert "skipped" in warning

@@ -1,5 +1,7 @@
 """The bytes that tables store. What is stored must be readable for ever, so they are pinned."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.keys import describe, prefix_range
@@ -59,11 +61,22 @@ def test_a_long_hash_key_is_a_digest() -> None:
         ({"expires_ms": 5}, "100000000000000005"),
         ({"generation": 2}, "2000000002"),
         ({"expires_ms": 5, "generation": 2}, "30000000000000000500000002"),
+        ({"uncertain": True}, "80"),
+        ({"expires_ms": 5, "uncertain": True}, "900000000000000005"),
     ],
 )
-def test_a_stored_value_begins_with_its_header(numbers: dict[str, int], head: str) -> None:
+def test_a_stored_value_begins_with_its_header(numbers: dict[str, Any], head: str) -> None:
     value = stored.write(b"body", **numbers)
 
     assert value.value == bytes.fromhex(head) + b"body"
     assert stored.read(value.value) == value
     assert stored.read(value.value).body == b"body"
+
+
+def test_the_newest_row_of_a_record_keeps_the_list_of_its_fallbacks() -> None:
+    row = stored.write(b"body", expires_ms=5, generation=2).with_fallbacks(b"list")
+
+    assert row.value.hex() == "70000000000000000500000002" + "00000004" + b"listbody".hex()
+    assert stored.read(row.value) == row
+    assert row.of_generation(3).fallbacks == b"list"
+    assert row.with_fallbacks(b"").value == stored.write(b"body", expires_ms=5, generation=2).value

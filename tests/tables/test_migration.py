@@ -262,3 +262,5 @@ def test_a_spelled_out_default_of_compression_changes_nothing(store: Store) -> N
     result = store.tables.create(simple(options={"compression": [spelled]}))
 
     assert not result.changed
+    assert not store.tables.create(simple()).changed  # lz4 is what no option means
+    assert store.tables.create(simple(version=2, options={"compression": []})).changed
