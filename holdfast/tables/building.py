@@ -17,7 +17,7 @@ from holdfast.errors import IndexNotFound, InvalidTableSchema, RowKeyTooLong
 from holdfast.keys import after, pack, prefix_range
 from holdfast.limits import ROWS_PER_BUILD_STEP
 from holdfast.shown import shown
-from holdfast.tables import stored
+from holdfast.tables import current, stored
 from holdfast.tables.layout import ENTRIES, ROWS, keys_of
 from holdfast.tables.plan import Index, Plan, encode_record
 from holdfast.tables.records import BuildRecord, IndexProgress
@@ -38,7 +38,9 @@ def add_index(tx: Transaction, plan: Plan, name: str, elements: Any) -> None:
     indexes = {**plan.schema.get("secondaryIndexes", {}), name: given}
     version = plan.schema["version"] + 1
     schema, _ = normalise(
-        plan.name, {**plan.schema, "version": version, "secondaryIndexes": indexes}
+        plan.name,
+        {**plan.schema, "version": version, "secondaryIndexes": indexes},
+        before=plan.schema,
     )
     index = plan.record.next_index
     record = msgspec.structs.replace(
@@ -111,21 +113,25 @@ def _write_entries(
     writer = Writer(tx, plan)
     entries = keys_of(tx.space).entries + plan.number_bytes
     record = writer.record_of(tx.space + build.after) if build.after else None
-    found = []
+    found: list[tuple[bytes, bytes]] = []
     for key, value in rows:
         if not index.per_row:
-            # Only the newest revision of a record, which comes first, has an entry.
+            # The newest revision of a record comes first, and leads to the others with entries.
             if record is not None and key.startswith(record):
                 continue
             record = writer.record_of(key)
+            chain = writer.list_chain(key, stored.read(value))
+            found += current.entries_of(index, chain).items()
+            continue
         row = stored.read(value)
         entry = index.entry(plan.values(row.body))
         if entry is not None:
-            found.append((entries + entry[0], stored.write(entry[1], expires_ms=row.expires_ms)))
+            found.append((entry[0], stored.write(entry[1], expires_ms=row.expires_ms).value))
     added = 0
     for key, entry_value in found:
-        added += tx.get(key) is None
-        tx.put(key, entry_value.value)
+        added += tx.get(entries + key) is None
+        tx.put(entries + key, entry_value)
+    writer.finish()
     if added:
         tx.add(keys_of(tx.space).count(plan.number, ENTRIES), added)
 

@@ -4,14 +4,11 @@
 is at one snapshot, so what others write between two looks is never mistaken for damage.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
-import msgspec
+from collections.abc import Iterator, Mapping
 
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.keys import prefix_range, unpack, unpack_first
-from holdfast.tables import layout, stored
+from holdfast.tables import current, layout, stored
 from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values, plan_of
 from holdfast.tables.sweeping import find_by_number
 
@@ -70,18 +67,25 @@ def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterato
     if keys.rows_of(plan.number) + plan.primary.key(values) != key:
         yield f"table {plan.name}: a row lies under another row's key"
         return
+    if plan.current_indexes and _is_newest(reader, key):
+        yield from _fallbacks(reader, plan, key, row)
     for index in plan.indexes.values():
-        if not index.complete or not _has_entry(reader, plan, index, key):
+        if not index.complete:
             continue
-        entry = index.entry(values)
-        if entry is None:
-            continue
-        right = stored.write(entry[1], expires_ms=row.expires_ms).value
-        found = reader.get(keys.entries + plan.number_bytes + entry[0])
-        if found != right:
-            problem = "is missing" if found is None else "has other values"
-            row_named = _named(plan, values)
-            yield f"table {plan.name}: the entry of {row_named} in index {index.name} {problem}"
+        for entry, right in _entries(reader, plan, index, key, row).items():
+            found = reader.get(keys.entries + plan.number_bytes + entry)
+            if found != right:
+                problem = "is missing" if found is None else "has other values"
+                row_named = _named(plan, values)
+                yield f"table {plan.name}: the entry of {row_named} in index {index.name} {problem}"
+
+
+def _fallbacks(reader: Reader, plan: Plan, key: bytes, row: stored.Stored) -> Iterator[str]:
+    """Rows of an older Holdfast have no list; whatever has one must have the right one."""
+    chain = current.chain_of(key, row)
+    if chain[1:] and chain[1:] != list(current.outliving(reader, *chain[0])):
+        row_named = _named(plan, plan.values(row.body))
+        yield f"table {plan.name}: the list of fallbacks of {row_named} is not right"
 
 
 def _entry(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterator[str]:
@@ -92,15 +96,14 @@ def _entry(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Itera
     index = next((each for each in plan.indexes.values() if each.id == number), None)
     if index is None:
         return  # a dropped index
-    carried = msgspec.structs.astuple(index.decoder.decode(stored.read(value).body))
-    values: list[Any] = [None] * plan.width
-    for place, column in enumerate(index.carried):
-        values[column.id] = carried[place]
+    values = current.values_of(plan, index, stored.read(value).body)
     row_key = keys.rows_of(plan.number) + plan.primary.key(values)
+    if not index.per_row:
+        newest = next(iter(reader.scan(*prefix_range(row_key[:-VERSION_BYTES]), limit=1)), None)
+        row_key = row_key if newest is None else newest[0]
     row = reader.get(row_key)
-    right = None if row is None else index.entry(plan.values(stored.read(row).body))
-    is_newest = row is not None and _has_entry(reader, plan, index, row_key)
-    if right is None or not is_newest or keys.entries + plan.number_bytes + right[0] != key:
+    right = {} if row is None else _entries(reader, plan, index, row_key, stored.read(row))
+    if key[len(keys.entries) + len(plan.number_bytes) :] not in right:
         row_named = _named(plan, values)
         yield f"table {plan.name}: index {index.name} has an entry of {row_named} without a row"
 
@@ -109,12 +112,23 @@ def _plan_at(reader: Reader, key: bytes, prefix: bytes) -> Plan | None:
     return find_by_number(reader, unpack_first(key, len(prefix))[0])
 
 
-def _has_entry(reader: Reader, plan: Plan, index: Index, key: bytes) -> bool:
-    """Whether the row has an entry at all: of a record, only the newest row is in some indexes."""
-    if index.per_row:
-        return True
-    record = key[:-VERSION_BYTES] if plan.version is not None else key
-    return next(iter(reader.scan(*prefix_range(record), limit=1)))[0] == key
+def _entries(
+    reader: Reader, plan: Plan, index: Index, key: bytes, row: stored.Stored
+) -> Mapping[bytes, bytes]:
+    """The entries that a row must have; where a record has them, its newest row has them all."""
+    if not index.per_row and not _is_newest(reader, key):
+        return {}
+    chain = [current.Entry(key, row, plan.values(row.body))]
+    for member in current.chain_of(key, row)[1:] if not index.per_row else ():
+        value = reader.get(member.key)
+        if value is not None:
+            found = stored.read(value)
+            chain.append(current.Entry(member.key, found, plan.values(found.body)))
+    return current.entries_of(index, chain)
+
+
+def _is_newest(reader: Reader, key: bytes) -> bool:
+    return next(iter(reader.scan(*prefix_range(key[:-VERSION_BYTES]), limit=1)))[0] == key
 
 
 def _named(plan: Plan, values: Values) -> str:

@@ -16,8 +16,9 @@ digest: hash keys are never read in order. A range component of order `desc` is 
 its bytes. No key is ever decoded: a row and an entry hold their key attributes too.
 
 A stored row is a header byte (codec in the low bits, flags above), 8 bytes of expiry in
-milliseconds if the header says so, 4 bytes of policy generation if it says so, then the values as a
-msgpack array by attribute id.
+milliseconds if the header says so, 4 bytes of policy generation if it says so, the fallbacks of a
+record's newest row (`current.py`; 4 bytes of length, then for each 17 bytes of the end of its key
+and 8 of expiry) if it says so, then the values as a msgpack array by attribute id.
 """
 
 from functools import lru_cache

@@ -12,6 +12,7 @@ from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
 from holdfast.shown import shown
 from holdfast.tables import stored
+from holdfast.tables.current import resolve, values_of
 from holdfast.tables.etags import row_etag
 from holdfast.tables.layout import keys_of
 from holdfast.tables.paging import Position, make_token, read_token
@@ -113,10 +114,15 @@ class Shape:
         if not value[0]:
             body, expires_ms = value[1:], 0
         else:
-            row = stored.read(value)
-            if not row.is_live(expiry.to_ms(self._reader.now)):
+            row, now_ms = stored.read(value), expiry.to_ms(self._reader.now)
+            if not row.is_live(now_ms):
                 return None
             body, expires_ms = row.body, row.expires_ms
+            if row.is_uncertain:
+                found = resolve(self._reader, self._plan, self._index, key, row, now_ms)
+                if found is None:
+                    return None
+                body, expires_ms = found
         self._item_bytes = len(body)
         if self._plain:
             return self._projection.item(body)
@@ -198,17 +204,6 @@ class Shape:
         return part
 
 
-def values_of(plan: Plan, index: Index, body: bytes) -> list[Any]:
-    """The values that a row or an index entry holds, by attribute id."""
-    if index.id is None:
-        return plan.values(body)
-    values: list[Any] = [None] * plan.width
-    found = msgspec.structs.astuple(index.decoder.decode(body))
-    for column, value in zip(index.carried, found, strict=True):
-        values[column.id] = value
-    return values
-
-
 def _collect(
     reader: Reader,
     plan: Plan,
@@ -264,8 +259,12 @@ def _count(
 ) -> Page:
     count, now_ms = 0, expiry.to_ms(reader.now)
     for key, value in Walk(reader, plan, slice, query.distinct, position).all():
-        if value[0] and not stored.read(value).is_live(now_ms):
-            continue
+        if value[0]:
+            row = stored.read(value)
+            if not row.is_live(now_ms):
+                continue
+            if row.is_uncertain and not resolve(reader, plan, slice.index, key, row, now_ms):
+                continue
         count += 1
         if count == limit:
             place = _position(plan, slice, query.distinct, key, value)

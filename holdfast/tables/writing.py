@@ -3,9 +3,8 @@ figures, together.
 
 What holds after every change, and is relied on here and in `building.py`:
 * an index of all rows has one entry for each stored row whose declared attributes are not null;
-* an index of current revisions has one entry for each record, that of its newest *stored* row. If
-  that row has expired, so has the entry, and no one sees it; when it is removed the next live
-  revision gets the entry.
+* an index of current revisions has the entries of each record's newest *stored* row and of its
+  fallbacks (`current.py`): one, unless that row expires before older ones do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,9 @@ from typing import Final
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.keys import prefix_range
-from holdfast.tables import layout, stored
+from holdfast.limits import MIN_COMPRESSED_BYTES
+from holdfast.tables import current, layout, stored
+from holdfast.tables.current import Entry, Member
 from holdfast.tables.layout import BYTES, ROWS
 from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values
 from holdfast.tables.stored import Stored
@@ -77,6 +78,8 @@ class Writer:
 
     def write_row(self, key: bytes, row: Stored, values: Values, old: Stored | None) -> None:
         """Puts `row` in the place of `old`, which is None if nothing was stored there."""
+        if self.plan.current_indexes:
+            row = self._move_current(key, row, values, old)
         self.tx.put(key, row.value)
         counts = self._counts
         if old is None:
@@ -86,13 +89,10 @@ class Writer:
             counts[layout.BYTES] += len(row.value) - len(old.value)
         if row.expires_ms or old is not None:
             self._reschedule(key, 0 if old is None else old.expires_ms, row.expires_ms)
-        if not self.plan.indexes:
-            return
-        before = None if old is None else self.plan.values(old.body)
-        for index in self.plan.per_row_indexes:
-            self._move_entry(index, before, old, values, row)
-        if self.plan.current_indexes:
-            self._move_current(key, row, values, old, before)
+        if self.plan.per_row_indexes:
+            before = None if old is None else self.plan.values(old.body)
+            for index in self.plan.per_row_indexes:
+                self._move_entry(index, before, old, values, row)
 
     def add_simple_row(self, values: Values, body: bytes, is_new: bool) -> bool:
         """Puts a row of a simple table, unless one is stored under its key."""
@@ -100,13 +100,16 @@ class Writer:
         key = self._rows + self.plan.primary.key(values)
         if not is_new and tx.get(key) is not None:
             return False
-        tx.put(key, b"\0" + body)
+        value = b"\0" + body
+        if len(body) >= MIN_COMPRESSED_BYTES:
+            value = stored.write(body, codec=self.plan.codec_for(body)).value
+        tx.put(key, value)
         counts[ROWS] += 1
-        counts[BYTES] += len(key) + len(body) + 1
+        counts[BYTES] += len(key) + len(value)
         return True
 
     def write_statics(self, key: bytes, body: bytes, old: bytes | None) -> None:
-        value = stored.write(body, codec=self.plan.codec).value
+        value = stored.write(body, codec=self.plan.codec_for(body)).value
         self.tx.put(key, value)
         self._counts[layout.BYTES] += len(value) - (len(old) if old else -len(key))
 
@@ -155,24 +158,54 @@ class Writer:
     # --- within ----------------------------------------------------------------------------------
 
     def _remove_from_record(self, record: bytes, rows: Sequence[tuple[bytes, Stored]]) -> None:
-        [(newest, row)] = self.newest(record, 1)
+        [(newest, head)] = self.newest(record, 1)
+        before = current.chain_of(newest, head)
+        removed = {key for key, _ in rows}
+        hit = [member for member in before if member.key in removed]
+        was = self._members(before) if hit else []
         for key, each in rows:
             self._remove_row(key, each)
-        if newest != rows[0][0]:
+        if not hit:
             return
-        values = self.plan.values(row.body)
-        for index in self.plan.current_indexes:
-            self._move_entry(index, values, row, None, None)
-        # What has expired would be removed soon anyway; here it stands in the way of the next live
-        # revision, which must be found by its index from this transaction on.
+        if newest in removed:
+            removed |= self._remove_expired(record)
+        following = self.newest(record, 1)
+        after = self._chain_without(before, removed, hit, following)
+        if following:
+            self._list_fallbacks(*following[0], after)
+        self._replace_entries(was, self._members(after))
+
+    def _remove_expired(self, record: bytes) -> set[bytes]:
+        """Removes what has expired in front of the first live revision of a record. It would be
+        removed soon anyway; here it would have to keep the list of fallbacks."""
+        removed = set()
         while following := self.newest(record, 1):
             [(key, row)] = following
             if self.is_live(row):
-                values = self.plan.values(row.body)
-                for index in self.plan.current_indexes:
-                    self._move_entry(index, None, None, values, row)
-                return
+                break
             self._remove_row(key, row)
+            removed.add(key)
+        return removed
+
+    def _chain_without(
+        self,
+        before: Sequence[Member],
+        removed: set[bytes],
+        hit: Sequence[Member],
+        following: Sequence[tuple[bytes, Stored]],
+    ) -> Sequence[Member]:
+        """The chain of a record without the rows that were just removed."""
+        if not following:
+            return []
+        key, row = following[0]
+        kept = [member for member in before if member.key not in removed]
+        # Whatever stands behind a row that has expired, and did not outlive it, has expired too.
+        has_expired = all(member.until <= self.now_ms for member in hit)
+        if has_expired and kept and kept[0].key == key:
+            return kept
+        front = [member for member in kept if member.key < hit[0].key]
+        front = front or [Member(key, current.until(row))]
+        return [*front, *current.outliving(self.tx, *front[-1])]
 
     def _remove_row(self, key: bytes, row: Stored) -> None:
         self.tx.delete(key)
@@ -184,19 +217,66 @@ class Writer:
             for index in self.plan.per_row_indexes:
                 self._move_entry(index, values, row, None, None)
 
-    def _move_current(
-        self, key: bytes, row: Stored, values: Values, old: Stored | None, before: Values | None
-    ) -> None:
-        """The entries of a record whose revision `key` was just written, if it is the newest."""
-        newest = self.newest(self.record_of(key), 2)
-        if newest[0][0] != key:
-            return
-        replaced = old
-        if old is None and len(newest) > 1:
-            replaced = newest[1][1]
-            before = self.plan.values(replaced.body)
+    def _move_current(self, key: bytes, row: Stored, values: Values, old: Stored | None) -> Stored:
+        """Makes the entries of a record right for a row that is about to be put, and returns the
+        row as it is to be stored."""
+        newest = self.newest(self.record_of(key), 1)
+        before = current.chain_of(*newest[0]) if newest else []
+        if before and key > before[0].key and before[0].until == current.NEVER:
+            return row  # it can't become current
+        after = current.chain_with(self.tx, before, key, current.until(row))
+        if len(before) <= 1 and len(after) == 1 and after[0].key == key:
+            replaced = newest[0][1] if newest else None
+            was = None if replaced is None else self.plan.values(replaced.body)
+            for index in self.plan.current_indexes:
+                self._move_entry(index, was, replaced, values, row)
+            return row
+        was_members = self._members(before)
+        written = Entry(key, row, values)
+        self._replace_entries(was_members, self._members(after, written))
+        if after[0].key == key:
+            return row.with_fallbacks(current.listed(after[1:]))
+        self._list_fallbacks(*newest[0], after)
+        return row
+
+    def _members(self, chain: Sequence[Member], written: Entry | None = None) -> list[Entry]:
+        """The rows of a chain, one of which may be about to be written."""
+        found = []
+        for member in chain:
+            if written is not None and member.key == written.key:
+                found.append(written)
+                continue
+            row = self.row(member.key)
+            if row is not None:
+                found.append(Entry(member.key, row, self.plan.values(row.body)))
+        return found
+
+    def _list_fallbacks(self, key: bytes, row: Stored, chain: Sequence[Member]) -> None:
+        """Has the newest row of a record keep the list of its fallbacks."""
+        kept = row.with_fallbacks(current.listed(chain[1:]))
+        if kept is not row:
+            self.tx.put(key, kept.value)
+            self._counts[layout.BYTES] += len(kept.value) - len(row.value)
+
+    def _replace_entries(self, before: Sequence[Entry], after: Sequence[Entry]) -> None:
+        """Makes the entries of one chain of those of another, and writes only what differs."""
         for index in self.plan.current_indexes:
-            self._move_entry(index, before, replaced, values, row)
+            was, now = current.entries_of(index, before), current.entries_of(index, after)
+            for key in was.keys() - now.keys():
+                self._counts[layout.ENTRIES] -= index.complete or self._has_entry(key)
+                self.tx.delete(self._places.entries + key)
+            for key, value in now.items():
+                if was.get(key) != value:
+                    is_new = key not in was if index.complete else not self._has_entry(key)
+                    self._counts[layout.ENTRIES] += is_new
+                    self.tx.put(self._places.entries + key, value)
+
+    def list_chain(self, key: bytes, row: Stored) -> list[Entry]:
+        """The chain of a record whose newest row this is, found by looking and then kept."""
+        ends = current.until(row)
+        chain = [Member(key, ends), *current.outliving(self.tx, key, ends)]
+        self._list_fallbacks(key, row, chain)
+        return self._members(chain)
 
     def _move_entry(
         self,

@@ -1,0 +1,132 @@
+"""Which revision of a record is current, and which ones become so when newer ones expire.
+
+An index of current revisions must find a record by what it is now, also in the moment in which its
+newest revision has expired and nothing has been written since. So it has an entry for the newest
+stored revision and for each of its *fallbacks*: older revisions that outlive all newer ones. The
+newest row keeps the list of them, newest first, each with a later expiry than the one before; a row
+that never expires ends it. Most records have none, and cost nothing.
+
+An entry that belongs to a fallback is marked as uncertain: whoever reads it looks at the record.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast.engine.contract import Reader
+from holdfast.keys import after, prefix_range
+from holdfast.tables import stored
+from holdfast.tables.layout import keys_of
+from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values
+from holdfast.tables.stored import Stored
+
+NEVER: Final = 2**63 - 1
+_ITEM_BYTES: Final = VERSION_BYTES + 8
+
+
+class Member(NamedTuple):
+    """A revision that is current until newer ones come or it expires; `until` is in ms."""
+
+    key: bytes
+    until: int
+
+
+class Entry(NamedTuple):
+    """What an index holds of a revision."""
+
+    key: bytes  # the row's
+    row: Stored
+    values: Values
+
+
+def until(row: Stored) -> int:
+    return row.expires_ms or NEVER
+
+
+def chain_of(key: bytes, newest: Stored) -> list[Member]:
+    """The newest row of a record and its fallbacks."""
+    record, listed = key[:-VERSION_BYTES], newest.fallbacks
+    chain = [Member(key, until(newest))]
+    for at in range(0, len(listed), _ITEM_BYTES):
+        item = listed[at : at + _ITEM_BYTES]
+        chain.append(Member(record + item[:VERSION_BYTES], int.from_bytes(item[VERSION_BYTES:])))
+    return chain
+
+
+def listed(fallbacks: Sequence[Member]) -> bytes:
+    """The fallbacks of a row as it keeps them."""
+    return b"".join(each.key[-VERSION_BYTES:] + each.until.to_bytes(8) for each in fallbacks)
+
+
+def chain_with(reader: Reader, before: Sequence[Member], key: bytes, ends: int) -> Sequence[Member]:
+    """The chain after a row was put at `key` that expires at `ends`."""
+    newer = [member for member in before if member.key < key]
+    older = [member for member in before if member.key > key]
+    was = next((member for member in before if member.key == key), None)
+    longest = newer[-1].until if newer else -1
+    mine = [Member(key, ends)] if ends > longest else []
+    longest = max(longest, ends)
+    if was is not None and was.until > ends:
+        # It was in front of rows that now outlive it.
+        return [*newer, *mine, *outliving(reader, key, longest)]
+    return [*newer, *mine, *(member for member in older if member.until > longest)]
+
+
+def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[Member]:
+    """The rows behind `key`, of the same record, that outlive `longest` and each other."""
+    if longest == NEVER:
+        return
+    end = prefix_range(key[:-VERSION_BYTES])[1]
+    for found, value in reader.scan(after(key), end):
+        ends = until(stored.read(value))
+        if ends > longest:
+            yield Member(found, ends)
+            longest = ends
+            if ends == NEVER:
+                return
+
+
+def entries_of(index: Index, chain: Sequence[Entry]) -> Mapping[bytes, bytes]:
+    """What the index holds of a chain: keys, below the entries of the table, and values."""
+    found: dict[bytes, tuple[bytes, int, bool]] = {}
+    for place, member in enumerate(chain):
+        entry = index.entry(member.values)
+        if entry is not None:
+            body = found[entry[0]][0] if entry[0] in found else entry[1]
+            found[entry[0]] = body, member.row.expires_ms, place > 0
+    return {
+        key: stored.write(body, expires_ms=expires_ms, uncertain=uncertain).value
+        for key, (body, expires_ms, uncertain) in found.items()
+    }
+
+
+def resolve(
+    reader: Reader, plan: Plan, index: Index, key: bytes, entry: Stored, now_ms: int
+) -> tuple[bytes, int] | None:
+    """Body and expiry of an uncertain entry as its record is now; None if it is not current.
+
+    Reads the record to its first live row.
+    """
+    keys = keys_of(reader.space)
+    row_key = plan.primary.key(values_of(plan, index, entry.body))
+    record = keys.rows + plan.number_bytes + row_key[:-VERSION_BYTES]
+    for _, value in reader.scan(*prefix_range(record)):
+        row = stored.read(value)
+        if row.is_live(now_ms):
+            found = index.entry(plan.values(row.body))
+            if found is None or keys.entries + plan.number_bytes + found[0] != key:
+                return None
+            return found[1], row.expires_ms
+    return None
+
+
+def values_of(plan: Plan, index: Index, body: bytes) -> list[Any]:
+    """The values that a row or an index entry holds, by attribute id."""
+    if index.id is None:
+        return plan.values(body)
+    values: list[Any] = [None] * plan.width
+    found = msgspec.structs.astuple(index.decoder.decode(body))
+    for column, value in zip(index.carried, found, strict=True):
+        values[column.id] = value
+    return values
