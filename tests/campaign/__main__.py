@@ -28,6 +28,7 @@ PARTS: Final[dict[str, int]] = {
     "network": 3,
     "parser_fuzz": 1,
     "codegen_fuzz": 1,
+    "soak": 2,
 }
 
 # What a part may take beyond its share: to start servers, and to look back.

@@ -1,0 +1,273 @@
+"""Soak
+
+The same work over and over: a job is put, popped and completed, an entity, an event, a metric and a
+limit are written and expire; spaces are created, filled and dropped. A process that uses the
+library does so with a clock that jumps days ahead and back, and a server does so for its clients.
+Nothing may grow: not the files, not the memory, not the descriptors, not the threads. Each is
+measured all the time, and the line through the second half of the samples has to be level. Given
+the minutes, it is 1,000,000 cycles and 20,000 spaces.
+"""
+
+import os
+import random as random_module
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import holdfast
+from holdfast.entities import Model, column, index, schema_yaml
+from holdfast.entities.messages import PutEntity
+from holdfast.errors import HoldfastError
+from holdfast.testing import Clock
+from tests.campaign.frame import Result
+from tests.processes import Connection, start
+from tests.server.serving import serving
+from tests.stores import problems_of
+
+SAMPLES: Final = 60  # of one run; the line goes through the second half
+CYCLES_PER_SPACE: Final = 50  # between two spaces that are created and dropped
+SPACES_AT_ONCE: Final = 10
+CYCLE_SECONDS: Final = 0.5  # by which the clock of the library is turned in each cycle
+DAY: Final = 86_400.0
+TTL_SECONDS: Final = 60
+MARKS: Final = 500  # names that come again
+
+# What may be gained over all samples of the line: a file grows by steps of 16 MiB (RESERVED_BYTES),
+# caches fill. It does not grow with the cycles, so over a long run it is nothing.
+ALLOWED: Final = {"file": 24 * 2**20, "memory": 8 * 2**20, "descriptors": 2, "threads": 2}
+
+
+class Thing(Model, schema="soak", table="Things", primary=("name",), indexes=[index("colour")]):
+    name: str = column(required=True)
+    colour: str = column(default="")
+
+
+class Sample(NamedTuple):
+    """What a process and its store take after a number of cycles."""
+
+    cycles: int
+    file: int
+    memory: int
+    descriptors: int
+    threads: int
+
+
+def run(random: random_module.Random, seconds: float) -> Result:
+    """Runs the library for half of the time, and a server for the other half."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-soak-") as folder:
+        runs = {
+            "library, with clock jumps": in_library(Path(folder), random.random(), seconds / 2),
+            "server": through_server(Path(folder), random, seconds / 2),
+        }
+    broken = [f"{name}: {each}" for name, (_, found) in runs.items() for each in found]
+    rows = {name: figures for name, (figures, _) in runs.items()}
+    return Result(tried=_sum(rows.values()), broken=broken, rows=rows)
+
+
+# --- the work ------------------------------------------------------------------------------------
+
+
+def prepare(space: Any) -> None:
+    """Makes the tables, handlers and metrics that a cycle uses, all with an end."""
+    space.entities.deploy(schema_yaml(Thing))
+    handler = {"targets": ["[mark]"], "add": "value", "expire_after": f"{TTL_SECONDS}s"}
+    space.events.deploy({"seen": [handler]})
+    sequence = {"timeStep": 1, "expiry": TTL_SECONDS}
+    space.metrics.define({"cycles": {"sequences": [sequence]}})
+    space.jobs.config_set("jobs-history", "60")
+    space.jobs.config_set("jobs-history-count", "100")
+
+
+def write(layers: Any, number: int) -> None:
+    """The writes of one cycle, in a transaction or in a batch."""
+    mark = f"thing {number % MARKS}"
+    thing = PutEntity({"name": mark, "colour": f"{number % 7}"}, mark, ttl=TTL_SECONDS * 10**9)
+    layers.entities.put_raw("soak.Things", [thing])
+    layers.jobs.put("mill", "Grind", {"mark": mark}, id=f"job {number}")
+    layers.events.send({"name": "seen", "attributes": {"mark": mark, "value": f"{number}"}})
+    layers.metrics.incr("cycles", [mark])
+
+
+def work_off(space: Any) -> None:
+    """Pops what is there, and completes it; every tenth fails and is canceled."""
+    for job in space.jobs.pop("mill", "worker", 2):
+        if job.id.endswith("7"):
+            space.jobs.fail(job.id, "worker", "soak", "it was to fail")
+            space.jobs.cancel(job.id)
+        else:
+            space.jobs.complete(job.id, "worker")
+
+
+def fill_and_drop(store: Any, number: int, drop: Callable[[str], object]) -> None:
+    """Creates a space, and drops the one that was created some rounds before."""
+    space = store.space(f"space {number}")
+    space.jobs.put("mill", id="only")
+    space.metrics.define({"own": {"sequences": [{"timeStep": 1, "expiry": 60}]}})
+    space.metrics.incr("own")
+    if number >= SPACES_AT_ONCE:
+        drop(f"space {number - SPACES_AT_ONCE}")
+
+
+# --- the library ---------------------------------------------------------------------------------
+
+
+def in_library(folder: Path, seed: float, seconds: float) -> tuple[dict[str, int], list[str]]:
+    """Runs cycles in a process of its own, which reports what it takes."""
+    child = start(_cycle_in_library, folder / "library", seed, seconds)
+    try:
+        samples: list[Sample] = []
+        while isinstance(message := child.receive(), Sample):
+            samples.append(message)
+    finally:
+        child.kill()
+    figures, problems = message
+    return _figures(samples, figures), problems + _slopes(samples)
+
+
+def _cycle_in_library(folder: Path, seed: float, seconds: float, ours: Connection) -> None:
+    random, clock = random_module.Random(seed), Clock()
+    counts = {"cycles": 0, "spaces": 0, "clock jumps": 0}
+    with holdfast.open(folder, durability="interval", clock=clock) as store:
+        prepare(store)
+        limiter = store.metrics.limiter({"hits": "1000/second"})
+        for _ in _until(seconds, lambda: ours.send(_sample(counts["cycles"], os.getpid(), folder))):
+            number = counts["cycles"] = counts["cycles"] + 1
+            store.transact(lambda tx, number=number: write(tx, number))  # type: ignore[misc]  # bound now
+            limiter.try_incr("hits", [f"{number % MARKS}"])
+            work_off(store)
+            clock.advance(seconds=CYCLE_SECONDS)
+            if number % CYCLES_PER_SPACE == 0:
+                fill_and_drop(store, counts["spaces"], store.drop_space)
+                counts["spaces"] += 1
+            if number % 500 == 0:
+                ahead = random.choice([DAY, 30 * DAY, 3_600.0])
+                clock.advance(seconds=ahead)
+                write(store, -number)
+                clock.advance(seconds=-ahead)
+                counts["clock jumps"] += 2
+        while store.sweep():
+            pass
+        problems = store.check() + problems_of(store)
+        spaces = len(store.spaces())
+        if spaces > SPACES_AT_ONCE + 1:
+            problems.append(f"{spaces} spaces are there, of which all but 11 were dropped")
+    ours.send((counts, problems))
+
+
+# --- a server ------------------------------------------------------------------------------------
+
+
+def through_server(
+    folder: Path, random: random_module.Random, seconds: float
+) -> tuple[dict[str, int], list[str]]:
+    """Runs cycles over the network, and measures the server from outside."""
+    data, samples = folder / "server", list[Sample]()
+    counts = {"cycles": 0, "spaces": 0, "connections": 0}
+    with serving(data) as server:
+        pid, url = server.process.pid, f"holdfast://127.0.0.1:{server.resp_port}"
+        client = holdfast.connect(url)
+        prepare(client)
+
+        def measure() -> None:
+            samples.append(_sample(counts["cycles"], pid, data))
+
+        for _ in _until(seconds, measure):
+            number = counts["cycles"] = counts["cycles"] + 1
+            with client.batch() as batch:
+                write(batch, number)
+            work_off(client)
+            if number % CYCLES_PER_SPACE == 0:
+                fill_and_drop(client, counts["spaces"], client.admin.drop_space)
+                counts["spaces"] += 1
+            if random.random() < 0.01:  # a client that goes away in the middle of something
+                client.close()
+                client = holdfast.connect(url)
+                counts["connections"] += 1
+        problems = _left_behind(client)
+        client.close()
+        if server.stop() != 0:
+            problems.append("the server did not end well")
+    with holdfast.open(data) as store:
+        problems += store.check() + problems_of(store)
+    return _figures(samples, counts), problems + _slopes(samples)
+
+
+def _left_behind(client: Any) -> list[str]:
+    try:
+        spaces = client.admin.spaces().spaces
+    except HoldfastError as error:
+        return [f"the server does not answer: {error}"]
+    most = SPACES_AT_ONCE + 1
+    return [f"{len(spaces)} spaces are there, at most {most} are"] if len(spaces) > most else []
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def _until(seconds: float, measure: Callable[[], None]) -> Any:
+    """Cycles for so long, with a sample at regular times."""
+    begin = now = time.monotonic()
+    taken = 0
+    while now < begin + seconds:
+        yield None
+        now = time.monotonic()
+        if now >= begin + seconds * taken / SAMPLES:
+            measure()
+            taken += 1
+
+
+def _sample(cycles: int, pid: int, folder: Path) -> Sample:
+    status = dict(
+        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
+    return Sample(
+        cycles=cycles,
+        file=sum(each.stat().st_blocks * 512 for each in folder.rglob("*") if each.is_file()),
+        memory=int(status["RssAnon"].split()[0]) * 1024,
+        descriptors=len(os.listdir(f"/proc/{pid}/fd")),
+        threads=int(status["Threads"]),
+    )
+
+
+def _slopes(samples: list[Sample]) -> list[str]:
+    """What grows, a sentence each."""
+    half = samples[len(samples) // 2 :]
+    if len(half) < 3:
+        return ["too few samples to tell"]
+    found = []
+    for name, allowed in ALLOWED.items():
+        gained = growth([each.cycles for each in half], [getattr(each, name) for each in half])
+        if gained > allowed:
+            cycles = half[-1].cycles - half[0].cycles
+            found.append(f"{name} grew by {gained:.0f} in {cycles} cycles")
+    return found
+
+
+def growth(cycles: list[int], values: list[int]) -> float:
+    """What the line of least squares gains from the first to the last sample.
+
+    >>> growth([0, 10, 20], [5, 7, 9]), growth([0, 10, 20], [5, 9, 5])
+    (4.0, 0.0)
+    """
+    middle = sum(cycles) / len(cycles)
+    average = sum(values) / len(values)
+    spread = sum((each - middle) ** 2 for each in cycles)
+    pairs = zip(cycles, values, strict=True)
+    slope = sum((x - middle) * (y - average) for x, y in pairs) / spread if spread else 0.0
+    return slope * (cycles[-1] - cycles[0])
+
+
+def _figures(samples: list[Sample], counts: dict[str, int]) -> dict[str, int]:
+    last = samples[-1]
+    return {**counts, "file KiB": last.file // 1024, "memory KiB": last.memory // 1024,
+            "descriptors": last.descriptors, "threads": last.threads}  # fmt: skip
+
+
+def _sum(rows: Any) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for row in rows:
+        for name in ("cycles", "spaces", "clock jumps", "connections"):
+            total[name] = total.get(name, 0) + row.get(name, 0)
+    return total

@@ -1,0 +1,33 @@
+"""A few seconds of the soak, and what it would notice."""
+
+import random
+
+from tests.campaign import soak
+
+
+def test_nothing_grows_while_the_same_work_is_done_over_and_over() -> None:
+    result = soak.run(random.Random(17), seconds=6.0)
+
+    assert result.broken == []
+    assert result.tried["cycles"] > 60
+    assert result.tried["spaces"] >= 1
+
+
+def test_a_leak_of_a_little_in_each_cycle_is_noticed() -> None:
+    samples = [
+        soak.Sample(cycles=n * 1_000, file=2**20, memory=n * 2**20, descriptors=n, threads=9)
+        for n in range(soak.SAMPLES)
+    ]
+
+    found = soak._slopes(samples)
+
+    assert [each.split(" ")[0] for each in found] == ["memory", "descriptors"]
+
+
+def test_a_wave_is_no_slope() -> None:
+    samples = [
+        soak.Sample(cycles=n, file=2**30 + n % 7 * 2**20, memory=n % 5, descriptors=8, threads=9)
+        for n in range(soak.SAMPLES)
+    ]
+
+    assert soak._slopes(samples) == []
