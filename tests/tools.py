@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ROOT / ".venv" / "tools"
+TOOLS = ROOT / ".tools"
 PACKAGES = TOOLS / "node_modules"
 
 
@@ -24,7 +24,8 @@ def installed() -> None:
 def tool(name: str) -> str:
     """The path of `go`, `gofmt`, `node` or `tsc`."""
     installed()
-    path = shutil.which(name) or shutil.which(name, path=str(PACKAGES / ".bin"))
+    path = name if Path(name).is_absolute() else shutil.which(name)
+    path = path or shutil.which(name, path=str(PACKAGES / ".bin"))
     assert path is not None, f"{name} is not installed and .ci/tools did not install it"
     return path
 

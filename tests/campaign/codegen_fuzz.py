@@ -381,6 +381,7 @@ def check_go(files: dict[str, tuple[str, list[Schema]]]) -> Iterator[str]:
         tables = [table for schema in schemas for table in schema.tables]
         structs = {names.model(table): go_fields(table, names) for table in tables}
         others = Counter(client["Others"]) + Counter(f"New{model}" for model in structs)
+        others += Counter({"holdfastModel": len(structs)})
         own = {
             name: fields
             for name, fields in seen["Structs"].items()
@@ -415,7 +416,7 @@ def go_fields(table: Table, names: Names) -> list[dict[str, Any]]:
             tags["choices"] = golang.tag_value(list(column.choices))
         kind = golang.go_type(column)
         fields.append({"Name": names.attribute(column), "Type": kind, "Tags": tags})
-    return fields
+    return [*fields, {"Name": "holdfast", "Type": "*holdfastLoaded", "Tags": {}}]
 
 
 def check_typescript(files: dict[str, tuple[str, list[Schema]]]) -> Iterator[str]:

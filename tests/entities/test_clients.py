@@ -1,14 +1,17 @@
-"""The clients in generated Go and TypeScript talk to a store."""
+"""The clients in generated Go and TypeScript, compiled and run against a real server."""
 
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
+import holdfast
 from holdfast.entities.codegen import Options, generate
 from holdfast.entities.schema_file import parse_schema
-from holdfast.store import Store
-from tests.entities.json_door import json_door
-from tests.entities.resp_door import resp_door
+from holdfast.users import Grant, add_user
+from tests.server.running import Server, serving
 from tests.tools import run
 
 SCHEMA = """
@@ -29,145 +32,71 @@ tables:
       notes: {type: List, options: {subtype: Text}}
       sizes: {type: Map, options: {subtype: Int}}
       misc: {type: List}
+      size: {type: Text, options: {choices: [s, m, "l\\"x"]}}
+      code: {type: Text, options: {max_len: 3}}
     indexes:
       - {type: compound, columns: [rank, name]}
+  Notes:
+    class: Note
+    columns:
+      text: {type: Text, options: {required: true}}
+      stars: {type: Float, default: 1}
+      made: {type: Timestamp, default: $now}
+    indexes:
+      - {type: simple, columns: [stars]}
 """
 
-GO = """
-package main
+PROGRAMS = Path(__file__).with_name("clients")
+SCENARIOS = ("all", "loaded", "checks", "versions", "batches")
+Run = Callable[..., list[str]]
 
-import (
-	"fmt"
-	"os"
-	"time"
-)
 
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func main() {
-	client, err := HoldfastDial(os.Args[1])
-	must(err)
-	defer client.Close()
-	must(client.Ping())
-
-	hits, ratio, open := uint64(18446744073709551615), 2.5, true
-	first := NewThing()
-	first.Name, first.Hits, first.Ratio, first.Open = "first", &hits, &ratio, &open
-	first.LastSeen = time.UnixMilli(1577934245678).UTC()
-	first.Raw = []byte{0, 255}
-	first.Tags = map[string]struct{}{"a": {}, "b": {}}
-	first.Notes = []string{"x", "y"}
-	first.Sizes = map[string]int64{"l": 3}
-	first.Misc = []interface{}{int64(1), "two", nil}
-	second := NewThing()
-	second.Name = "second"
-	ids, err := HoldfastPut(client, 0, first, second)
-	must(err)
-	fmt.Println(ids, first.Id)
-
-	found, err := HoldfastGet[Thing](client, "first|", "nobody", "second|")
-	must(err)
-	one, two := found[0], found[1]
-	fmt.Println(len(found), one.Name, *one.Hits, *one.Ratio, *one.Open, one.LastSeen.UnixMilli())
-	fmt.Println(one.Raw, len(one.Tags), one.Notes, one.Sizes, one.Misc)
-	fmt.Println(two.Id, two.Rank, two.Hits == nil, two.Tags == nil)
-
-	changed, err := HoldfastUpdate[Thing](client,
-		[]HoldfastFilter{HoldfastEq("rank", int64(7))},
-		HoldfastIncr("rank", int64(1)), HoldfastSet("tags", map[string]struct{}{"c": {}}))
-	must(err)
-	page, total, err := HoldfastSelect[Thing](client, HoldfastQuery{
-		Filters: []HoldfastFilter{HoldfastBetween("rank", int64(8), int64(9))},
-		OrderBy: "rank", Descending: true, Limit: 1,
-	})
-	must(err)
-	fmt.Println(changed, len(page), page[0].Name, page[0].Rank, total)
-
-	_, _, err = HoldfastSelect[Thing](client, HoldfastQuery{
-		Filters: []HoldfastFilter{HoldfastEq("open", true)},
-	})
-	fmt.Println(err, err.(*HoldfastError).Code)
-	gone, err := HoldfastDelete[Thing](client, HoldfastAll())
-	must(err)
-	fmt.Println(gone)
-}
-"""
-
-TYPESCRIPT = """
-import { HoldfastClient, HoldfastError, ThingModel } from "./model.js";
-
-declare const process: { argv: string[] };
-
-async function main(): Promise<void> {
-  const client = new HoldfastClient(process.argv[2]);
-  const lastSeen = new Date(1577934245678);
-  const ids = await client.put(ThingModel, [
-    {
-      name: "first",
-      hits: 5,
-      ratio: 2.5,
-      open: true,
-      lastSeen,
-      raw: new Uint8Array([0, 255]),
-      tags: new Set(["b", "a"]),
-      notes: ["x", "y"],
-      sizes: { l: 3 },
-      misc: [1, "two", null, { $odd: 1 }],
-    },
-    { name: "second" },
-  ]);
-  console.log(ids.join(" "));
-  const [one, two] = await client.get(ThingModel, ["first|", "nobody", "second|"]);
-  console.log(one!.name, one!.hits, one!.ratio, one!.open, one!.lastSeen.getTime());
-  const tags = Array.from(one!.tags!).sort();
-  console.log(Array.from(one!.raw!).join(), tags.join(), one!.notes!.join());
-  console.log(JSON.stringify([one!.sizes, one!.misc]), one!.tags instanceof Set);
-  console.log(two!.id, two!.rank, two!.hits === undefined, two!.lastSeen instanceof Date);
-  const changed = await client.update(
-    ThingModel,
-    [{ attribute: "rank", op: "=", values: [7] }],
-    [{ attribute: "rank", op: "INCR", value: 1 }],
-  );
-  const page = await client.select(ThingModel, {
-    filters: [{ attribute: "rank", op: "><", values: [8, 9] }],
-    orderBy: "rank",
-    descending: true,
-    limit: 1,
-  });
-  console.log(changed, page.items.length, page.items[0]!.name, page.items[0]!.rank, page.total);
-  try {
-    await client.select(ThingModel, { filters: [{ attribute: "open", op: "=", values: [true] }] });
-  } catch (error) {
-    console.log((error as HoldfastError).code, (error as HoldfastError).status);
-  }
-  console.log(await client.count(ThingModel), await client.delete(ThingModel, []));
-}
-
-main();
-"""
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the schema in a space for each scenario and language."""
+    data: Path = tmp_path_factory.mktemp("clients") / "data"
+    with serving(data, "--durability", "interval") as server:
+        yield server
 
 
 @pytest.fixture
-def things(store: Store) -> Store:
-    store.entities.deploy(SCHEMA)
-    return store
+def fresh(server: Server) -> Server:
+    """The server, its spaces empty but for the schema."""
+    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
+        for scenario in SCENARIOS:
+            entities = client.space(scenario).entities
+            entities.deploy(SCHEMA)
+            for table in ("shop.Things", "shop.Notes"):
+                entities.delete_raw(table, [holdfast.entities.messages.Filter("id", "ALL")])
+    return server
 
 
-def test_generated_go_talks_to_the_store(things: Store, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def go(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a scenario of the program in Go, which is compiled once."""
+    folder = tmp_path_factory.mktemp("go")
     options = Options(package="main")
-    (tmp_path / "model.go").write_text(generate([parse_schema(SCHEMA)], "go", options))
-    (tmp_path / "main.go").write_text(GO)
+    (folder / "model.go").write_text(generate([parse_schema(SCHEMA)], "go", options))
+    (folder / "main.go").write_text((PROGRAMS / "main.go").read_text())
+    run("go", "vet", "model.go", "main.go", cwd=folder)
+    run("go", "build", "-o", "program", "model.go", "main.go", cwd=folder)
+    return lambda *words: run(str(folder / "program"), *map(str, words), cwd=folder).splitlines()
 
-    with resp_door(things) as port:
-        lines = run(
-            "go", "run", "model.go", "main.go", f"127.0.0.1:{port}", cwd=tmp_path
-        ).splitlines()
 
-    assert lines == [
+@pytest.fixture(scope="module")
+def typescript(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a scenario of the program in TypeScript, which is compiled once."""
+    folder = tmp_path_factory.mktemp("typescript")
+    (folder / "model.ts").write_text(generate([parse_schema(SCHEMA)], "ts"))
+    (folder / "main.ts").write_text((PROGRAMS / "main.ts").read_text())
+    (folder / "package.json").write_text('{"type": "module"}')
+    strict = ("--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "es2022")
+    run("tsc", *strict, "main.ts", cwd=folder)
+    return lambda *words: run("node", "main.js", *map(str, words), cwd=folder).splitlines()
+
+
+def test_go_stores_and_loads_every_type(go: Run, fresh: Server) -> None:
+    assert go("all", f"127.0.0.1:{fresh.resp_port}") == [
         "[first| second|] first|",
         "2 first 18446744073709551615 2.5 true 1577934245678",
         "[0 255] 2 [x y] map[l:3] [1 two <nil>]",
@@ -178,16 +107,8 @@ def test_generated_go_talks_to_the_store(things: Store, tmp_path: Path) -> None:
     ]
 
 
-def test_generated_typescript_talks_to_the_store(things: Store, tmp_path: Path) -> None:
-    (tmp_path / "model.ts").write_text(generate([parse_schema(SCHEMA)], "ts"))
-    (tmp_path / "main.ts").write_text(TYPESCRIPT)
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    run("tsc", "--strict", "--target", "es2022", "--module", "es2022", "main.ts", cwd=tmp_path)
-
-    with json_door(things) as url:
-        lines = run("node", "main.js", url, cwd=tmp_path).splitlines()
-
-    assert lines == [
+def test_typescript_stores_and_loads_every_type(typescript: Run, fresh: Server) -> None:
+    assert typescript("all", fresh.http_url) == [
         "first| second|",
         "first 5 2.5 true 1577934245678",
         "0,255 a,b x,y",
@@ -197,3 +118,151 @@ def test_generated_typescript_talks_to_the_store(things: Store, tmp_path: Path) 
         "no_index 400",
         "2 2",
     ]
+
+
+def test_go_puts_back_only_what_was_loaded(go: Run, fresh: Server) -> None:
+    assert go("loaded", f"127.0.0.1:{fresh.resp_port}") == [
+        "one| one 77 5 [x y] 1000",
+        "one| one 77 5 [z] 1000",
+        "one| one 78 5 [z] 1000",
+        "one| one 0 0 [z] 1000",
+        "[two|] 2",
+        "0",
+    ]
+
+
+def test_typescript_puts_back_only_what_was_loaded(typescript: Run, fresh: Server) -> None:
+    assert typescript("loaded", fresh.http_url) == [
+        "one| one 77 5 x,y 1000",
+        "one| one 77 5 z 1000",
+        "one| one 78 5 z 1000",
+        "one| one 0 null z 1000",
+        "two| 2 0",
+    ]
+
+
+def test_go_checks_values_before_it_sends_them(go: Run, fresh: Server) -> None:
+    assert go("checks", f"127.0.0.1:{fresh.resp_port}") == [
+        "shop.Things.name is required and not set",
+        "shop.Things.size is xl, none of its choices",
+        "shop.Things.code has length 4, at most 3 fit",
+        "shop.Things.name is not UTF-8 text",
+        "<nil>",
+        "shop.Things.rank holds int64, and was given string",
+        "shop.Things.size is xl, none of its choices",
+        "shop.Things.name is required and can't be nil",
+        "<nil> b|",
+    ]
+    assert _ratio(fresh) == [2.0]
+
+
+def test_typescript_checks_values_before_it_sends_them(typescript: Run, fresh: Server) -> None:
+    assert typescript("checks", fresh.http_url) == [
+        "shop.Things.name is required and not set",
+        "shop.Things.name holds 5, which does not fit a Text column",
+        'shop.Things.size is "xl", none of "s", "m", "l\\"x"',
+        "shop.Things.code has length 4, at most 3 fit",
+        "shop.Things.rank holds 1.5, which does not fit a Int column",
+        "shop.Things.hits holds -1, which does not fit a Uint column",
+        'shop.Things.lastSeen holds {"$date":{"$numberLong":"NaN"}}, '
+        "which does not fit a Timestamp column",
+        'shop.Things.tags holds ["x"], which does not fit a Set column',
+        "shop.Things.notes holds the element 1, which is no Text",
+        'shop.Things.sizes holds the element "y", which is no Int',
+        "shop.Things.name is required and not set",
+        "fine",
+        'shop.Things.rank holds "many", which does not fit a Int column',
+        'shop.Things.size is "xl", none of "s", "m", "l\\"x"',
+        "shop.Things.name is required",
+        "fine",
+        'shop.Things.rank is compared with "7", which is no Int',
+    ]
+    assert _ratio(fresh) == [3.0]
+
+
+def _ratio(server: Server) -> list[float]:
+    """The Float column as it is stored: a double, also where the program wrote an integer."""
+    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
+        found = client.space("checks").entities.get_raw("shop.Things", ["b|"])
+    values = [entity.properties["ratio"] for entity in found]
+    assert all(type(value) is float for value in values)
+    return values
+
+
+def test_go_refuses_to_overwrite_what_somebody_has_changed(go: Run, fresh: Server) -> None:
+    assert go("versions", f"127.0.0.1:{fresh.resp_port}") == [
+        "<nil>",
+        "conflict",
+        "conflict",
+        "conflict 2",
+    ]
+
+
+def test_typescript_refuses_to_overwrite_what_somebody_has_changed(
+    typescript: Run, fresh: Server
+) -> None:
+    assert typescript("versions", fresh.http_url) == [
+        "fine",
+        "version_mismatch",
+        "version_mismatch",
+        "version_mismatch 2",
+    ]
+
+
+def test_a_batch_in_go_is_applied_whole_or_not_at_all(go: Run, fresh: Server) -> None:
+    said = go("batches", f"127.0.0.1:{fresh.resp_port}")
+
+    assert said == ["true 1", "conflict 1", "true"]
+
+
+def test_a_batch_in_typescript_is_applied_whole_or_not_at_all(
+    typescript: Run, fresh: Server
+) -> None:
+    assert typescript("batches", fresh.http_url) == ["one|,two| 8", "version_mismatch 1", "2 40"]
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path, str]]:
+    """A server with TLS and users: the server, the authority's certificate, and a token."""
+    folder = tmp_path_factory.mktemp("secure")
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1", "localhost")
+    certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
+    certificate.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    with holdfast.open(folder / "data") as store:
+        store.entities.deploy(SCHEMA)
+        add_user(store.engine, "root", "root-password", (Grant(role="admin"),))
+        add_user(store.engine, "ann", "ann-password", (Grant(role="write"),))
+        token = add_user(store.engine, "bot", None, (Grant(role="read"),))
+    options = ("--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem"))
+    with serving(folder / "data", *options) as server:
+        yield server, folder / "ca.pem", str(token)
+
+
+def test_go_logs_in_over_tls(go: Run, secure: tuple[Server, Path, str]) -> None:
+    server, authority, _ = secure
+
+    said = go("secure", f"127.0.0.1:{server.resp_port}", authority, "ann-password")
+
+    assert said == ["true", "wrongpass", "<nil>"]
+
+
+def test_typescript_logs_in_over_tls(
+    typescript: Run, secure: tuple[Server, Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, authority, token = secure
+    monkeypatch.setenv("NODE_EXTRA_CA_CERTS", str(authority))
+
+    url = f"https://127.0.0.1:{server.http_port}"
+    said = typescript("secure", url, "ann-password", token)
+
+    assert said == ["noauth", "safer|", "fine"]
+
+
+def test_a_server_that_never_answers_is_given_up(go: Run, typescript: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        assert go("silent", f"127.0.0.1:{port}") == ["true true"]
+        assert typescript("silent", f"http://127.0.0.1:{port}") == ["no_answer"]

@@ -78,6 +78,8 @@ type Package struct {
 	// keys of the screenshots
 	Screenshots      []string  `db:"screens" type:"Text"`
 	LastModification time.Time `db:"lmtime" default:"$now"`
+
+	holdfast *holdfastLoaded // what the client has loaded
 }
 """
 TYPESCRIPT = """\

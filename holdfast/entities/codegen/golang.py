@@ -101,12 +101,13 @@ def _struct(table: Table, names: Names, constant: str, *, meduza_types: bool) ->
     key = "schema.Key" if meduza_types else "string"
     lines = [_Line("", "_", "struct{}", blank), _Line("", "Id", key, '`db:",primary"`')]
     lines += [_field(column, names, meduza_types=meduza_types) for column in table.columns]
-    made = "" if meduza_types else _constructor(table, names)
+    made = "" if meduza_types else _constructor(table, names) + _told(table, names)
+    tracked = "" if meduza_types else "\n\tholdfast *holdfastLoaded // what the client has loaded\n"
     return (
         f"\n// {constant} is the name of the table in its schema.\n"
         f"const {constant} = {_quoted(table.name)}\n"
         f"\n// {model} {about}\n"
-        f"type {model} struct {{\n{_aligned(lines)}}}\n{made}"
+        f"type {model} struct {{\n{_aligned(lines)}{tracked}}}\n{made}"
     )
 
 
@@ -174,6 +175,17 @@ def _constructor(table: Table, names: Names) -> str:
     width = max(len(name) for name, _ in values) + 1
     body = "".join(f"\t\t{name + ':':<{width}} {value},\n" for name, value in values)
     return f"{head}\treturn &{model}{{\n{body}\t}}\n}}\n"
+
+
+def _told(table: Table, names: Names) -> str:
+    """The method that tells the client where an entity keeps what was loaded, and its key."""
+    keys = "nil"
+    if table.primary.columns:
+        keys = f"[]string{{{', '.join(map(_quoted, table.primary.columns))}}}"
+    return (
+        f"\nfunc (e *{names.model(table)}) holdfastModel() (**holdfastLoaded, []string) {{\n"
+        f"\treturn &e.holdfast, {keys}\n}}\n"
+    )
 
 
 def _default_value(column: Column) -> str | None:
