@@ -251,6 +251,7 @@ READING_THREADS: Final = 16  # that read at the same time from an engine on anot
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time
 MAX_WAIT_SECONDS: Final = 3_600.0  # the longest that one call waits for something to happen
 SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of the server's removal of what has expired
+USERS_LOOK_SECONDS: Final = 30.0  # between two looks at the users, should a notice have been lost
 LOOKED_SPACES_PER_ROUND: Final = 100  # of the walk around all spaces; each is one read
 SWEEP_STEPS_PER_ROUND: Final = 20  # of one space; then the others have their turn
 MAX_WATCHED_SPACES: Final = 50_000  # whose next removal is known; some 10 MB. The walk finds others

@@ -47,6 +47,8 @@ class Home(Protocol):
 
     def spaces(self) -> list[str]: ...
 
+    def has_space(self, name: str) -> bool: ...
+
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None: ...
 
     def backup(self, target: str | Path) -> None: ...
@@ -163,7 +165,7 @@ class StoreAdmin:
                 f"the space {name!r} can't be dropped: every store has it",
                 hint="Drop what is in it, or use another space and drop that.",
             )
-        found = name in self._home.spaces()
+        found = self._home.has_space(name)
         self._home.drop_space(name, progress=progress)
         return found
 

@@ -63,6 +63,15 @@ class Gate:
         self.is_stale = True
         users = users_of(self._engine)
         self.is_stale = False
+        self._take(users)
+
+    def refresh(self, users: list[User]) -> None:
+        """Takes the users as they are stored, if they are not those that are known."""
+        self.is_stale = False
+        if users != list(self._users.values()):
+            self._take(users)
+
+    def _take(self, users: list[User]) -> None:
         self._users = {user.name: user for user in users}
         self._tokens = {user.token: user for user in users if user.token}
         self._has_passwords = any(user.password for user in users)

@@ -23,10 +23,12 @@ from holdfast.limits import (
     MAX_WATCHED_SPACES,
     SERVER_SWEEP_SECONDS,
     SWEEP_STEPS_PER_ROUND,
+    USERS_LOOK_SECONDS,
 )
 from holdfast.server.execution import Execution
 from holdfast.store import DIRECTORY, SpaceRunner, Store
 from holdfast.tables import EveryDomainTables
+from holdfast.users import users_of
 
 
 async def sweep(execution: Execution) -> None:
@@ -35,14 +37,17 @@ async def sweep(execution: Execution) -> None:
     sweeper = Sweeper(execution.store)
     end = execution.bulletin.listen(sweeper.hear)
     loop = asyncio.get_running_loop()
+    users_read = loop.time()
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:
             while True:
                 await asyncio.sleep(SERVER_SWEEP_SECONDS)
                 sweeper.touch(execution.take_written())
                 try:
-                    if execution.gate.is_stale:
-                        execution.gate.reload()
+                    if execution.gate.is_stale or loop.time() > users_read + USERS_LOOK_SECONDS:
+                        users_read = loop.time()
+                        users = await loop.run_in_executor(thread, users_of, execution.store.engine)
+                        execution.gate.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
                 except HoldfastError as error:  # an engine that is away now may be back later
                     execution.report(error)

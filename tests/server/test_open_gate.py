@@ -9,6 +9,11 @@ from pathlib import Path
 import hiredis
 import pytest
 
+import holdfast
+from holdfast.server.auth import Gate
+from holdfast.users import Grant, users_of
+from holdfast.users import add_user as add
+from holdfast.users import remove_user as remove
 from tests.server.running import DEADLINE, RawClient
 from tests.server.serving import Server, run_command, serving
 
@@ -86,3 +91,19 @@ def test_the_last_admin_can_not_be_removed_over_the_network(tmp_path: Path) -> N
             assert (reply.status, reply.error["code"]) == (409, "last_admin")
 
         assert status(server, root) == 200
+
+
+def test_users_that_changed_unheard_are_found(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path) as store:
+        add(store.engine, "ann", "secret", (Grant(role="read"),))
+        gate = Gate(store.engine)
+        gate.never_open()
+        version = gate.version
+        gate.refresh(users_of(store.engine))
+        assert gate.version == version
+
+        remove(store.engine, "ann")  # and no notice comes
+        gate.refresh(users_of(store.engine))
+
+        assert (gate.version, gate.is_open, gate.anonymous()) == (version + 1, False, None)
+        assert gate.user_with_password("ann") is None
