@@ -1,5 +1,6 @@
 """An index agrees with its table at every moment, whatever expires and whenever it is removed."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,8 +12,6 @@ from holdfast.tables.versions import ticks_of
 from holdfast.testing import Clock
 from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, range_on, static_on, version
-
-pytestmark = pytest.mark.every_engine
 
 INDEXES = {
     "by_value": [hash_on("value"), proj_of("length")],
@@ -95,6 +94,7 @@ def take(store: Store, clock: Clock, step: tuple[Any, ...], *, takes_ttl: bool) 
         store.tables.put("example", row)
 
 
+@pytest.mark.every_engine
 def test_an_index_finds_what_a_record_becomes_when_its_newest_revision_expires(
     store: Store, clock: Clock
 ) -> None:
@@ -166,6 +166,28 @@ def test_a_row_of_many_revisions_costs_no_more_to_put_than_of_few(store: Store) 
 def test_indexes_agree_with_the_table_at_every_moment(
     stores: Stores, steps: list[tuple[Any, ...]], policy: dict[str, Any], late: bool
 ) -> None:
+    follow(stores, steps, policy, late=late)
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("seed", range(3))
+def test_indexes_agree_with_the_table_on_every_engine(stores: Stores, seed: int) -> None:
+    """The same with fixed steps, where many of them would take long."""
+    random = Random(seed)
+    steps: list[tuple[Any, ...]] = []
+    for _ in range(12):
+        row = random.choice("ab"), random.randint(1, 4)
+        values = random.choice(["u1", "u2", None]), random.choice([1, 2])
+        put = ("put", *row, *values, random.choice([None, 1, 2, 4, 9]))
+        steps.append(random.choice([put, put, ("delete", *row), ("wait", 1), ("sweep",)]))
+
+    follow(stores, steps, {"type": "all"}, late=seed == 2)
+
+
+def follow(
+    stores: Stores, steps: list[tuple[Any, ...]], policy: dict[str, Any], *, late: bool
+) -> None:
+    """Takes the steps, half of them before there is an index if it comes `late`."""
     clock = Clock()
     with stores.open(clock=clock) as store:
         indexes = {} if late else INDEXES
