@@ -9,7 +9,11 @@ HoldfastError
 │   ├── OutsideSpace
 │   ├── ViewOnlyReads
 │   ├── BadFrame
+│   ├── HeadTooLarge
+│   ├── UrlTooLong
 │   ├── RequestTooLarge
+│   ├── AnswerTooLarge
+│   ├── BatchTooLong
 │   ├── ClientGone
 │   ├── UnsupportedContent
 │   ├── BadQuery
@@ -193,11 +197,39 @@ class BadFrame(BadInput):
     code = "bad_frame"
 
 
+class HeadTooLarge(BadInput):
+    """The head of an HTTP request has more bytes, or more headers, than the server takes."""
+
+    code, status = "head_too_large", 431
+    hint = "Send fewer and shorter headers; what is large belongs into the body."
+
+
+class UrlTooLong(BadInput):
+    """A URL has more bytes than the server takes."""
+
+    code, status = "url_too_long", 414
+    hint = "Send the arguments as the body of a POST."
+
+
 class RequestTooLarge(BadInput):
     """A request has more bytes than the server takes."""
 
     code, status = "request_too_large", 413
     hint = "Split it; streams of lines have no such limit."
+
+
+class AnswerTooLarge(BadInput):
+    """What was asked for has more bytes than one answer may have; nothing was changed."""
+
+    code, status = "answer_too_large", 413
+    hint = "Ask for fewer at once: a smaller page, fewer ids, or several batches."
+
+
+class BatchTooLong(BadInput):
+    """The steps of a batch took longer than others should wait for it; nothing was changed."""
+
+    code, status = "batch_too_long", 413
+    hint = "Split the batch: each part is a transaction of its own."
 
 
 class ClientGone(BadInput):

@@ -63,6 +63,11 @@ MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, shown to people
 COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
 COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch is held in memory
 
+# --- answers ----------------------------------------------------------------------------------
+
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # of a list or a batch; a single value may be larger
+COLLECTED_AT_ONCE: Final = 64  # values that are read before their size is looked at
+
 # --- expiry -----------------------------------------------------------------------------------
 
 EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
@@ -230,11 +235,20 @@ MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
 MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; then writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: others wait while it is run
+MAX_BATCH_SECONDS: Final = 2.0  # of the processor, for one batch: other writers wait for it
+MANY_READS: Final = 50  # of a batch that only reads; more of them are run in a thread
 BULLETIN_LOOK_SECONDS: Final = 0.005  # between two looks for notices of other processes
 COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
-PAUSE_UNSENT_BYTES: Final = 1024 * 1024  # to a client that does not read; then it is not served
+PAUSE_UNSENT_BYTES: Final = 64 * 1024  # to a client that does not read; then it is not served
 STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading
 MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024  # messages to a slow subscriber; then it is dropped
+MAX_ALL_UNSENT_BYTES: Final = 256 * 1024 * 1024  # to all; then those that read least are dropped
+SPARED_SECONDS: Final = 1.0  # after a client has read something; then it is not among those yet
+STOPPING_STALLED_SECONDS: Final = 2.0  # the same as `STALLED_SECONDS` when the server stops
+KEEPALIVE_SECONDS: Final = 60.0  # of silence, before the kernel asks whether the peer is there
+PROBE_SECONDS: Final = 15.0  # between two such questions
+KEEPALIVE_PROBES: Final = 4  # questions without an answer: a dead peer is found within two minutes
+HANDSHAKE_SECONDS: Final = 10.0  # of TLS; a connection counts among all when it is made
 MAX_STRANGER_BYTES: Final = 64 * 1024  # of a command from a client that has not logged in
 MAX_SUBSCRIPTIONS: Final = 100_000  # of one connection
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each
@@ -258,11 +272,16 @@ MAX_WATCHED_SPACES: Final = 50_000  # whose next removal is known; some 10 MB. T
 DRAIN_SECONDS: Final = 30  # that requests in flight have to end when the server stops
 MIN_GZIP_BYTES: Final = 1_024  # below, an answer is sent as it is: one packet is one packet
 MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # of a stream whose reader is slow; then it is ended
+MAX_QUEUED_STREAM_BYTES: Final = 8 * 1024 * 1024  # the same in bytes
 MIN_GZIP_THREAD_BYTES: Final = 64 * 1024  # of an answer; its compression would hold up others
 MAX_BODIES_BYTES: Final = 1024**3  # of all requests that are held at the same time
 SMALL_REQUESTS_BYTES: Final = 64 * 1024  # of one Redis client, that are not counted among them
 MAX_DISCARDED_BYTES: Final = 256 * 1024 * 1024  # of a body that is too large, read to be polite
 MAX_HEAD_BYTES: Final = 64 * 1024  # of an HTTP request before its body
+MAX_HEADERS: Final = 128  # of an HTTP request, and of what follows its body
+MAX_URL_BYTES: Final = 32 * 1024  # a longer question has a body
+MAX_QUERY_PARAMETERS: Final = 1_000  # of a URL
+MAX_PIPELINED_REQUESTS: Final = 16  # of an HTTP connection that wait; then it is not read further
 MAX_STREAM_LINE_BYTES: Final = 1024 * 1024  # of a stream of events
 MAX_REPORTED_EVENTS: Final = 1_000  # refused events of a stream that are named; all are counted
 MAX_STREAMS: Final = 32  # uploads that are read in threads at the same time

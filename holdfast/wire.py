@@ -34,6 +34,9 @@ _LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
 _LARGE_OTHER: Final = re.compile(rb"[%~>|]\d{4}")  # maps, sets, pushes and attributes
 _END: Final = b"*0\r\n"  # an empty array: read as one only if all before it was whole
 _COUNTS: Final = {b"*%d" % count: count for count in range(1, 33)}  # the headers of small commands
+_MANY_WORDS: Final = 32  # that are still missing, before they are read as a run
+_SHORT_RUN: Final = 16  # words: what is written otherwise is looked at closely
+_RUN_BYTES: Final = 65_536  # of a run
 _WORD_BYTES: Final = 6  # that a word has at least: `$0`, and two line breaks
 _BLANKS: Final = b" \t\r\n"
 _OTHER_TYPES: Final = b"$+-:%~>|=(,#_!."  # what replies begin with, and no command
@@ -159,7 +162,12 @@ class CommandReader:
     def _read_words(self, data: bytes, at: int) -> tuple[int, bool]:
         """Takes the words of a command; says whether they are all there."""
         words = self._words
+        is_run = self._missing > _MANY_WORDS
         while self._missing:
+            if is_run and words:
+                before = self._missing
+                at = self._read_run(data, at)
+                is_run = before - self._missing >= _SHORT_RUN  # to try again would only cost
             header = _BULK.match(data, at)
             if header is None:
                 return _unfinished(data, at, "$"), False
@@ -177,6 +185,29 @@ class CommandReader:
             self._missing -= 1
             at = stop + 2
         return at, True
+
+    def _read_run(self, data: bytes, at: int) -> int:
+        """Takes words that are written in the usual way, all but the last of a command.
+
+        A command of a million words must not hold up other clients, and this takes a fifth of the
+        time of a closer look at each.
+        """
+        parts = data[at : at + _RUN_BYTES].split(b"\r\n")
+        most = self._argument_bytes.get(self._words[0].upper(), self.max_bytes)
+        size, missing = self._size, self._missing
+        append = self._words.append
+        for header, word in zip(parts[:-1:2], parts[1:-1:2], strict=False):
+            length = len(word)
+            if header != b"$%d" % length or missing == 1:
+                break
+            if size + length > self.max_bytes or length > most:
+                break
+            append(word)
+            size += length
+            missing -= 1
+            at += len(header) + length + 4
+        self._size, self._missing = size, missing
+        return at
 
     def _check_size(self, size: int) -> None:
         """Refuses a word of `size` bytes when it is announced, before any of it has come."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import select
-import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from holdfast.client.connection import check_greeting, greeting, late, lost, unr
 from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import Unreachable
+from holdfast.keepalive import keep_alive
 
 
 class _Asked:
@@ -156,7 +156,7 @@ class AsyncConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         opened = transport.get_extra_info("socket")
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        keep_alive(opened)
         self._watch = select.poll()
         self._watch.register(opened.fileno(), select.POLLIN)
         self.is_open = True

@@ -14,6 +14,7 @@ from holdfast.client.calls import Broken
 from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
+from holdfast.keepalive import keep_alive
 
 _CHUNK: Final = 65_536
 _FOREVER: Final = 1e9  # seconds
@@ -171,8 +172,7 @@ def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socke
     try:
         opened = _connected(target, end)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A peer that is gone without a word is found out while nothing else is waited for.
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        keep_alive(opened)
         if tls is not None:
             opened.settimeout(_left(end))
             return tls.wrap_socket(opened, server_hostname=target.host)

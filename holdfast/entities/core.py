@@ -88,7 +88,7 @@ class Entities(StoredModelCalls):
         Reads 1 key, and 1 per id.
         """
         access = _access(self._tx, table)
-        found = reading.load(self._tx, access, ids, entity_decoder.decode)
+        found = reading.load(self._tx, access, ids, reading.answered(entity_decoder.decode))
         return _entities(found, properties)
 
     @operation(name="select", reads=True, holds_entities=True, holds_values=True)
@@ -207,7 +207,7 @@ class Entities(StoredModelCalls):
     def fetch(self, table: str, ids: Iterable[str], decoder: Decoder[S]) -> list[tuple[str, S]]:
         """As `get_raw`, but each entity is what `decoder` makes of its stored bytes."""
         access = _access(self._tx, table)
-        return reading.load(self._tx, access, ids, decoder.decode)
+        return reading.load(self._tx, access, ids, reading.answered(decoder.decode))
 
     @operation(reads=True, local=True)
     def fetch_page(

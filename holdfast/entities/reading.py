@@ -26,12 +26,14 @@ from holdfast.entities.layout import id_in, is_expired_entry
 from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
 from holdfast.entities.order import entry_part
 from holdfast.entities.records import Stored, kept_decoder, read_entity, read_head
+from holdfast.errors import AnswerTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import pack_int, pack_str, unpack
-from holdfast.limits import WALKED_ENTRIES
+from holdfast.limits import COLLECTED_AT_ONCE, MAX_ANSWER_BYTES, WALKED_ENTRIES
 
 S_co = TypeVar("S_co", bound=Stored, covariant=True)
 S = TypeVar("S", bound=Stored)
+T = TypeVar("T")
 
 _UNBOUNDED: Final = 2**63
 _TEXT: Final = frozenset({str})
@@ -60,19 +62,43 @@ def find(
     offset: int,
     limit: int,
     count: bool,
+    is_answer: bool = True,
 ) -> Found:
-    """A page of the selection, decoded."""
+    """A page of the selection, decoded. As an answer it has a bound in bytes."""
+    decode = answered(decoder.decode) if is_answer else decoder.decode
     if isinstance(selection, ByIndex):
-        return _find_by_index(reader, access, selection, decoder.decode, offset, limit, count)
+        return _find_by_index(reader, access, selection, decode, offset, limit, count)
     if isinstance(selection, ByPrimary):
-        return _find_by_primary(reader, access, selection, decoder.decode, offset, limit, count)
-    return _find_by_ids(reader, access, selection, decoder.decode, offset, limit, count)
+        return _find_by_primary(reader, access, selection, decode, offset, limit, count)
+    return _find_by_ids(reader, access, selection, decode, offset, limit, count)
+
+
+def answered(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Decodes the entities of one answer, and raises when they have too many bytes in all."""
+    size = count = 0
+
+    def decode_next(stored: bytes) -> T:
+        nonlocal size, count
+        size += len(stored)
+        count += 1
+        if size > MAX_ANSWER_BYTES and count > 1:
+            raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
+        return decode(stored)
+
+    return decode_next
 
 
 def find_all(reader: Reader, access: TableAccess, selection: Selection) -> list[tuple[str, Any]]:
     """Every entity of the selection once, in kept form, for those that will write them again."""
     found = find(
-        reader, access, selection, kept_decoder, offset=0, limit=NO_LIMIT, count=False
+        reader,
+        access,
+        selection,
+        kept_decoder,
+        offset=0,
+        limit=NO_LIMIT,
+        count=False,
+        is_answer=False,
     ).entities
     return list(dict(found).items()) if isinstance(selection, ByIds) else found
 
@@ -90,14 +116,16 @@ def load(
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
     prefix = access.entities
-    stored = reader.get_many([prefix + pack_str(id) for id in ids])
     now_ms = to_ms(reader.now)
     found = []
-    for id, value in zip(ids, stored, strict=True):
-        if value is not None:
-            entity = decode(value)
-            if not entity.expires or entity.expires > now_ms:
-                found.append((id, entity))
+    for begin in range(0, len(ids), COLLECTED_AT_ONCE):
+        some = ids[begin : begin + COLLECTED_AT_ONCE]
+        stored = reader.get_many([prefix + pack_str(id) for id in some])
+        for id, value in zip(some, stored, strict=True):
+            if value is not None:
+                entity = decode(value)
+                if not entity.expires or entity.expires > now_ms:
+                    found.append((id, entity))
     return found
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from holdfast.binding import per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription, Transaction
-from holdfast.errors import BadInput
+from holdfast.errors import AnswerTooLarge, BadInput
 from holdfast.events import batch, configuration, deployment
 from holdfast.events.batch import CHANGED, WritingBatch
 from holdfast.events.explain import explain
 from holdfast.events.ingest import ID_KIND, AnyEvent, Enqueue, Ingest, Rehearse, remove_id
-from holdfast.events.reading import By, Moment, Reading, encoded
+from holdfast.events.reading import By, Moment, Reading, answer_bytes, encoded
 from holdfast.events.records import (
     BoardEntry,
     Distinct,
@@ -32,7 +32,7 @@ from holdfast.events.records import (
     Write,
 )
 from holdfast.expiry import Remover
-from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_READS
+from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_ANSWER_BYTES, MAX_READS
 from holdfast.shown import shown
 
 __all__ = [
@@ -272,7 +272,14 @@ class Events:
             raise BadInput(f"queries are a list, not {shown(queries)}")
         if len(queries) > MAX_READS:
             raise BadInput(f"{len(queries)} reads at once, at most {MAX_READS} may be asked for")
-        return [self._answer(query) for query in queries]
+        found: list[Any] = []
+        size = 0
+        for query in queries:
+            found.append(self._answer(query))
+            size += answer_bytes(found[-1])
+            if size > MAX_ANSWER_BYTES and len(found) > 1:
+                raise AnswerTooLarge(f"the reads have more than {MAX_ANSWER_BYTES} bytes")
+        return found
 
     def _answer(self, query: Query) -> Any:
         if isinstance(query, str):

@@ -5,7 +5,7 @@ import binascii
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -31,11 +31,12 @@ from holdfast.keys import after as key_after
 from holdfast.limits import MAX_EVENT_SERIES_POINTS, MAX_MERGED_KEYS, MAX_PAGE_MEMBERS
 from holdfast.shown import shown
 
-__all__ = ["By", "Moment", "Reading", "encoded"]
+__all__ = ["By", "Moment", "Reading", "answer_bytes", "encoded"]
 
 By: TypeAlias = Literal["gross", "distinct", "size"]
 Moment: TypeAlias = str | int | datetime
 
+_ITEM_BYTES: Final = 64  # that a number or a name takes beside its text
 _TOKEN: Final = msgspec.msgpack.Decoder(tuple[int, bytes])
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
@@ -157,6 +158,19 @@ class Reading:
             held, hint = ("leaderboard", "`top`") if record.is_board else ("set", "`members`")
             raise WrongKind(f"key {key} holds a {held}", hint=f"Read it with {hint}.")
         return record
+
+
+def answer_bytes(answer: Any) -> int:
+    """About what an answer takes: its texts, and something for each of its items."""
+    if isinstance(answer, MemberPage):
+        answer = answer.members
+    if isinstance(answer, KeyPage):
+        return sum(len(each.key) for each in answer.keys) + _ITEM_BYTES * len(answer.keys)
+    if not isinstance(answer, list):
+        return _ITEM_BYTES
+    return sum(
+        len(getattr(each, "value", "")) if not isinstance(each, Point) else 0 for each in answer
+    ) + _ITEM_BYTES * len(answer)
 
 
 def _several(key: str | Sequence[str]) -> Sequence[str]:

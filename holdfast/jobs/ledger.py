@@ -43,11 +43,12 @@ _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 class Ledger:
     """What the operations of one transaction share."""
 
-    __slots__ = ("_announced", "_settings", "arrivals", "keys", "tx")
+    __slots__ = ("_announced", "_settings", "arrivals", "keys", "long_data_bytes", "tx")
 
     def __init__(self, tx: Transaction) -> None:
         self.tx = tx
         self.keys: Keys = keys_of(tx.space)
+        self.long_data_bytes = 0  # read so far, of data that has a key of its own
         self._settings: Settings | None = None  # read once: most operations need them several times
         # Made when something goes into them: most transactions are one operation.
         self._announced: set[str] | None = None
@@ -100,7 +101,10 @@ class Ledger:
         if job.data:
             return job.data
         value = self.tx.get(self.keys.data(job.jid))
-        return "" if value is None else value.decode()
+        if value is None:
+            return ""
+        self.long_data_bytes += len(value)
+        return value.decode()
 
     def set_data(self, job: JobRecord, text: str) -> None:
         """Gives the job its data; long data gets a key of its own."""

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
+from holdfast.errors import AnswerTooLarge, BadArgument
 from holdfast.jobs import dependencies
 from holdfast.jobs.arguments import check_jid, from_json
 from holdfast.jobs.history import history_of
 from holdfast.jobs.records import Job, JobRecord
+from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -42,9 +44,27 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
 
 def all_shown(ledger: "Ledger", jobs: Iterable[JobRecord]) -> list[Job]:
     found = []
+    before = ledger.long_data_bytes
     for job in jobs:
         found.append(shown(ledger, job))  # for one job half the cost of a comprehension
+        if not job.data:
+            check_answer(ledger, before, len(found))
     return found
+
+
+def check_answer(ledger: "Ledger", before: int, count: int) -> None:
+    """Refuses an answer of several jobs whose data, read since `before`, is too large in all."""
+    if ledger.long_data_bytes - before > MAX_ANSWER_BYTES and count > 1:
+        raise AnswerTooLarge(
+            f"the data of these jobs has more than {MAX_ANSWER_BYTES} bytes",
+            hint="Ask for fewer jobs at once.",
+        )
+
+
+def check_jobs_count(count: int, call: str) -> None:
+    """Refuses to look at more jobs than fit one call."""
+    if count > MAX_JOBS_PER_CALL:
+        raise BadArgument(f"{call}(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
 
 
 class Showing:
@@ -64,5 +84,6 @@ class Showing:
     @operation(reads=True)
     def multiget(self, *ids: str) -> list[Job]:
         """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
+        check_jobs_count(len(ids), "MultiGet")
         found = self._ledger.jobs([check_jid(id) for id in ids])
         return all_shown(self._ledger, filter(None, found))

@@ -55,7 +55,11 @@ class Room:
     """What the requests of all clients together may take of the memory while they come."""
 
     def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
-        self._left = size
+        self._left = self._size = size
+
+    @property
+    def taken(self) -> int:
+        return self._size - self._left
 
     def take(self, size: int) -> None:
         if size > self._left:

@@ -22,9 +22,10 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 import msgspec
 
-from holdfast.errors import BadInput, ClientGone, RequestTooLarge, UnsupportedContent
+from holdfast.errors import BadInput, ClientGone, RequestTooLarge, UnsupportedContent, UrlTooLong
 from holdfast.limits import (
     MAX_DISCARDED_BYTES,
+    MAX_QUERY_PARAMETERS,
     MAX_REQUEST_BYTES,
     MIN_GZIP_BYTES,
     MIN_GZIP_THREAD_BYTES,
@@ -113,7 +114,10 @@ class Request:
     @cached_property
     def all_parameters(self) -> list[tuple[str, str]]:
         """The same with those that are given more than once."""
-        return parse_qsl(self.query.decode("latin-1"), keep_blank_values=True)
+        text = self.query.decode("latin-1")
+        if self.query.count(b"&") >= MAX_QUERY_PARAMETERS:
+            raise UrlTooLong(f"a URL may have {MAX_QUERY_PARAMETERS} parameters")
+        return parse_qsl(text, keep_blank_values=True)
 
     @property
     def integers_as_text(self) -> bool:

@@ -57,6 +57,7 @@ from holdfast.server.browsers import Hosts
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.lines import Lines
 from holdfast.server.logins import Logins
+from holdfast.server.unsent import Unsent
 from holdfast.store import (
     DIRECTORY,
     NOWHERE,
@@ -112,6 +113,9 @@ class Execution:
         store.keeps_admin = True  # nobody could undo it over the network
         self.bounds = bounds or Bounds()
         self.room = Room()
+        self.unsent = Unsent(
+            asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
+        )
         self.started = time.time()
         self.connections = 0  # of both doors
         self.allows_flush = allows_flush
@@ -411,6 +415,8 @@ class Execution:
             "long_operations": self._threads,
             "waits": len(self._ends),
             "open_spaces": len(self._spaces),
+            "request_bytes": self.room.taken,  # of large requests that are held
+            "unsent_bytes": self.unsent.total,  # to clients that are behind with reading
         }
 
     def known(self, error: BaseException) -> HoldfastError:

@@ -27,6 +27,8 @@ _STANDING: Final = {
     "long_operations": "Operations of several steps that run or wait for a thread.",
     "waits": "Calls that wait for something to happen, such as jobs.pop_wait.",
     "open_spaces": "Spaces that this server has opened.",
+    "request_bytes": "Bytes of large requests and open batches that this server holds.",
+    "unsent_bytes": "Bytes of answers and messages to clients that are behind with reading.",
 }
 
 

@@ -8,14 +8,17 @@ stands in `commands.py` and in `compat/`; this file knows packets, order and the
 import asyncio
 import ssl
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from holdfast import wire
 from holdfast.engine.contract import Outcome
 from holdfast.errors import HoldfastError
+from holdfast.keepalive import keep_alive
 from holdfast.limits import (
     COMMANDS_PER_TURN,
     DRAIN_SECONDS,
+    HANDSHAKE_SECONDS,
     MAX_GROUP_TRANSACTIONS,
     MAX_STRANGER_BYTES,
     SMALL_REQUESTS_BYTES,
@@ -27,6 +30,7 @@ from holdfast.server.execution import Answer, Execution
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
 from holdfast.store import Step
 
+_LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
 _TOO_MANY: Final = wire.error("ERR max number of clients reached")
 
 
@@ -46,7 +50,7 @@ class RespConnection(asyncio.Protocol):
         self._awaited: asyncio.Future[Any] | None = None
         self._turn: asyncio.Handle | None = None  # the next one, if others are before it
         self._pauses = False  # the client sends faster than it is answered
-        self._stalled: asyncio.Handle | None = None  # the client does not read; what becomes of it
+        self._stalled = False  # the client does not read
         self._closing = False
         self._last_heard = door.loop.time()
 
@@ -55,6 +59,7 @@ class RespConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
+        keep_alive(transport.get_extra_info("socket"))
         peer = transport.get_extra_info("peername") or ("",)
         self.session = Session(self._door.execution, self._send, str(peer[0]))
         self._idle = self._door.loop.call_later(self._bounds.idle_seconds, self._close_idle)
@@ -64,7 +69,8 @@ class RespConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._commands.clear()
-        for handle in (self._idle, self._turn, self._stalled):
+        self._door.execution.unsent.remove(self)
+        for handle in (self._idle, self._turn):
             if handle is not None:
                 handle.cancel()
         if self._awaited is not None:
@@ -82,10 +88,10 @@ class RespConnection(asyncio.Protocol):
         self._reader.max_bytes = MAX_STRANGER_BYTES if stranger else self._bounds.request_bytes
         self._commands.extend(self._reader.feed(data))
         self._received += len(data)
-        if not (self._waits or self._turn is not None or self._stalled is not None):
+        if not (self._waits or self._turn is not None or self._stalled):
             self._go_on()
         self._mind_the_queue()
-        if self._received > SMALL_REQUESTS_BYTES or self._taken:
+        if self._taken or self._received + self.session.held_bytes > SMALL_REQUESTS_BYTES:
             self._mind_the_room()
 
     def eof_received(self) -> bool:
@@ -96,26 +102,20 @@ class RespConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         # The client does not read: it gets no further answers until it does, and not forever.
-        self._watch()
-
-    def _watch(self) -> None:
-        unsent = self._transport.get_write_buffer_size()
-        self._stalled = self._door.loop.call_later(
-            self._bounds.stalled_seconds, self._drop_if_stalled, unsent
-        )
-
-    def _drop_if_stalled(self, unsent: int) -> None:
-        if self._transport.get_write_buffer_size() >= unsent:
-            self._transport.abort()
-        else:
-            self._watch()
+        self._stalled = True
+        self._door.execution.unsent.add(self)
 
     def resume_writing(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+        self._stalled = False
+        self._door.execution.unsent.remove(self)
         if not self._busy:
             self._go_on()
+
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def drop(self) -> None:
+        self._transport.abort()
 
     def finish(self) -> None:
         """Answers what has come and closes."""
@@ -124,14 +124,11 @@ class RespConnection(asyncio.Protocol):
         if not self._busy and not self._commands:
             self._transport.close()
 
-    def abort(self) -> None:
-        self._transport.abort()
-
     # --- commands ---------------------------------------------------------------------------------
 
     @property
     def _busy(self) -> bool:
-        return self._waits or self._turn is not None or self._stalled is not None
+        return self._waits or self._turn is not None or self._stalled
 
     def _go_on(self) -> None:
         """Answers commands until one has to wait, or others have waited long enough."""
@@ -273,9 +270,15 @@ class RespConnection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def _mind_the_room(self) -> None:
-        """Counts a large request, or many, among those of all clients, which share a bound."""
-        counts = self._received > SMALL_REQUESTS_BYTES and not self._transport.is_closing()
-        wanted = self._received if counts else 0
+        """Counts a large request, or many, among those of all clients, which share a bound.
+
+        The commands of an open batch are among them.
+        """
+        if not self._busy:
+            self.session.let_go()
+        held = self._received + self.session.held_bytes
+        counts = held > SMALL_REQUESTS_BYTES and not self._transport.is_closing()
+        wanted = held if counts else 0
         if wanted != self._taken:
             try:
                 self._door.execution.room.take(wanted - self._taken)
@@ -288,8 +291,12 @@ class RespConnection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._transport.write(data)
+        if not self._stalled:
+            return
         if self._transport.get_write_buffer_size() > self._bounds.unsent_bytes:
             self._transport.abort()
+        else:
+            self._door.execution.unsent.grew(self)
 
     def _answer_and_close(self, reply: bytes) -> None:
         self._closing = True
@@ -319,7 +326,11 @@ class RespDoor:
         self, host: str, port: int, *, tls: ssl.SSLContext | None = None
     ) -> asyncio.Server:
         self._server = await self.loop.create_server(
-            lambda: RespConnection(self), host, port, ssl=tls
+            lambda: RespConnection(self),
+            host,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None,
         )
         return self._server
 
@@ -341,14 +352,17 @@ class RespDoor:
         self._closed = True
         self._server.close()
         self.execution.end_waits()
+        self.execution.unsent.hurry()
         for connection in list(self._connections):
             connection.finish()
-        if self._connections:
+        deadline = self.loop.time() + DRAIN_SECONDS
+        while self._connections and self.loop.time() < deadline:
+            for connection in self._connections:  # who reads nothing is not waited for
+                self.execution.unsent.add(connection)
             self._empty.clear()
-            try:
-                await asyncio.wait_for(self._empty.wait(), DRAIN_SECONDS)
-            except TimeoutError:
-                for connection in list(self._connections):
-                    connection.abort()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), _LOOK_SECONDS)
+        for connection in list(self._connections):
+            connection.drop()
 
     _closed = False

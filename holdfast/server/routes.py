@@ -13,6 +13,7 @@ from holdfast.errors import BadInput, ServerBusy, at_position
 from holdfast.metrics.prometheus import Family, exposition
 from holdfast.operations import Operation, find
 from holdfast.server import payloads
+from holdfast.server.batches import Meter, check_steps
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.server.figures import families
 from holdfast.server.http import HttpDoor, route
@@ -105,7 +106,9 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
     identity = await door.who(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
-    for position, step in enumerate(decode(request, await request.body(), list[BatchStep])):
+    steps = decode(request, await request.body(), list[BatchStep])
+    check_steps(len(steps))
+    for position, step in enumerate(steps):
         try:
             operation = find(*_split(step.operation))
             identity.require_operation(operation, found["space"])
@@ -125,19 +128,27 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
 
     def work(tx: View) -> list[Any]:
         results = []
+        meter = Meter()
         for position, (operation, arguments) in enumerate(planned):
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)
+                results.append(_written(operation, result, is_json))
+                meter.took(len(results[-1]))
             except Exception as error:
                 at_position(error, position)
                 raise
-            results.append(payloads.travelling(operation, result, is_json=is_json))
         return results
 
     space, execution = await door.execution.space(found["space"]), door.execution
     only_reads = all(operation.kind == "read" for operation, _ in planned)
     run = execution.look(space, work) if only_reads else execution.write(space, work)
     return answer(request, {"result": await run})
+
+
+def _written(operation: Operation, result: Any, is_json: bool) -> msgspec.Raw:
+    """A result as it is sent: its bytes count while the batch can still be refused."""
+    encode = msgspec.json.encode if is_json else msgspec.msgpack.encode
+    return msgspec.Raw(encode(payloads.travelling(operation, result, is_json=is_json)))
 
 
 def _no_arguments(is_json: bool) -> bytes:

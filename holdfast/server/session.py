@@ -9,7 +9,7 @@ transaction of all.
 import asyncio
 import time
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,7 @@ from holdfast.engine.contract import Notice, Outcome
 from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
 from holdfast.jobs.qless import Dialect
 from holdfast.limits import (
+    MANY_READS,
     MAX_BATCH_COMMANDS,
     MAX_CHANNEL_BYTES,
     MAX_PATTERN_BYTES,
@@ -27,9 +28,11 @@ from holdfast.limits import (
 from holdfast.operations import Operation
 from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
+from holdfast.server.batches import Meter
 from holdfast.server.execution import Execution
 from holdfast.store import Space, Tx, View
 
+_PLAN_BYTES: Final = 512  # that a queued command takes beside its words
 Encode: TypeAlias = Callable[[Any], bytes]
 
 
@@ -103,6 +106,7 @@ class Session:
         self.batch: list[Plan] | None = None
         self.batch_failed = False
         self._batch_bytes = 0
+        self._batch_words = 0  # commands of it
         self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
         self._permits = _Permits(self.identity, self.space)
         self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
@@ -226,11 +230,7 @@ class Session:
     def later(self, read: Read) -> Later:
         """A read that waits for a network, in a thread."""
 
-        def work() -> Any:
-            with read.space.view() as view:
-                return read.work(view)
-
-        return Later(lambda: self.execution.read_in_thread(work), read.encode, read.fail)
+        return Later(lambda: self.execution.read_in_thread(_on_view(read)), read.encode, read.fail)
 
     def change(self, change: Change) -> bytes:
         """Makes a change of the session."""
@@ -275,14 +275,26 @@ class Session:
     def begin_batch(self) -> None:
         self.batch, self.batch_failed, self._batch_bytes = [], False, 0
 
+    @property
+    def held_bytes(self) -> int:
+        """What the commands of a batch take of the memory, until `EXEC` is answered."""
+        return self._batch_bytes and self._batch_bytes + _PLAN_BYTES * self._batch_words
+
+    def let_go(self) -> None:
+        """Nothing is left of a batch."""
+        if self.batch is None:
+            self._batch_bytes = self._batch_words = 0
+
     def collect(self, words: wire.Command, plan: Plan) -> bytes:
         """Keeps a plan for `EXEC`."""
         assert self.batch is not None
         name = words[0].upper()
+        if self.batch_failed:
+            return wire.simple("QUEUED")  # as Redis says it; nothing of it is kept
         most = self.execution.bounds.request_bytes
         self._batch_bytes += sum(map(len, words))
+        self._batch_words += 1
         if self._batch_bytes > most:
-            self.batch.clear()  # it will not be run, and is large
             refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
             return self.spoil(self.error(refused))
         if isinstance(plan, Later | Change):
@@ -298,6 +310,8 @@ class Session:
         """A command of the batch, if one is open, was refused: `EXEC` will do nothing."""
         if self.batch is not None:
             self.batch_failed = True
+            self.batch.clear()  # it will not be run
+            self._batch_bytes = self._batch_words = 0
         return reply
 
     def execute(self) -> Plan:
@@ -308,16 +322,30 @@ class Session:
 
         def work(tx: View) -> list[bytes]:
             replies = []
+            meter = Meter()
             for position, plan in enumerate(plans):
                 try:
                     replies.append(_run_in_batch(plan, tx))
+                    meter.took(len(replies[-1]))
                 except Exception as error:
                     errors.at_position(error, position)
                     raise
             return replies
 
-        writes = any(isinstance(plan, Write) for plan in plans)
-        return (Write if writes else Read)(self.space, work, wire.array)
+        if any(isinstance(plan, Write) for plan in plans):
+            return Write(self.space, work, wire.array)
+        read = Read(self.space, work, wire.array)
+        if len(plans) <= MANY_READS or self.execution.reads_in_threads:
+            return read
+        return Later(lambda: self.execution.in_thread(_on_view(read)), read.encode)
+
+
+def _on_view(read: Read) -> Callable[[], Any]:
+    def work() -> Any:
+        with read.space.view() as view:
+            return read.work(view)
+
+    return work
 
 
 def _run_in_batch(plan: Plan, tx: View) -> bytes:

@@ -11,6 +11,7 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NotFound, RequestTooLarge
 from holdfast.limits import (
     EVENTS_PER_STREAM_STEP,
+    MAX_QUEUED_STREAM_BYTES,
     MAX_QUEUED_STREAM_NOTICES,
     MAX_REPORTED_EVENTS,
     MAX_STREAM_LINE_BYTES,
@@ -191,13 +192,16 @@ async def _notices(
     """Ends when the server stops, when more has gathered than a reader may leave unread, or when
     its reader may hear it no more."""
     queue: asyncio.Queue[Notice] = asyncio.Queue(MAX_QUEUED_STREAM_NOTICES)
+    queued_bytes = 0
     overrun = asyncio.Event()
 
     def hear(notice: Notice) -> None:
-        try:
-            queue.put_nowait(notice)
-        except asyncio.QueueFull:
+        nonlocal queued_bytes
+        if queue.full() or queued_bytes > MAX_QUEUED_STREAM_BYTES:
             overrun.set()
+        else:
+            queue.put_nowait(notice)
+            queued_bytes += len(notice.payload)
 
     listen = door.execution.bulletin.listen
     end = door.execution.listen(
@@ -217,6 +221,7 @@ async def _notices(
                 notice.cancel()
                 return
             if notice.done():
+                queued_bytes -= len(notice.result().payload)
                 yield _event(notice.result())
                 continue
             notice.cancel()

@@ -29,6 +29,7 @@ PARTS: Final[dict[str, int]] = {
     "parser_fuzz": 1,
     "codegen_fuzz": 1,
     "soak": 2,
+    "resources": 2,
 }
 
 # What a part may take beyond its share: to start servers, and to look back.

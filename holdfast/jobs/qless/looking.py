@@ -19,6 +19,7 @@ from holdfast.jobs.arguments import check_name
 from holdfast.jobs.qless import replies
 from holdfast.jobs.qless.words import Words
 from holdfast.jobs.records import Tag
+from holdfast.jobs.showing import check_jobs_count
 from holdfast.jobs.throttles import Throttling
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def get(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 
 def multiget(ledger: "Ledger", now: float, words: Words) -> Reply:
-    found = [record for record in ledger.jobs(words.jids()) if record is not None]
+    jids = words.jids()
+    check_jobs_count(len(jids), "MultiGet")
+    found = [record for record in ledger.jobs(jids) if record is not None]
     return replies.text(replies.jobs(ledger, found))
 
 

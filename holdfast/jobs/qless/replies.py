@@ -20,6 +20,7 @@ from holdfast.jobs.records import (
     Throttle,
     Times,
 )
+from holdfast.jobs.showing import check_answer
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -61,7 +62,12 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
 
 
 def jobs(ledger: "Ledger", records: Sequence[JobRecord]) -> Any:
-    return listed([job(ledger, record) for record in records])
+    found = []
+    before = ledger.long_data_bytes
+    for record in records:
+        found.append(job(ledger, record))
+        check_answer(ledger, before, len(found))
+    return listed(found)
 
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:

@@ -1,0 +1,133 @@
+"""Answers and messages that clients have not read yet: who owes, how much, and since when.
+
+A client that reads slowly is served slowly. One that reads nothing is dropped after a while, on
+both protocols. And all of them together hold no more memory than one bound says: when it is
+reached, those that have read nothing for longest are dropped first.
+"""
+
+import asyncio
+from typing import Final, Protocol
+
+from holdfast.limits import (
+    MAX_ALL_UNSENT_BYTES,
+    SPARED_SECONDS,
+    STALLED_SECONDS,
+    STOPPING_STALLED_SECONDS,
+)
+
+_LOOK_SECONDS: Final = 0.25  # between two looks at those who owe
+_OVERFLOW_LOOK_SECONDS: Final = 0.05  # the same while there is too much of it
+
+
+class Reluctant(Protocol):
+    """A connection, as far as this is concerned."""
+
+    def unsent_bytes(self) -> int:
+        """What it was answered and has not read."""
+        ...
+
+    def drop(self) -> None:
+        """Ends it at once, without sending the rest."""
+        ...
+
+
+class _Debt:
+    __slots__ = ("bytes", "since")
+
+    def __init__(self, size: int, since: float) -> None:
+        self.bytes = size
+        self.since = since  # it has read nothing
+
+
+class Unsent:
+    """The connections of a server whose clients are behind with reading."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        stalled_seconds: float = STALLED_SECONDS,
+        size: int = MAX_ALL_UNSENT_BYTES,
+    ) -> None:
+        self.size = size  # in bytes; twice as much is never held
+        self.total = 0
+        self._loop = loop
+        self._patience = stalled_seconds
+        self._debts: dict[Reluctant, _Debt] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._looked = 0.0
+
+    def add(self, connection: Reluctant) -> None:
+        """Watches a connection whose client is behind, until `remove`."""
+        if connection not in self._debts:
+            self._debts[connection] = _Debt(0, self._loop.time())
+            if self._timer is None:
+                self._timer = self._loop.call_later(self._pause(), self._look)
+        self.grew(connection)
+
+    def grew(self, connection: Reluctant) -> None:
+        """Counts what was written to a connection, if it is watched."""
+        debt = self._debts.get(connection)
+        if debt is None:
+            return
+        size = connection.unsent_bytes()
+        if size < debt.bytes:
+            debt.since = self._loop.time()
+        self.total += size - debt.bytes
+        debt.bytes = size
+        if self.total > self.size:
+            self._overflow()
+
+    def remove(self, connection: Reluctant) -> None:
+        """The client has caught up, or is gone."""
+        debt = self._debts.pop(connection, None)
+        if debt is not None:
+            self.total -= debt.bytes
+
+    def hurry(self) -> None:
+        """The server stops: who reads nothing delays it no longer than a moment."""
+        self._patience = min(self._patience, STOPPING_STALLED_SECONDS)
+
+    def _pause(self) -> float:
+        return min(_LOOK_SECONDS, self._patience / 4)
+
+    def _look(self) -> None:
+        """Drops those whose clients have read nothing for too long."""
+        self._timer = None
+        self._measure()
+        now = self._loop.time()
+        for connection, debt in list(self._debts.items()):
+            if now - debt.since >= self._patience:
+                self._drop(connection)
+        if self._debts:
+            self._timer = self._loop.call_later(self._pause(), self._look)
+
+    def _measure(self) -> None:
+        now = self._loop.time()
+        for connection, debt in list(self._debts.items()):
+            size = connection.unsent_bytes()
+            if size < debt.bytes or not size:
+                debt.since = now
+            self.total += size - debt.bytes
+            debt.bytes = size
+
+    def _overflow(self) -> None:
+        """Drops who has read nothing for longest. Who reads is spared, if that can be afforded."""
+        now = self._loop.time()
+        if self.total <= 2 * self.size and now - self._looked < _OVERFLOW_LOOK_SECONDS:
+            return
+        self._looked = now
+        self._measure()
+        for connection, debt in sorted(self._debts.items(), key=lambda each: each[1].since):
+            if self.total <= self.size or now - debt.since < SPARED_SECONDS:
+                break
+            self._drop(connection)
+        if self.total > 2 * self.size:
+            for connection, _ in sorted(self._debts.items(), key=lambda each: -each[1].bytes):
+                if self.total <= 2 * self.size:
+                    break
+                self._drop(connection)
+
+    def _drop(self, connection: Reluctant) -> None:
+        self.remove(connection)
+        connection.drop()

@@ -1,0 +1,380 @@
+"""Resource oracle
+
+Every attack runs against a server of its own ports, while another client asks `/livez` again and
+again. The server's memory stays below a bound, `/livez` is answered in time, and when the attacker
+has gone, connections, descriptors and memory are back to what they were. Attacks are what strangers
+and users can send: lengths that lie, requests that never end, answers that nobody reads, nesting,
+floods.
+"""
+
+import contextlib
+import http.client
+import json
+import random
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.campaign.frame import Result
+from tests.server.running import command
+from tests.server.serving import Server, serving
+
+MEGABYTE: Final = 1024 * 1024
+MOST_MEMORY: Final = 900 * MEGABYTE  # twice the unsent answers, one in the making, and the parser
+LEFT_MEMORY: Final = 160 * MEGABYTE  # that the allocator may keep afterwards
+LIVEZ_SECONDS: Final = 0.1  # the promise, of a machine that has time
+BACK_SECONDS: Final = 30.0
+
+
+class Attacker:
+    """The connections of one attack."""
+
+    def __init__(self, server: Server, random: random.Random, scale: float) -> None:
+        self.server = server
+        self.random = random
+        self.scale = scale
+        self._open: list[socket.socket] = []
+
+    def times(self, most: int) -> int:
+        """A number that the scale of the run makes smaller."""
+        return max(1, int(most * self.scale))
+
+    def resp(self) -> socket.socket:
+        return self._connect(self.server.resp_port)
+
+    def http(self) -> socket.socket:
+        return self._connect(self.server.http_port)
+
+    def _connect(self, port: int) -> socket.socket:
+        opened = socket.socket()
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        opened.settimeout(2)
+        opened.connect((self.server.host, port))
+        self._open.append(opened)
+        return opened
+
+    def push(self, opened: socket.socket, data: bytes, times: int = 1, wait: float = 0.3) -> None:
+        """Sends as much as the server takes, and reads nothing."""
+        opened.settimeout(wait)
+        with contextlib.suppress(OSError):
+            for _ in range(times):
+                opened.sendall(data)
+
+    def leave(self) -> None:
+        for opened in self._open:
+            opened.close()
+
+
+Attack = Callable[[Attacker], None]
+ATTACKS: Final[dict[str, Attack]] = {}
+
+
+def attack(function: Attack) -> Attack:
+    ATTACKS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+# --- lengths that lie ----------------------------------------------------------------------------
+
+
+@attack
+def headers_of_large_aggregates(by: Attacker) -> None:
+    for kind in b"*%~>|$=!":
+        for before in (b"", b"*1\r\n", b"*2\r\n$4\r\nECHO\r\n", b"*2\r\n$1\r\naXX"):
+            by.push(by.resp(), before + bytes([kind]) + b"1000000000\r\n")
+
+
+@attack
+def announced_and_never_sent(by: Attacker) -> None:
+    for _ in range(by.times(200)):
+        by.push(by.resp(), b"*1000000\r\n$80000000\r\nx")
+        by.push(by.http(), b"POST /default/jobs/put HTTP/1.1\r\nContent-Length: 80000000\r\n\r\n{")
+
+
+@attack
+def many_empty_words(by: Attacker) -> None:
+    for _ in range(by.times(20)):
+        by.push(by.resp(), b"*1000000\r\n" + b"$2\r\naa\r\n" * 200_000)
+
+
+@attack
+def lines_without_end(by: Attacker) -> None:
+    for _ in range(by.times(50)):
+        by.push(by.resp(), b"PING " + b"x" * 500_000)
+
+
+# --- heads and bodies ----------------------------------------------------------------------------
+
+
+@attack
+def heads_that_come_slowly(by: Attacker) -> None:
+    for _ in range(by.times(1_000)):
+        by.push(by.http(), b"GET /livez HTTP/1.1\r\nX-A: ")
+
+
+@attack
+def large_heads(by: Attacker) -> None:
+    for _ in range(by.times(50)):
+        by.push(by.http(), b"GET /livez HTTP/1.1\r\nX: " + b"a" * 70_000 + b"\r\n\r\n")
+        by.push(by.http(), b"GET /livez HTTP/1.1\r\n" + b"X: a\r\n" * 7_000 + b"\r\n")
+        by.push(by.http(), b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\n\r\n")
+
+
+@attack
+def chunks_of_one_byte(by: Attacker) -> None:
+    head = b"POST /default/jobs/put HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for _ in range(by.times(5)):
+        by.push(by.http(), head + b"1\r\n \r\n" * 200_000)
+
+
+@attack
+def compressed_bodies(by: Attacker) -> None:
+    head = b"POST /default/jobs/put HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 100000"
+    for _ in range(by.times(20)):
+        by.push(by.http(), head + b"\r\n\r\n" + b"\x1f\x8b" * 50_000)
+
+
+@attack
+def half_bodies(by: Attacker) -> None:
+    head = b"POST /default/jobs/put HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n"
+    for _ in range(by.times(60)):
+        by.push(by.http(), head + b" " * 5 * MEGABYTE)
+
+
+@attack
+def deep_nesting(by: Attacker) -> None:
+    deep = [b"[" * 500_000, b'{"a":' * 200_000, b"\x91" * 500_000, b"\x81\xa1a" * 200_000]
+    for body in deep:
+        kind = b"json" if body[0] in b"[{" else b"msgpack"
+        head = b"POST /default/jobs/put HTTP/1.1\r\nContent-Type: application/%b\r\n" % kind
+        by.push(by.http(), head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        by.push(by.resp(), command("JOBS.PUT", body))
+        by.push(by.resp(), command("ENTITIES.PUT", body))
+    document = b""
+    for _ in range(2_000):
+        document = _bson_within(document)
+    by.push(by.resp(), command("PUT", document))
+
+
+def _bson_within(inner: bytes) -> bytes:
+    body = b"\x03a\x00" + inner + b"\x00" if inner else b"\x00"
+    return (len(body) + 4).to_bytes(4, "little") + body
+
+
+# --- answers that nobody reads -------------------------------------------------------------------
+
+
+@attack
+def pipelined_http_requests(by: Attacker) -> None:
+    for _ in range(by.times(10)):
+        by.push(by.http(), b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 5_000, times=100)
+
+
+@attack
+def pipelined_commands(by: Attacker) -> None:
+    for _ in range(by.times(20)):
+        by.push(by.resp(), command("PING") * 5_000, times=100)
+        by.push(by.resp(), command("ECHO", b"x" * 60_000) * 10, times=100)
+
+
+@attack
+def large_answers(by: Attacker) -> None:
+    _put_large(by)
+    body = b'{"id":"large"}'
+    ask = b"POST /default/jobs/get HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    for _ in range(by.times(60)):
+        by.push(by.resp(), command("JOBS.GET", body) * 20)
+        by.push(by.http(), ask * 20)
+
+
+@attack
+def subscribers(by: Attacker) -> None:
+    for _ in range(by.times(60)):
+        by.push(by.resp(), command("SUBSCRIBE", "x"))
+        by.push(by.http(), b"GET /default/notices HTTP/1.1\r\n\r\n")
+    speaker = by.resp()
+    speaker.settimeout(5)
+    with contextlib.suppress(OSError):
+        for _ in range(by.times(40)):
+            speaker.sendall(command("PUBLISH", "x", b"y" * MEGABYTE))
+            speaker.recv(100)
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+@attack
+def open_batches(by: Attacker) -> None:
+    for _ in range(by.times(50)):
+        by.push(by.resp(), command("MULTI") + command("ECHO", b"x" * MEGABYTE) * 60)
+    for _ in range(by.times(50)):
+        by.push(by.resp(), command("MULTI") + command("PING") * 10_000)
+
+
+@attack
+def batches_of_large_reads(by: Attacker) -> None:
+    _put_large(by)
+    reads = command("JOBS.GET", '{"id":"large"}') * 150
+    for _ in range(by.times(5)):
+        by.push(by.resp(), command("MULTI") + reads + command("EXEC"))
+        steps = [{"operation": "jobs.get", "arguments": {"id": "large"}}] * 150
+        _post(by, "/default/batch", json.dumps(steps))
+
+
+@attack
+def batches_of_many_steps(by: Attacker) -> None:
+    steps = [{"operation": "jobs.put", "arguments": {"queue": "q"}}] * by.times(200_000)
+    _post(by, "/default/batch", json.dumps(steps))
+
+
+@attack
+def lists_of_large_jobs(by: Attacker) -> None:
+    _put_large(by)
+    _post(by, "/default/jobs/multiget", json.dumps({"ids": ["large"] * 200}))
+    by.push(by.resp(), command("JOBS.MULTIGET", json.dumps({"ids": ["large"] * 200})))
+
+
+# --- connections ---------------------------------------------------------------------------------
+
+
+@attack
+def many_connections(by: Attacker) -> None:
+    for _ in range(by.times(3_000)):
+        with contextlib.suppress(OSError):
+            by.push(by.resp(), b"*1\r\n")
+        with contextlib.suppress(OSError):
+            by.http()
+
+
+@attack
+def random_bytes(by: Attacker) -> None:
+    for _ in range(by.times(200)):
+        data = by.random.randbytes(by.random.randrange(1, 20_000))
+        by.push(by.resp(), data)
+        by.push(by.http(), data)
+
+
+def _put_large(by: Attacker) -> None:
+    by.server.call("jobs.put", queue="large", id="large", data="x" * 8 * MEGABYTE)
+
+
+def _post(by: Attacker, path: str, body: str) -> None:
+    """Asks and reads nothing."""
+    head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
+    by.push(by.http(), head.encode() + body.encode(), wait=5)
+
+
+# --- the oracle ----------------------------------------------------------------------------------
+
+
+class Watch(threading.Thread):
+    """Asks `/livez` and looks at the memory all along."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._ended = threading.Event()
+        self.peak = 0
+        self.slowest = 0.0
+        self.answers = 0
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._ended.wait(0.02):
+                self.peak = max(self.peak, self._server.memory_bytes())
+                begin = time.monotonic()
+                answer = self._server.get("/livez")
+                self.slowest = max(self.slowest, time.monotonic() - begin)
+                assert answer.status == 200, answer.status
+                self.answers += 1
+        except (OSError, AssertionError, http.client.HTTPException) as error:
+            self.failure = error
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join(40)
+
+
+def run(random: random.Random, seconds: float) -> Result:
+    """Runs each attack once, in random order, and again until the time is over."""
+    return oracle(random, seconds, scale=1.0, livez_seconds=LIVEZ_SECONDS)
+
+
+def oracle(random: random.Random, seconds: float, *, scale: float, livez_seconds: float) -> Result:
+    tried = {"attacks": 0, "slowest /livez in ms": 0, "most memory in MiB": 0}
+    broken: list[str] = []
+    rows: dict[str, dict[str, int]] = {}
+    end = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        while not tried["attacks"] or time.monotonic() < end:
+            for name in random.sample(list(ATTACKS), len(ATTACKS)):
+                found, row = _attacked(server, name, random, scale, livez_seconds)
+                tried["attacks"] += 1
+                tried["slowest /livez in ms"] = max(tried["slowest /livez in ms"], row["livez ms"])
+                tried["most memory in MiB"] = max(tried["most memory in MiB"], row["MiB"])
+                rows[name] = row
+                broken += found
+                if server.process.poll() is not None:
+                    broken.append(f"{name}: the server is gone")
+                    return Result(tried=tried, broken=broken, rows=rows)
+                if tried["attacks"] > len(ATTACKS) and time.monotonic() > end:
+                    break
+    return Result(tried=tried, broken=broken, rows=rows)
+
+
+def _attacked(
+    server: Server, name: str, random: random.Random, scale: float, livez_seconds: float
+) -> tuple[list[str], dict[str, int]]:
+    """One attack: what it broke, and what it took."""
+    server.get("/livez")
+    memory, descriptors = server.memory_bytes(), _descriptors(server)
+    attacker, watch = Attacker(server, random, scale), Watch(server)
+    watch.start()
+    try:
+        ATTACKS[name](attacker)
+        while watch.is_alive() and watch.answers < 5:  # while the attack lasts
+            threading.Event().wait(0.01)
+    finally:
+        attacker.leave()
+    watch.end()
+    broken = []
+    grown = watch.peak - memory
+    if watch.failure is not None:
+        broken.append(f"{name}: /livez was not answered: {watch.failure!r}")
+    if watch.slowest > livez_seconds:
+        broken.append(f"{name}: /livez took {watch.slowest * 1000:.0f} ms")
+    if grown > MOST_MEMORY:
+        broken.append(f"{name}: the server took {grown // MEGABYTE} MiB")
+    broken += [f"{name}: {left}" for left in _left_over(server, memory, descriptors)]
+    row = {"livez ms": round(watch.slowest * 1000), "MiB": max(0, grown) // MEGABYTE}
+    return broken, row
+
+
+def _left_over(server: Server, memory: int, descriptors: int) -> list[str]:
+    """What has not gone with the attacker, after some time."""
+    deadline = time.monotonic() + BACK_SECONDS
+    while True:
+        left = []
+        if (open_ := _connections(server)) > 1:
+            left.append(f"{open_} connections are left")
+        if (more := _descriptors(server) - descriptors) > 8:
+            left.append(f"{more} descriptors are left")
+        if (kept := server.memory_bytes() - memory) > LEFT_MEMORY:
+            left.append(f"{kept // MEGABYTE} MiB are left")
+        if not left or time.monotonic() > deadline:
+            return left
+        threading.Event().wait(0.05)
+
+
+def _connections(server: Server) -> int:
+    text = server.get("/metrics").body
+    return int(text.split(b"\nholdfast_connections ")[1].split(b"\n")[0])
+
+
+def _descriptors(server: Server) -> int:
+    return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
