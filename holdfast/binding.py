@@ -15,27 +15,35 @@ transactions (a wait, a long job in bounded steps) derives from it:
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
+
 from holdfast.declarations import declared
 from holdfast.engine.contract import Reader, Subscription, Transaction
+from holdfast.limits import MAX_ARGUMENT_DEPTH
 
-__all__ = ["EVERY_SPACE", "Runner", "per_call"]
+__all__ = ["EVERY_SPACE", "Runner", "can_run_again", "per_call"]
 
 T = TypeVar("T")
 
 EVERY_SPACE: Final = "*"  # the space that stands for all: its tables are every other's defaults
 
-# What most arguments are, and no iterator is: all types at once cost less than a look at each.
-_are_plain: Final = frozenset(
-    {bool, bytes, dict, float, int, list, str, tuple, type(None)}
-).issuperset
+# What most arguments are: all types at once cost less than a look at each.
+_SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
+_are_scalars: Final = _SCALARS.issuperset
+_are_plain: Final = (_SCALARS | {dict, list, tuple}).issuperset
 
 
 class Runner(Protocol):
     """One space of a store, as the layers see it."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether all work runs more than once, first on guesses of what it reads."""
+        ...
 
     def transact(self, work: Callable[[Transaction], T]) -> T: ...
 
@@ -74,10 +82,16 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         make = self._make
-        if _are_plain(map(type, args)) and (not kwargs or _are_plain(map(type, kwargs.values()))):
+        if self._runner.is_remote:
+            plain = _can_be_read_again(args) and _can_be_read_again(kwargs.values())
+        else:  # where work runs once: iterators in lists and the like are looked for if it must not
+            plain = _are_plain(map(type, args)) and (
+                not kwargs or _are_plain(map(type, kwargs.values()))
+            )
+        if plain:
             return self._runner.transact(lambda tx: method(make(tx), *args, **kwargs))
-        given = [_again(each) for each in args]
-        named = {name: _again(each) for name, each in kwargs.items()}
+        given = [_replayable(each) for each in args]
+        named = {name: _replayable(each) for name, each in kwargs.items()}
         return self._runner.transact(
             lambda tx: method(
                 make(tx),
@@ -89,26 +103,87 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _again(argument: Any) -> Callable[[], Any]:
-    """Gives an argument as often as work runs. An iterator can be walked once only, so each run
-    gets one of its own, which gives the same items, and fails where the first has failed."""
-    if not isinstance(argument, Iterator):
+# --- arguments that are read more than once -------------------------------------------------------
+
+
+def _can_be_read_again(values: Collection[Any], depth: int = MAX_ARGUMENT_DEPTH) -> bool:
+    """Whether no iterator is among these values or in what they hold."""
+    if _are_scalars(map(type, values)):
+        return True
+    for each in values:
+        kind = type(each)
+        if kind in _SCALARS:
+            continue
+        if depth and isinstance(each, list | tuple):
+            if not _can_be_read_again(each, depth - 1):
+                return False
+        elif depth and isinstance(each, dict):
+            if not _can_be_read_again(each.values(), depth - 1):
+                return False
+        elif depth and isinstance(each, msgspec.Struct):
+            held = [getattr(each, name) for name in each.__struct_fields__]
+            if not _can_be_read_again(held, depth - 1):
+                return False
+        elif isinstance(each, Iterator):
+            return False
+    return True
+
+
+def can_run_again(work: Callable[..., Any]) -> bool:
+    """Whether the arguments of the call that `work` was made for can be read once more.
+
+    Work that was not made here is its maker's, who knows that it may run twice.
+    """
+    if getattr(work, "__module__", None) != __name__:
+        return True
+    cells = getattr(work, "__closure__", None) or ()
+    return _can_be_read_again([cell.cell_contents for cell in cells])
+
+
+def _replayable(argument: Any, depth: int = MAX_ARGUMENT_DEPTH) -> Callable[[], Any]:
+    """Returns a function that gives the argument as often as work runs.
+
+    An iterator can be read once only, so each run gets one of its own, which gives the same items
+    and fails where the first has failed. So it is with iterators in lists, tuples, dicts and
+    records.
+    """
+    if isinstance(argument, Iterator):
+        return _replayed(argument, depth)
+    if not depth or _can_be_read_again((argument,), depth):
         return lambda: argument
-    walked: list[Any] = []
+    if isinstance(argument, dict):
+        values = {key: _replayable(each, depth - 1) for key, each in argument.items()}
+        return lambda: {key: each() for key, each in values.items()}
+    if isinstance(argument, msgspec.Struct):
+        fields = {
+            name: _replayable(getattr(argument, name), depth - 1)
+            for name in argument.__struct_fields__
+        }
+        return lambda: type(argument)(**{name: each() for name, each in fields.items()})
+    items = [_replayable(each, depth - 1) for each in argument]
+    if isinstance(argument, list):
+        return lambda: [each() for each in items]
+    make = getattr(argument, "_make", tuple)  # a tuple with names stays one
+    return lambda: make(each() for each in items)
+
+
+def _replayed(iterator: Iterator[Any], depth: int) -> Callable[[], Iterator[Any]]:
+    taken: list[Callable[[], Any]] = []
     failed: list[Exception] = []
 
     def walk() -> Iterator[Any]:
-        yield from walked
+        for each in taken:
+            yield each()
         while not failed:
             try:
-                item = next(argument)
+                item = _replayable(next(iterator), max(depth - 1, 0))
             except StopIteration:
                 return
             except Exception as error:
                 failed.append(error)
             else:
-                walked.append(item)
-                yield item
+                taken.append(item)
+                yield item()
         raise failed[0]
 
     return walk

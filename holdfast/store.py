@@ -31,7 +31,7 @@ from typing import (
 )
 
 from holdfast import expiry
-from holdfast.binding import EVERY_SPACE
+from holdfast.binding import EVERY_SPACE, can_run_again
 from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
@@ -224,6 +224,12 @@ class SpaceRunner:
             return self._engine.transact(partial(self.run_and_sweep, work), space=self.prefix)
         except RemovalFailed as failure:
             self._postpone(failure)
+            if not can_run_again(work):
+                raise BadInput(
+                    "nothing was done, and an iterator among the arguments is used up: "
+                    "a damaged record made it necessary to begin again",
+                    hint="Make the iterator again and repeat the call, or give lists.",
+                ) from failure
 
         def run(tx: Transaction) -> T:
             expiry.refuse_dropped(tx)

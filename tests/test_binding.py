@@ -1,10 +1,12 @@
 """The binding: a layer's operations, each in a transaction or a view of its own."""
 
 import inspect
+from collections import OrderedDict, namedtuple
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.binding import per_call
@@ -54,6 +56,8 @@ class Notes:
 class Runner:
     """Runs on an engine, and keeps a record of how."""
 
+    is_remote = False
+
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.calls: list[str] = []
@@ -76,6 +80,8 @@ class Undone(Exception):
 
 class TwiceRunner(Runner):
     """Runs all work twice, as an engine does with work that was in conflict."""
+
+    is_remote = True
 
     def transact(self, work: Any) -> Any:
         def run_and_undo(tx: Transaction) -> None:
@@ -119,6 +125,53 @@ def test_work_that_runs_again_walks_its_iterators_from_their_begin(engine: Engin
     assert notes.put_under(text="!", names=(name for name in "bc")) == 2
 
     assert [notes.get(name) for name in "abc"] == ["text", "!", "!"]
+
+
+class Labels(msgspec.Struct):
+    names: Any
+
+
+Pair = namedtuple("Pair", ["names", "text"])
+
+
+@pytest.mark.parametrize(
+    ("give", "find"),
+    [
+        (lambda names: [{"names": names}], lambda given: given[0]["names"]),
+        (lambda names: {"a": ["x", (names,)]}, lambda given: given["a"][1][0]),
+        (lambda names: [Labels(names)], lambda given: given[0].names),
+        (lambda names: (Pair(names, "t"),), lambda given: given[0].names),
+        (lambda names: iter([{"names": names}]), lambda given: next(given)["names"]),
+        (lambda names: OrderedDict(names=names), lambda given: given["names"]),
+    ],
+)
+def test_work_that_runs_again_walks_iterators_in_its_arguments_from_their_begin(
+    engine: Engine, give: Any, find: Any
+) -> None:
+    class Nested(Notes):
+        @operation()
+        def put_nested(self, given: Any) -> int:
+            """Keeps a note under each name that is found in the argument."""
+            return self.put_under(find(given), "text")
+
+    notes = per_call(Nested)(TwiceRunner(engine))
+
+    assert notes.put_nested(give(name for name in "ab")) == 8
+    assert notes.put_nested(given=give(name for name in "bc")) == 8
+    assert [notes.get(name) for name in "abc"] == ["text"] * 3
+
+
+def test_an_argument_that_holds_itself_is_handed_over_as_it_is(engine: Engine) -> None:
+    class Counting(Notes):
+        @operation()
+        def count(self, given: Any) -> int:
+            """Says how long the list is."""
+            return len(given)
+
+    round_about: list[Any] = [1]
+    round_about.append(round_about)
+
+    assert per_call(Counting)(TwiceRunner(engine)).count(round_about) == 2
 
 
 def test_an_iterator_that_fails_does_so_in_each_run(engine: Engine) -> None:

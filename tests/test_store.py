@@ -12,6 +12,7 @@ from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadInput, StoreClosed, ViewOnlyReads
 from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
+from holdfast.metrics.records import Write
 from holdfast.store import REMOVERS, Space, Store, Tx
 from holdfast.testing import Clock
 from tests.plain_keys import get, get_from, put, put_in
@@ -168,6 +169,41 @@ def test_a_subscriber_hears_the_notices_of_its_own_space_and_topic(store: Store)
 
         assert [notice.payload for notice in ours.poll()] == [b"ours"]
         assert [notice.payload for notice in theirs.poll()] == [b"theirs"]
+
+
+def test_what_holds_an_iterator_is_written_as_if_it_held_a_list(store: Store) -> None:
+    """Work runs twice on a remote engine, and would find the iterator at its end."""
+    store.metrics.define({"hits": {"lifetime": True}})
+    entity = ["user", "ann"]
+
+    store.metrics.write([{"metric": "hits", "entity": iter(entity)}])
+    writes: Any = iter([Write(metric="hits", entity=iter(entity), value=2)])
+    store.metrics.write(writes)
+    writes = ({"metric": "hits", "entity": {"components": iter(entity)}} for _ in "a")
+    store.metrics.write(writes)
+    limited = [{"condition": "hits", "entity": iter(entity)}]
+    store.metrics.limit_incr(limited, {"hits": "5/minute"}, prefix=iter(["limits"]))
+
+    assert store.metrics.lifetime("hits", entity) == 4
+    limiter = store.metrics.limiter({"hits": "5/minute"}, "limits")
+    assert limiter.peek("hits", entity).prev_total == 1
+
+
+@pytest.mark.only_on("lmdb")
+def test_an_iterator_that_a_failed_removal_has_used_up_is_told_and_nothing_is_done(
+    store: Store, clock: Clock, things: "Things"
+) -> None:
+    store.metrics.define({"hits": {"lifetime": True}})
+    things.put([b"damaged"])
+    things.damaged = {b"damaged"}
+    clock.advance(seconds=60)
+
+    with pytest.raises(BadInput, match="an iterator among the arguments is used up"):
+        store.metrics.write([{"metric": "hits", "entity": iter(["user", "ann"])}])
+    store.metrics.write([{"metric": "hits", "entity": iter(["user", "ann"])}])
+
+    assert store.metrics.lifetime("hits", ["user", "ann"]) == 1
+    assert store.metrics.lifetime("hits") == 0
 
 
 # --- what has expired -----------------------------------------------------------------------------

@@ -181,6 +181,8 @@ class EveryDomainTables(StoreTables):
 class _NoRows:
     """The runner of domain `*`, where no rows are."""
 
+    is_remote = False
+
     def transact(self, work: Any) -> NoReturn:
         raise no_rows()
 
