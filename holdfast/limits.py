@@ -13,6 +13,7 @@ MAX_COMPANY_SECONDS: Final = 0.0005  # that a group waits for those who were in 
 COMPANY_LOOK_SECONDS: Final = 0.00005  # between two looks whether they have come
 MAP_BYTES: Final = 2**40  # addresses set aside for a store's file; four times the file, if more
 MIN_MAP_BYTES: Final = 2**30  # what must be had where addresses are limited
+CLOCK_AHEAD_SECONDS: Final = 60.0  # clocks of machines differ by less; more is a clock set back
 MAX_ARGUMENT_DEPTH: Final = 8  # how deep arguments are searched for iterators; no type goes deeper
 MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their number when it opens
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read

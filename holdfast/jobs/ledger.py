@@ -26,7 +26,12 @@ from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_HANDED_OVER_BYTES, MAX_JOBS_HANDED_OVER
+from holdfast.limits import (
+    CLOCK_AHEAD_SECONDS,
+    JOB_DATA_INLINE_CHARS,
+    MAX_HANDED_OVER_BYTES,
+    MAX_JOBS_HANDED_OVER,
+)
 
 LOG: Final = "jobs.log"
 QUIET: Final = f"{LOG}.quiet"  # who listens to the log by its beginning hears this too
@@ -162,8 +167,10 @@ class Ledger:
     def wake_queue(self, keys: QueueKeys, wake: float) -> None:
         """Has the queue's clocks looked at no later than at `wake`."""
         queue = self.queue(keys)
-        if wake < queue.wake:
-            queue.wake = wake
+        # A clock that has leapt ahead is noted too: if it is set back, the queue must be set right.
+        if wake < queue.wake or self.tx.now > queue.looked + CLOCK_AHEAD_SECONDS:
+            queue.wake = min(wake, queue.wake)
+            queue.looked = max(queue.looked, self.tx.now)
             self.tx.put(keys.record, encode(queue))
 
     def pair(self, key: bytes) -> tuple[int, int]:

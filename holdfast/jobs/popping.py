@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
-from holdfast.jobs import places, recurring, slots, statistics
+from holdfast.jobs import clocks, places, recurring, slots, statistics
 from holdfast.jobs.arguments import check_name, check_queue, check_time
 from holdfast.jobs.history import popped_entry, shorten
 from holdfast.jobs.layout import (
@@ -109,6 +109,8 @@ def pop(
     record = ledger.look_at_queue(keys)
     if record.paused:
         return []
+    if ledger.tx.now < record.looked and clocks.was_set_back(record, ledger.tx.now):
+        record = clocks.set_right(ledger, keys, now)
     settings = ledger.settings()
     if settings.given and (limit := settings.concurrency_of(queue)) > 0:
         count = min(count, limit - _running(ledger, keys, now, limit))
@@ -235,7 +237,8 @@ def _keep_wake(
         record = ledger.look_at_queue(keys)
     wake = min(wake, expires)
     if wake != record.wake:
-        ledger.save_queue(keys, replace(record, wake=wake))
+        looked = max(record.looked, ledger.tx.now) if wake != NEVER else 0.0
+        ledger.save_queue(keys, replace(record, wake=wake, looked=looked))
 
 
 # --- locks that have ended --------------------------------------------------------------------
@@ -310,6 +313,8 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     keys = ledger.keys.queue(queue)
     if count <= 0:
         return []
+    if clocks.was_set_back(ledger.look_at_queue(keys), ledger.tx.now):
+        clocks.set_right(ledger, keys, now)
     expired = [
         time_and_jid(key, keys.locks)[1]
         for key, _ in ledger.tx.scan(*until(keys.locks, now), limit=count)

@@ -84,6 +84,7 @@ class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     known_since: float | None = None
     paused: bool = False
     wake: float = NEVER  # no lock ends, no job becomes due and none recurs before this time
+    looked: float = 0.0  # the store's clock when `wake` was written; 0 if there is no such time
     crowded: float = -NEVER  # no two jobs of one priority entered its work list at a later time
 
 
@@ -103,6 +104,7 @@ class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     backlog: float = 0.0
     count: int = 0
     tags: list[Tag] = []
+    made: float = 0.0  # when `next` was chosen by a caller; 0 once it follows from another run
 
 
 class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -110,6 +112,7 @@ class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     jid: str
     until: float | None = None
+    since: float = 0.0  # when it was taken for a time
 
 
 class ThrottleRecord(msgspec.Struct, kw_only=True, omit_defaults=True):

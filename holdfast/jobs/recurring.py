@@ -155,7 +155,7 @@ def need(ledger: "Ledger", jid: str, error: str) -> RecurringRecord:
     return record
 
 
-def _save(ledger: "Ledger", record: RecurringRecord) -> None:
+def save(ledger: "Ledger", record: RecurringRecord) -> None:
     check_size(record.data, f"the data of recurring job {record.jid}")
     ledger.tx.put(ledger.keys.recurring_job(record.jid), _encode(record))
 
@@ -169,6 +169,7 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
         record.next = cron.parsed(record.cron, record.tz).next_after(now)
     elif record.interval <= 0:
         raise BadArgument('Recur(): Arg "interval" must be greater than 0')
+    record.made = now
     before = load(ledger, record.jid)
     if before is not None:
         record.count = before.count
@@ -191,7 +192,7 @@ def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
     ledger.tx.add(keys.other, HIGH)
     ledger.wake_queue(keys, record.next)
     ledger.ready(keys)  # those who wait for a job wait no longer than until it runs
-    _save(ledger, record)
+    save(ledger, record)
 
 
 def _leave(ledger: "Ledger", record: RecurringRecord) -> None:
@@ -220,7 +221,7 @@ def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> N
 def tag(ledger: "Ledger", jid: str, more: list[Tag]) -> list[Tag]:
     record = need(ledger, jid, f"Tag(): Job {jid} does not exist")
     record.tags = check_tags([*record.tags, *more], "Tag", more)
-    _save(ledger, record)
+    save(ledger, record)
     return record.tags
 
 
@@ -228,7 +229,7 @@ def untag(ledger: "Ledger", jid: str, less: list[Tag]) -> list[Tag]:
     record = need(ledger, jid, f"Untag(): Job {jid} does not exist")
     unwanted = {tag_text(each) for each in less}
     record.tags = [each for each in record.tags if tag_text(each) not in unwanted]
-    _save(ledger, record)
+    save(ledger, record)
     return record.tags
 
 
@@ -267,7 +268,7 @@ def spawn(ledger: "Ledger", keys: QueueKeys, now: float, room: int) -> None:
         room -= spawned
         ledger.tx.delete(key)
         ledger.tx.put(keys.next_run(record.next, record.jid), b"")
-        _save(ledger, record)
+        save(ledger, record)
 
 
 def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int) -> int:
@@ -278,6 +279,8 @@ def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int
         _spawn(ledger, record, run, now)
         spawned += 1
         run = _following(record, run)
+    if spawned:
+        record.made = 0.0
     record.next = run
     return spawned
 

@@ -22,6 +22,7 @@ from holdfast.jobs.records import (
     NewJob,
     UniqueRecord,
 )
+from holdfast.limits import CLOCK_AHEAD_SECONDS
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -52,8 +53,10 @@ def claim(ledger: "Ledger", new: NewJob, jid: str, now: float) -> str | None:
             raise UniqueKeyTaken(f"Put(): Job {owner.jid} owns the unique key {new.unique}")
         if new.unique_mode == "keep":
             return owner.jid
-    until = None if isinstance(new.unique_for, str) else now + new.unique_for
-    ledger.tx.put(key, _encode(UniqueRecord(jid=jid, until=until)))
+    taken = UniqueRecord(jid=jid)
+    if not isinstance(new.unique_for, str):
+        taken = UniqueRecord(jid=jid, until=now + new.unique_for, since=now)
+    ledger.tx.put(key, _encode(taken))
     return None if owner is None or owner.jid == jid else owner.jid
 
 
@@ -87,6 +90,8 @@ def _owner(ledger: "Ledger", key: bytes, unique: str, now: float) -> JobRecord |
     if job is None or job.unique != unique:
         return None
     if record.until is not None:
-        return job if now < record.until else None
+        # One that was taken in the future was taken by a clock that has been set back since.
+        is_of_now = record.since <= now + CLOCK_AHEAD_SECONDS
+        return job if is_of_now and now < record.until else None
     states = _OWNING_STATES[job.unique_for]
     return job if states is None or job.state in states else None

@@ -1,7 +1,12 @@
 """GCRA and token bucket: one number for each entity, in whole microseconds, never rounded.
 
 The number is the theoretical arrival time, multiplied by the limit N so that the distance of two
-events, window / N, is an integer. N stands beside it, for the day when the limit changes.
+events, window / N, is an integer. N is stored beside it, for the day when the limit changes.
+
+An arrival that is ahead by more than a window, and by more than a full burst, can have two reasons.
+Somebody counted without asking: then the time of that is stored too, as a third number. Or the
+clock was ahead when it was written, and has been set back since: then it does not count, because it
+would refuse for as long as the clock was ahead.
 """
 
 import math
@@ -10,7 +15,7 @@ from typing import Final
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
-from holdfast.limits import SWEEP_SECONDS
+from holdfast.limits import CLOCK_AHEAD_SECONDS, SWEEP_SECONDS
 
 CELL: Final = "metrics.cell"
 
@@ -42,10 +47,24 @@ class Cell:
         self._is_stored = value is not None
         self._arrival = self._time
         if value is not None:
-            stored, rate = _parse(value)
+            stored, rate, counted_at = _parse(value)
             if rate != self._rate:
                 stored = -(-stored // rate) * self._rate
-            self._arrival = max(stored, self._time)
+            if self._is_of_a_clock_ahead(stored, counted_at):
+                self._is_stored = False  # what removes it was put off to the wrong time
+            else:
+                self._arrival = max(stored, self._time)
+
+    def _is_of_a_clock_ahead(self, stored: int, counted_at: int | None) -> bool:
+        """Whether no clock that goes right can have written it."""
+        slack = microseconds(CLOCK_AHEAD_SECONDS) * self._rate
+        if stored - self._time <= self._longest() + slack:
+            return False
+        return counted_at is None or counted_at * self._rate > self._time + slack
+
+    def _longest(self) -> int:
+        """How far ahead an arrival can be of which nothing was counted without asking."""
+        return max(self._capacity, self._rate) * self._window
 
     @property
     def prev_total(self) -> int:
@@ -65,7 +84,11 @@ class Cell:
         self._arrival += amount * self._window
         if amount == 0:
             return
-        tx.put(self._key, b"%d %d" % (self._arrival, self._rate))
+        if self._arrival - self._time > self._longest():
+            counted_at = self._time // self._rate
+            tx.put(self._key, b"%d %d %d" % (self._arrival, self._rate, counted_at))
+        else:
+            tx.put(self._key, b"%d %d" % (self._arrival, self._rate))
         if not self._is_stored:
             self._is_stored = True
             _schedule(tx, self._key, self._arrival, self._rate)
@@ -97,9 +120,10 @@ def interval_of(window: float) -> int:
     return max(microseconds(window), 1)
 
 
-def _parse(value: bytes) -> tuple[int, int]:
-    arrival, rate = value.split()
-    return int(arrival), int(rate)
+def _parse(value: bytes) -> tuple[int, int, int | None]:
+    """The arrival, its rate, and when it was counted without asking, if it was."""
+    arrival, rate, *counted_at = value.split()
+    return int(arrival), int(rate), int(counted_at[0]) if counted_at else None
 
 
 def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
@@ -118,7 +142,7 @@ def remove_cell(tx: Transaction, subject: bytes) -> bool:
     value = tx.get(key)
     if value is None:
         return True
-    arrival, rate = _parse(value)
+    arrival, rate, _ = _parse(value)
     if arrival <= microseconds(tx.now) * rate:
         tx.delete(key)
     else:

@@ -14,6 +14,7 @@ from holdfast.binding import Runner
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import pack_int, prefix_range
+from holdfast.limits import CLOCK_AHEAD_SECONDS
 from holdfast.metrics import buckets, registry
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import BUCKETS, FIXED_WINDOWS, LOGS, Keys, keys_of
@@ -29,10 +30,11 @@ _MOVING: Final = "moving"
 
 
 class FixedWindow(msgspec.Struct, frozen=True, array_like=True):
-    """A count, and when it ends."""
+    """A count, when it ends, and how long it is."""
 
     count: int
     ends: float
+    window: float = 0.0  # 0: it was written before this was
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -140,19 +142,24 @@ class ForeignWindows:
 
 def _hit(tx: Transaction, name: str, window: float, amount: int) -> FixedWindow:
     key = keys_of(tx.space, _PREFIX).fixed_window(name)
-    found = _fixed(tx, name)
+    found = _fixed(tx, name, window)
     if found is None:
-        found = FixedWindow(0, tx.now + window)
+        found = FixedWindow(0, tx.now + window, window)
         expiry.schedule(tx, found.ends + 0.001, FIXED, key[len(tx.space) :])
-    found = FixedWindow(found.count + amount, found.ends)
+    found = FixedWindow(found.count + amount, found.ends, window)
     tx.put(key, _encode(found))
     return found
 
 
-def _fixed(reader: Reader, name: str) -> FixedWindow | None:
+def _fixed(reader: Reader, name: str, window: float = 0.0) -> FixedWindow | None:
+    """The window that runs. One that ends later than a window from now was begun by a clock that
+    has been set back since, and does not count."""
     value = reader.get(keys_of(reader.space, _PREFIX).fixed_window(name))
-    found = None if value is None else _decode(value)
-    return found if found and reader.now < found.ends else None
+    if value is None:
+        return None
+    found = _decode(value)
+    longest = max(window, found.window) or math.inf
+    return found if reader.now < found.ends <= reader.now + longest + CLOCK_AHEAD_SECONDS else None
 
 
 def _log(reader: Reader, name: str, limit: int, window: float) -> LogWindow:

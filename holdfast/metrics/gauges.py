@@ -8,7 +8,7 @@ from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import pack, pack_int, unpack
-from holdfast.limits import SWEEP_SECONDS
+from holdfast.limits import CLOCK_AHEAD_SECONDS, SWEEP_SECONDS
 from holdfast.metrics import registry
 from holdfast.metrics.layout import LAST_SAMPLES, Keys, keys_of
 from holdfast.metrics.rates import require_type
@@ -165,11 +165,18 @@ def _note_last(
 ) -> None:
     key = keys.of_entity(LAST_SAMPLES, name, suffix)
     value = tx.get(key)
-    if value is not None and _decode_last(value).time > at:
+    if value is not None and _is_later(_decode_last(value).time, at, tx.now):
         return
     tx.put(key, _encode(LastSample(at, units)))
     if value is None:
         _schedule(tx, keys, name, suffix, _ends(metric, at))
+
+
+def _is_later(kept: float, at: float, now: float) -> bool:
+    """Whether the sample that is kept is the newer one. A sample of the present replaces one that a
+    clock has dated ahead which was set back since: else that one would be the last for years."""
+    present = now + CLOCK_AHEAD_SECONDS
+    return kept > at and not (kept > present >= at)
 
 
 def _ends(metric: Metric, at: float) -> float:

@@ -207,7 +207,7 @@ def _hit_cell(tx: Transaction, place: Place, suffix: bytes, amount: int, now: fl
     value = tx.get(key)
     if value is None or not amount:
         return _decided(tx, place, _cell(condition, key, now, value), amount)
-    arrival, written = value.split()
+    arrival, written = value.split(None, 1)
     rate, interval, capacity = condition.rate, condition.interval, condition.capacity
     time = microseconds(now) * rate
     used = max(int(arrival) - time, 0)

@@ -30,6 +30,7 @@ from tests.campaign.setups import DURABILITIES, SETUPS, Setup, running
 from tests.processes import Child, start
 
 _NUMBERS: Final = count()
+CELL_SECONDS: Final = 2.0  # of kills, at least
 FIRST_ORDERS: Final = 5  # of each client before the first kill
 MAX_ORDERS_BETWEEN_KILLS: Final = 12  # of each client
 
@@ -49,36 +50,42 @@ MATRIX: Final = [Cell(*cell) for cell in product(SETUPS, DURABILITIES, ACTIONS)]
 
 
 def run(random: random.Random, seconds: float) -> Result:
-    """Attacks every cell of the matrix, each for the same time."""
-    return run_cells(MATRIX, random, seconds)
+    """Attacks the cells of the matrix in a random order, as many as there is time for."""
+    cells = list(MATRIX)
+    random.shuffle(cells)
+    return run_cells(cells, random, seconds)
 
 
 def run_cells(cells: Iterable[Cell], chance: random.Random, seconds: float) -> Result:
-    """Attacks some cells; those of the same setup and durability share their servers."""
+    """Attacks some cells; those of the same setup and durability share their servers and their
+    time. At least one of them is attacked, all if there is time."""
     rows: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         rows.setdefault((cell.setup, cell.durability), []).append(cell)
-    share = seconds / sum(map(len, rows.values()))
     figures: dict[str, Counter[str]] = {}
     broken: list[str] = []
     for (name, durability), row in rows.items():
+        end = time.monotonic() + seconds / len(rows)
+        share = max(seconds / len(rows) / len(row) / 2, CELL_SECONDS)  # half of it to look back
+        counts = figures[f"{name}, {durability}"] = Counter()
         with running(name, durability) as setup:
             for cell in row:
                 found, sentences = attack(setup, cell, chance, share)
-                figures.setdefault(f"{name}, {durability}", Counter()).update(found)
+                counts.update(found)
+                counts["cells"] += 1
                 broken += [f"{cell}: {sentence}" for sentence in sentences]
-    total: Counter[str] = Counter()
-    for each in figures.values():
-        total.update(each)
+                if time.monotonic() > end:
+                    break
+    total = sum(figures.values(), Counter[str]())
     return Result(
-        tried={"cells": sum(map(len, rows.values())), **_ordered(total)},
+        tried=_ordered(total),
         broken=broken,
-        rows={name: _ordered(each) for name, each in figures.items()},
+        rows={name: _ordered(figures[name]) for name in sorted(figures)},
     )
 
 
 def _ordered(figures: Counter[str]) -> dict[str, int]:
-    return {name: figures[name] for name in ("kills", "acknowledged", "lost", "doubled")}
+    return {name: figures[name] for name in ("cells", "kills", "acknowledged", "lost", "doubled")}
 
 
 def attack(

@@ -1,0 +1,126 @@
+"""What a clock that was ahead has left behind, and how it is set right.
+
+Locks, delays and recurring jobs are stored with the time at which they are due. If the clock jumps
+forward, is used, and is set back, these times are as far away as the jump was: a recurring job
+would pause for years, and a lost worker's job would stay locked. Each of them says at which time it
+was made, though: one that was made in the future is due as long after now as it was after that.
+
+A queue is looked at when the store's clock is behind the time at which the queue's own clocks were
+written down last, by more than clocks of different machines may differ. So nothing is read for it
+as long as the clock goes forward.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.jobs import cron, places, recurring
+from holdfast.jobs.layout import QueueKeys, pack_time, since, time_and_jid
+from holdfast.jobs.records import JobRecord, QueueRecord, RecurringRecord
+from holdfast.keys import pack_float, pack_str
+from holdfast.limits import CLOCK_AHEAD_SECONDS, JOBS_PER_STEP
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+# Moves the entry of a list to another time; says whether it was dated by a clock that was ahead.
+Move: TypeAlias = "Callable[[Ledger, QueueKeys, bytes, bytes, float], bool]"
+
+
+def was_set_back(queue: QueueRecord, clock: float) -> bool:
+    """Whether the store's clock is behind what the queue has seen of it."""
+    return clock < queue.looked - CLOCK_AHEAD_SECONDS
+
+
+def set_right(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
+    """Moves what was dated ahead to where it belongs, and returns the queue's record.
+
+    At most `JOBS_PER_STEP` of each list in a transaction; the next look goes on where there are
+    more.
+    """
+    is_done = True
+    for prefix, move in _moves(keys):
+        begin, end = since(prefix, now + CLOCK_AHEAD_SECONDS)
+        found = list(ledger.tx.scan(begin, end, limit=JOBS_PER_STEP, reverse=True))
+        moved = sum(move(ledger, keys, key, value, now) for key, value in found)
+        is_done = is_done and moved < JOBS_PER_STEP
+    queue = ledger.queue(keys)
+    looked = ledger.tx.now if is_done else queue.looked
+    queue = replace(queue, wake=places.next_wake(ledger, keys), looked=looked)
+    ledger.save_queue(keys, queue)
+    ledger.ready(keys)  # those who wait for a job wait no longer than until the next one is due
+    return queue
+
+
+def _moves(keys: QueueKeys) -> list[tuple[bytes, Move]]:
+    return [
+        (keys.locks, _move_lock),
+        (keys.scheduled, _move_start),
+        (keys.recurring, _move_run),
+    ]
+
+
+def _move_lock(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now: float) -> bool:
+    ends, jid = time_and_jid(key, keys.locks)
+    job = _dated_ahead(ledger, jid, key, now)
+    if job is None:
+        return False
+    ahead = job.time - now
+    packed_jid = pack_str(jid)
+    ledger.tx.delete(key)
+    job.place = keys.locks + pack_float(ends - ahead) + packed_jid
+    job.time, job.expires = now, job.expires - ahead
+    ledger.tx.put(job.place, value)
+    ledger.tx.put(ledger.keys.worker(job.worker).held + packed_jid, pack_time(job.expires))
+    ledger.save(job)
+    return True
+
+
+def _move_start(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now: float) -> bool:
+    start, jid = time_and_jid(key, keys.scheduled)
+    job = _dated_ahead(ledger, jid, key, now)
+    if job is None:
+        return False
+    ledger.tx.delete(key)
+    job.place = keys.start(start - (job.time - now), jid)
+    job.time = now
+    ledger.tx.put(job.place, value)
+    ledger.save(job)
+    return True
+
+
+def _dated_ahead(ledger: "Ledger", jid: str, key: bytes, now: float) -> JobRecord | None:
+    """The job of an entry, if it was put or popped at a time that has not come."""
+    [job] = ledger.jobs([jid])
+    if job is None or job.place != key or job.time <= now + CLOCK_AHEAD_SECONDS:
+        return None
+    return job
+
+
+def _move_run(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now: float) -> bool:
+    record = recurring.load(ledger, time_and_jid(key, keys.recurring)[1])
+    if record is None:
+        return False
+    run = _next_run(record, now)
+    if run >= record.next:
+        return False
+    ledger.tx.delete(key)
+    record.next = run
+    record.made = now if record.made else 0.0
+    ledger.tx.put(keys.next_run(run, record.jid), value)
+    recurring.save(ledger, record)
+    return True
+
+
+def _next_run(record: RecurringRecord, now: float) -> float:
+    """When a recurring job should run next, seen from now."""
+    if record.cron:
+        return cron.parsed(record.cron, record.tz).next_after(now)
+    if record.made > now + CLOCK_AHEAD_SECONDS:
+        return now + (record.next - record.made)
+    if record.made or not record.count:
+        return record.next  # its first run, which may be as far away as its maker wanted
+    intervals = math.floor((record.next - now) / record.interval)
+    return record.next - max(intervals, 0) * record.interval
