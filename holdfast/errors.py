@@ -103,6 +103,7 @@ HoldfastError
 │   ├── RowTooLarge
 │   ├── IndexBuilding
 │   └── TableUnavailable
+├── SpaceNotEmpty
 ├── DuplicateKey
 ├── VersionMismatch
 ├── IndexNotReady
@@ -706,9 +707,48 @@ class Malformed(BadInput):
 
 
 class BadDump(BadInput):
-    """A dump is damaged; what came before the damage was loaded."""
+    """A record of a dump is damaged or refused.
+
+    What came before it was loaded, unless the load was atomic. `number` counts from 1, and counts
+    lines where the dump has lines.
+    """
 
     code = "bad_dump"
+    facts = {"reason": str, "unit": str, "number": int, "loaded": int}  # noqa: RUF012  # nobody changes it
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        hint: str | None = None,
+        reason: str | None = None,
+        unit: str = "line",
+        number: int | None = None,
+        loaded: int = 0,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = message if reason is None else reason
+        self.unit = unit
+        self.number = number
+        self.loaded = loaded
+
+    @classmethod
+    def at(cls, number: int, reason: str, *, unit: str, loaded: int, what: str) -> "BadDump":
+        """The error at a record; `what` says what was done, such as "7 entities were loaded"."""
+        return cls(
+            f"{unit} {number}: {reason.rstrip('.')}. {what}",
+            reason=reason,
+            unit=unit,
+            number=number,
+            loaded=loaded,
+        )
+
+
+class SpaceNotEmpty(HoldfastError):
+    """A dump of a whole space was to be loaded into one that has something in it."""
+
+    code, status = "space_not_empty", 409
+    hint = "Load it into a new space: --space NAME."
 
 
 class DuplicateKey(HoldfastError):

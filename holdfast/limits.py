@@ -139,6 +139,9 @@ INDEX_STEP_ENTITIES: Final = (
 )
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
 DUMPED_PER_PAGE: Final = 500  # entities of a page of a dump over the network
+MAX_ATOMIC_LOAD_BYTES: Final = (
+    64 * 1024 * 1024
+)  # of a dump that is loaded all or nothing: one request, held in memory
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
 SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table

@@ -59,3 +59,18 @@ def _text(value: Any) -> str:
     if value is None or isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     return repr(value)
+
+
+def many(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it belongs.
+
+    >>> many(1, "job"), many(2_000, "key"), many(0, "entity"), many(3, "index")
+    ('1 job', '2,000 keys', '0 entities', '3 indexes')
+    """
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in "aeou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("x", "s", "ch")) else f"{noun}s"

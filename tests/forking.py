@@ -23,6 +23,7 @@ import json, os, signal, socket, sys
 import holdfast.client.client, holdfast.entities.dumping, holdfast.entities.schema_file
 import holdfast.cli.place, holdfast.copying, holdfast.jobs, holdfast.store
 from holdfast.cli import COMMANDS, main
+from holdfast.cli.mdzctl import command as mdzctl
 for name in COMMANDS:
     main.get_command(None, name)
 
@@ -36,6 +37,8 @@ def run(words, cwd, variables, files):
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
     code = 1
     try:
+        if words[:1] == ["mdzctl"]:
+            mdzctl(words[1:], prog_name="mdzctl")
         main(words, prog_name="holdfast")
     except SystemExit as end:
         code = end.code or 0

@@ -72,7 +72,7 @@ class Reader:
     def _install(self, programs: Path) -> dict[str, str]:
         programs.mkdir()
         forking().write_program(programs / "holdfast")
-        forking().write_program(programs / "mdzctl", "entities")
+        forking().write_program(programs / "mdzctl", "mdzctl")
         redis_cli = shutil.which("redis-cli") or "/redis-cli-is-missing/run/.ci/tools"
         for program, text in {"python": PYTHON, "redis-cli": REDIS_CLI}.items():
             (programs / program).write_text(text.format(python=sys.executable, redis_cli=redis_cli))

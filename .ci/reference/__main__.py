@@ -22,7 +22,7 @@ import msgspec
 
 import holdfast
 from holdfast import cli, errors, limits, operations
-from holdfast.cli import settings
+from holdfast.cli import mdzctl, settings
 from holdfast.cli.output import JSON_HELP
 from source_text import Source, property_signature, signature
 
@@ -118,19 +118,20 @@ def command_sections() -> Iterator[str]:
         command = cli.main.get_command(context, name)
         assert command is not None
         yield from command_entry(context, name, command, {option.name for option in common})
+    yield from command_entry(None, "mdzctl", mdzctl.command, {option.name for option in common})
 
 
 def command_entry(
-    parent: click.Context, name: str, command: click.Command, common: set[str | None]
+    parent: click.Context | None, name: str, command: click.Command, common: set[str | None]
 ) -> Iterator[str]:
     context = click.Context(command, parent=parent, info_name=name)
     if isinstance(command, click.Group):
-        yield f"## `holdfast {name}`"
+        yield f"## `{context.command_path}`"
         yield command_help(command)
         for below, each in command.commands.items():
             yield from command_entry(context, below, each, common)
         return
-    depth = "##" if parent.parent is None else "###"
+    depth = "##" if parent is not None and parent.command is cli.main else "###"
     pieces = " ".join(command.collect_usage_pieces(context))
     yield f"{depth} `{context.command_path}`"
     yield fenced(f"{context.command_path} {pieces}", language="text")

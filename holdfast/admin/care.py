@@ -1,15 +1,16 @@
 """The operations of `admin`, for one space of an open store and for the store around it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from holdfast.admin import checking, inspecting
+from holdfast.admin import checking, inspecting, space_dump
 from holdfast.admin.records import (
     BackupReport,
     CheckStep,
     Inspection,
     NewUser,
+    SpaceDump,
     SpaceList,
     Status,
     UserEntry,
@@ -121,6 +122,33 @@ class StoreAdmin:
         """
         with self._runner.view() as reader:
             return inspecting.inspect(reader, prefix, limit, after)
+
+    @operation(local=True, role="admin")
+    def dump(self) -> Iterator[SpaceDump]:
+        """All of this space as lines of text, on one snapshot, for `load_some`.
+
+        The snapshot is held until the last step is taken.
+        """
+        with self._runner.view() as reader:
+            yield from space_dump.dump(reader)
+
+    @operation(reads=True, role="admin")
+    def dump_some(self, *, after: str | None = None) -> SpaceDump:
+        """The next lines of a dump of this space, for those who can't hold a snapshot.
+
+        Hand `next` back as `after`. Each step is consistent in itself: let nobody write meanwhile.
+        Reads 1,000 keys.
+        """
+        with self._runner.view() as reader:
+            return space_dump.dump_step(reader, after)
+
+    @operation(role="admin")
+    def load_some(self, lines: bytes) -> int:
+        """Puts whole lines of a dump into this space, in one transaction; returns how many keys.
+
+        The lines that begin a dump need an empty space. Writes 1 key for each line.
+        """
+        return self._runner.transact(lambda tx: space_dump.load(tx, lines))
 
     # --- soundness -------------------------------------------------------------------------------
 

@@ -49,6 +49,14 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
+class SpaceDump(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of a dump of a space. `next` is handed back as `after`; None: these were the last."""
+
+    lines: bytes
+    keys: int
+    next: str | None = None
+
+
 class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
     """A backup that was written and read back."""
 

@@ -24,20 +24,28 @@ COMMANDS: Final = {
     "completion": Entry("completion", "Print the completion script of a shell."),
     "config": Entry("config", "See which settings apply, and why."),
     "copy": Entry("copy", "Move a whole store to another engine, and verify it."),
-    "dump": Entry("dump", "Write the entities of a table to a file."),
-    "entities": Entry("entities", "Deploy, dump and look after entities, as Meduza's mdzctl does."),
+    "dump": Entry("dump", "Write entities, rows or a whole space to a file."),
     "events": Entry("events", "Deploy event schemas, send events, explain what they do."),
     "gen": Entry("gen", "Write source code for the tables of schema files."),
     "inspect": Entry("inspect", "Show stored keys and what they hold."),
     "jobs": Entry("jobs", "List, show, retry and cancel jobs."),
-    "load": Entry("load", "Read dumped entities into a table."),
+    "load": Entry("load", "Read what dump wrote into a store."),
     "restore": Entry("restore", "Make a store of a backup, and verify it."),
     "schema": Entry("schema", "Check, plan and apply schemas of entities."),
     "serve": Entry("serve", "Serve a store over RESP and HTTP."),
     "space": Entry("space", "List and drop spaces."),
     "status": Entry("status", "Show a store at a glance."),
-    "tables": Entry("tables", "Export and import the rows of tables."),
     "user": Entry("user", "Add, remove and list the users of a store."),
 }
 
-main: Final = Main(COMMANDS)
+# What commands were called once, and what to call instead.
+RENAMED: Final = {
+    "entities": "mdzctl",
+    "tables export": "holdfast dump",
+    "tables import": "holdfast load",
+    "tables": "holdfast dump",
+    "export": "holdfast dump",
+    "import": "holdfast load",
+}
+
+main: Final = Main(COMMANDS, RENAMED)

@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.output import Output, size
+from holdfast.cli.output import Output, many, size
 from holdfast.cli.place import Place, place_options
 
 
@@ -23,5 +23,7 @@ def command(place: Place, out: Output, target: str) -> None:
         report = opened.space.admin.backup(target)
     out.result(
         report,
-        lambda: out.say(f"{report.target}: {report.keys:,} keys, {size(report.bytes)}, verified"),
+        lambda: out.say(
+            f"{report.target}: {many(report.keys, 'key')}, {size(report.bytes)}, verified"
+        ),
     )

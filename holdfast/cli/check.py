@@ -1,11 +1,16 @@
 """`holdfast check`: damage in a store, and in the indexes, lists and counts of its layers."""
 
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli.output import FOUND, Output, many
 from holdfast.cli.place import Opened, Place, place_options
+
+if TYPE_CHECKING:
+    from holdfast.admin.records import CheckStep
 
 
 @click.command("check")
@@ -47,22 +52,20 @@ def problems_of(
             listed = opened.space.admin.check_engine()
         found += [{"space": None, "problem": problem} for problem in listed]
     checked = 0
-    for name in spaces:
-        count, listed = _check(opened, name, out)
-        checked += count
-        found += [{"space": name, "problem": problem} for problem in listed]
+    total = opened.space.admin.status().store.get("keys") if engine else None
+    with out.progress("check", total, "key") as tell:
+        for name in spaces:
+            for step in _steps(opened, name):
+                checked += step.checked
+                found += [{"space": name, "problem": problem} for problem in step.problems]
+                tell(checked)
     return checked, found
 
 
-def _check(opened: Opened, name: str, out: Output) -> tuple[int, list[str]]:
+def _steps(opened: Opened, name: str) -> "Iterator[CheckStep]":
     admin = opened.at(name).admin
-    problems: list[str] = []
-    checked, after, is_done = 0, None, False
-    with out.progress(name, total=1.0) as tell:
-        while not is_done:
-            step = admin.check(after=after)
-            checked += step.checked
-            problems += step.problems
-            after, is_done = step.next, step.next is None
-            tell(step.done)
-    return checked, problems
+    after, is_done = None, False
+    while not is_done:
+        step = admin.check(after=after)
+        yield step
+        after, is_done = step.next, step.next is None

@@ -1,55 +1,116 @@
-"""`holdfast dump`: the entities of a table as a file."""
+"""`holdfast dump`: entities, rows or a whole space as a file."""
 
 from collections.abc import Iterator
 
 import click
 
 from holdfast.cli.files import writing
-from holdfast.cli.output import Output
+from holdfast.cli.names import FORMAT_HELP, Format, Subject, find_subject
+from holdfast.cli.output import Output, many
 from holdfast.cli.place import Opened, Place, place_options
 
 
 @click.command("dump")
-@click.argument("table")
+@click.argument("name")
 @click.option("-o", "--output", metavar="FILE", help="Where it goes; standard output if not given.")
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["bson", "jsonl"]),
-    default="jsonl",
-    show_default=True,
-    help="Lines of Extended JSON, or BSON documents.",
+    type=Format(),
+    help=f"{FORMAT_HELP}  [default: ndjson]",
 )
 @place_options
-def command(place: Place, out: Output, table: str, output: str | None, kind: str) -> None:
-    """Write the entities of TABLE to a file, with their ids and expiries.
+def command(place: Place, out: Output, name: str, output: str | None, kind: str | None) -> None:
+    """Write what NAME names to a file: a table of entities, a table of rows, or `all` of a space.
 
-    From a folder the dump is one snapshot. From a server it comes in pieces of 500 entities, each
-    consistent in itself. With --json, a report goes to standard output and -o must name a file.
+    Entities come with their ids and expiries, rows with their expiries. `all` is every layer, as it
+    is stored, for `holdfast load all`. Where a table of entities and one of rows have the same
+    name, write entities:NAME or tables:NAME. From a folder a dump is one snapshot. From a server it
+    comes in pieces, each consistent in itself. With --json, a report goes to standard output and -o
+    must name a file.
 
-    Example: holdfast dump --data data shop.Orders -o orders.jsonl
+    Example: holdfast dump --data data shop.Orders -o orders.ndjson
     """
     if out.is_json and output in (None, "-"):
         raise click.UsageError("--json and the dump can't both go to standard output: give -o FILE")
-    with place.open() as opened, writing(output) as file, out.progress(table) as tell:
-        count = 0
-        for piece, number in _pieces(opened, table, kind):
-            file.write(piece)
-            count += number
-            tell(count)
-    out.result({"table": table, "entities": count}, lambda: out.note(f"{count:,} entities"))
+    count = 0
+    with place.open() as opened:
+        subject = find_subject(opened.space, name, out)
+        pieces = _pieces(opened, subject, subject.format(kind))
+        total = _total(opened, subject)
+        with (
+            writing(output) as file,
+            out.progress(name, total, subject.noun, is_beside_data=output in (None, "-")) as tell,
+        ):
+            for piece, number in pieces:
+                file.write(piece)
+                count += number
+                tell(count)
+    out.result(subject.report(count), lambda: out.note(many(count, subject.noun)))
 
 
-def _pieces(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int]]:
+def _total(opened: Opened, subject: Subject) -> int | None:
+    space = opened.space
+    if subject.kind == "entities":
+        return space.entities.stats()[subject.name].num_rows
+    return space.tables.facts(subject.name).rows if subject.kind == "tables" else None
+
+
+def _pieces(opened: Opened, subject: Subject, kind: str) -> Iterator[tuple[bytes, int]]:
+    """What is written, and how many records each piece has."""
+    if subject.kind == "space":
+        return _of_space(opened)
+    if subject.kind == "entities":
+        lines = _of_entities(opened, subject.name, "bson" if kind == "bson" else "jsonl")
+    else:
+        lines = _of_rows(opened, subject.name, "csv" if kind == "csv" else "ndjson")
+    return _as_array(lines) if kind == "json" else lines
+
+
+def _of_space(opened: Opened) -> Iterator[tuple[bytes, int]]:
+    admin = opened.space.admin
+    if not opened.is_server:
+        for step in admin.dump():
+            yield step.lines, step.keys
+        return
+    after, is_done = None, False
+    while not is_done:
+        step = admin.dump_some(after=after)
+        yield step.lines, step.keys
+        after, is_done = step.next, step.next is None
+
+
+def _of_entities(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int]]:
     entities = opened.space.entities
     if not opened.is_server:
         for document in entities.dump(table, format=kind):  # type: ignore[arg-type]  # one of the choices
             yield document, 1
         return
-    after = None
-    while True:
+    after, is_done = None, False
+    while not is_done:
         page = entities.dump_some(table, format=kind, after=after)  # type: ignore[arg-type]  # see above
         yield page.dump, page.entities
-        if page.next is None:
-            return
-        after = page.next
+        after, is_done = page.next, page.next is None
+
+
+def _of_rows(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int]]:
+    is_head = kind == "csv"
+    tables = opened.space.tables
+    policy = tables.schema(table).get("revisionRetentionPolicy") or {}
+    # Where a policy decides how long a row stays, none may be put with an end of its own.
+    with_ttl = policy.get("type", "all") == "all"
+    for piece in tables.export(table, format=kind, with_ttl=with_ttl):  # type: ignore[arg-type]  # one of the choices
+        # A line ends outside of quotes: in every other part between two of them.
+        outside = piece.split(b'"')[::2] if kind == "csv" else [piece]
+        yield piece, 0 if is_head else sum(part.count(b"\n") for part in outside)
+        is_head = False
+
+
+def _as_array(lines: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """An array of JSON with one record on each line."""
+    before = b"[\n"
+    for piece, number in lines:
+        if number:
+            yield before + piece.rstrip(b"\n").replace(b"\n", b",\n"), number
+            before = b",\n"
+    yield b"[\n]\n" if before == b"[\n" else b"\n]\n", 0

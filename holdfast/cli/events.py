@@ -8,7 +8,7 @@ from typing import IO, Any
 import click
 
 from holdfast.cli.files import read_file, reading
-from holdfast.cli.output import FOUND, Output
+from holdfast.cli.output import FOUND, Output, many
 from holdfast.cli.place import Place, place_options
 
 _FILE = click.argument("file", default="-")
@@ -64,7 +64,7 @@ def send(place: Place, out: Output, file: str) -> None:
             tell(seen)
 
     def show() -> None:
-        out.say(f"accepted {accepted}")
+        out.say(f"accepted {many(accepted, 'event')}")
         for position, message in errors:
             out.note(f"event {position}: {message}")
 

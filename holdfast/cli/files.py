@@ -1,5 +1,7 @@
 """Files that commands read and write, where - is standard input or output."""
 
+import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +42,15 @@ def reading(file: str) -> Iterator[IO[bytes]]:
         raise click.ClickException(f"{file}: there is no such file")
     with Path(file).open("rb") as opened:
         yield opened
+
+
+def size_of(file: IO[bytes]) -> int | None:
+    """How many bytes a file has; None for a pipe or a terminal."""
+    try:
+        status = os.fstat(file.fileno())
+    except (OSError, ValueError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 @contextmanager

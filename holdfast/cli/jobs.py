@@ -1,11 +1,10 @@
 """`holdfast jobs`: looking after jobs."""
 
-import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import Failure, Output
+from holdfast.cli.output import Failure, Output, many, moment
 from holdfast.cli.place import Place, place_options
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def retry(
             from holdfast.jobs import Match
 
             count = opened.space.jobs.retry_failed(Match(**given))
-    out.result({"retried": count}, lambda: out.say(f"{count:,} jobs are back in their queues"))
+    out.result({"retried": count}, lambda: out.say(_back(count)))
 
 
 @command.command("cancel")
@@ -197,7 +196,7 @@ def _show(out: Output, job: "Job") -> None:
     rows += [("retries left", f"{job.remaining:g} of {job.retries:g}")]
     rows += [("tags", " ".join(map(str, job.tags))), ("waits for", " ".join(job.dependencies))]
     rows += [("waited for by", " ".join(job.dependents))]
-    rows += [("lock ends", _time(job.expires) if job.expires else "")]
+    rows += [("lock ends", moment(job.expires) if job.expires else "")]
     for name, value in rows:
         if value not in ("", None):
             out.say(f"{name}: {value}")
@@ -206,9 +205,9 @@ def _show(out: Output, job: "Job") -> None:
         out.say(f"failed: {job.failure.group}: {job.failure.message}")
     for entry in job.history:
         more = " ".join(f"{name}={value}" for name, value in entry.more.items())
-        out.say(f"  {_time(entry.when)} {entry.what} {more}".rstrip())
+        out.say(f"  {moment(entry.when)} {entry.what} {more}".rstrip())
 
 
-def _time(seconds: float) -> str:
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+def _back(count: int) -> str:
+    where = "is back in its queue" if count == 1 else "are back in their queues"
+    return f"{many(count, 'job')} {where}"

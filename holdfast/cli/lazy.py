@@ -2,11 +2,14 @@
 and one way to say what went wrong."""
 
 import importlib
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import click
 
+from holdfast.cli.output import PIPE_CLOSED
 from holdfast.cli.settings import read_file
 from holdfast.version import VERSION
 
@@ -27,10 +30,42 @@ class Entry(NamedTuple):
     summary: str
 
 
-class Main(click.Group):
+class Explaining(click.Group):
+    """A command at the root, which says in one way what went wrong."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # or a pipe that nobody reads would be noticed too late
+            return result
+        except BrokenPipeError:
+            _give_up_output()
+            ctx.exit(PIPE_CLOSED)
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            from holdfast.cli.output import explained
+
+            is_json = ctx.meta.get("holdfast.json", False)
+            if isinstance(error, click.ClickException) and not is_json:
+                raise
+            said = explained(error, is_json=is_json)
+            if said is None:
+                raise
+            raise said from None
+
+
+def _give_up_output() -> None:
+    """Lets what is still to be written go nowhere, so that the end of Python has no complaint."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+class Main(Explaining):
     """`holdfast` itself."""
 
-    def __init__(self, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, entries: Mapping[str, Entry], renamed: Mapping[str, str]) -> None:
         super().__init__(
             "holdfast",
             help=_ABOUT,
@@ -46,6 +81,7 @@ class Main(click.Group):
             callback=_read_settings,
         )
         self.entries = entries
+        self._renamed = renamed  # by the words that called a command once
         click.version_option(VERSION, prog_name="holdfast")(self)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,6 +99,7 @@ class Main(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.entries and not args[0].startswith("-"):
+            self._refuse_renamed(ctx, args)
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.entries, 1)
@@ -70,27 +107,17 @@ class Main(click.Group):
             ctx.fail(f"There is no command {args[0]!r}.{more}")
         return super().resolve_command(ctx, args)
 
+    def _refuse_renamed(self, ctx: click.Context, args: list[str]) -> None:
+        for words in (" ".join(args[:2]), args[0]):
+            if words in self._renamed:
+                new = self._renamed[words]
+                ctx.fail(f"`holdfast {words}` is called `{new}` now. See `{new} --help`.")
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, self.entries[name].summary) for name in sorted(self.entries)]
             )
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            from holdfast.cli.output import explained
-
-            is_json = ctx.meta.get("holdfast.json", False)
-            if isinstance(error, click.ClickException) and not is_json:
-                raise
-            said = explained(error, is_json=is_json)
-            if said is None:
-                raise
-            raise said from None
 
 
 @click.pass_context

@@ -1,61 +1,166 @@
-"""`holdfast load`: dumped entities into a table."""
+"""`holdfast load`: what `holdfast dump` has written, into a store."""
 
+import sys
 from collections.abc import Iterator
-from typing import IO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdfast.cli.files import reading
-from holdfast.cli.output import Output
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.files import reading, size_of
+from holdfast.cli.names import FORMAT_HELP, Format, Subject, find_subject
+from holdfast.cli.output import FOUND, Output, many
+from holdfast.cli.place import Opened, Place, place_options
+from holdfast.cli.records import Record, read_records
+
+if TYPE_CHECKING:
+    from holdfast.errors import BadDump
+
+_PIECE_BYTES = 256 * 1024  # that are sent together
+_PIECE_RECORDS = 1_000  # the same in records
 
 
 @click.command("load")
-@click.argument("table")
+@click.argument("name")
 @click.argument("file", default="-")
+@click.option(
+    "--format",
+    "kind",
+    type=Format(),
+    help=f"{FORMAT_HELP}  [default: as FILE begins]",
+)
+@click.option("--atomic", is_flag=True, help="All or nothing, in one transaction of up to 64 MiB.")
 @place_options
-def command(place: Place, out: Output, table: str, file: str) -> None:
-    """Read dumped entities from FILE (standard input by default) into TABLE.
+def command(
+    place: Place, out: Output, name: str, file: str, kind: str | None, atomic: bool
+) -> None:
+    """Read what `dump` wrote from FILE (standard input by default) into NAME.
 
-    Takes both formats of `holdfast dump`. Entities keep their ids and replace what is there. Works
-    in steps: a damaged document, or one that the table refuses, ends it, and what came before
-    stays.
+    NAME is a table of entities, a table of rows, or `all` for a whole space, which must be empty.
+    Entities and rows replace those of the same key. Works in steps: a damaged record, or an
+    entity that its table refuses, ends it with its line, and what came before stays. Rows that are
+    refused are named by their lines, and the others count; then the exit code is 3. With --atomic
+    anything that is refused undoes all of it.
 
-    Example: holdfast load --data data shop.Orders orders.jsonl
+    Example: holdfast load --data data shop.Orders orders.ndjson --atomic
     """
-    with place.open() as opened, reading(file) as source, out.progress(table) as tell:
-        entities = opened.space.entities
-        count = 0
-        for piece in _pieces(source):
-            count += entities.load_some(table, piece)
-            tell(count)
-    out.result({"table": table, "entities": count}, lambda: out.say(f"loaded {count:,} entities"))
+    from holdfast.errors import BadDump
+
+    with place.open(creates=name == "all") as opened, reading(file) as source:
+        subject = find_subject(opened.space, name, out)
+        done = Loaded(subject)
+        records = read_records(source, subject, kind, opened.space)
+        with out.progress(name, size_of(source), "byte") as tell:
+            try:
+                for piece in _pieces(records.numbered, atomic=atomic):
+                    _load(opened, piece, done, records.unit, atomic=atomic)
+                    tell(piece.position)
+            except BadDump as error:
+                raise _placed(error, done, records.unit, atomic=atomic) from None
+
+    def show() -> None:
+        out.say(f"loaded {many(done.count, subject.noun)}")
+        for each in done.refusals:
+            out.note(f"line {each['line']}: {each['message']}")
+
+    out.result(subject.report(done.count) | {"refusals": done.refusals}, show)
+    if done.refusals:
+        sys.exit(FOUND)
 
 
-def _pieces(source: IO[bytes]) -> Iterator[bytes]:
-    """Whole documents or lines, a few hundred kilobytes together."""
-    first = source.read(4)
-    # A line begins with a brace; a BSON document with its length, whose fourth byte is small.
-    is_json = first[:1] in (b"{", b" ", b"\n") and first[3:4] >= b"\t"
-    buffer = first
-    while more := source.read(_PIECE_BYTES):
-        buffer += more
-        end = buffer.rfind(b"\n") + 1 if is_json else _whole_documents(buffer)
-        if end:
-            yield buffer[:end]
-            buffer = buffer[end:]
-    if buffer:
-        yield buffer
+class Loaded:
+    """How far a load is."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.count = 0
+        self.refusals: list[dict[str, Any]] = []
 
 
-def _whole_documents(buffer: bytes) -> int:
-    end = 0
-    while len(buffer) - end >= 4:
-        length = int.from_bytes(buffer[end : end + 4], "little")
-        if length < 5 or end + length > len(buffer):
-            break
-        end += length
-    return end
+class Piece(NamedTuple):
+    """Records that are sent together."""
+
+    records: list[Record]
+    position: int  # in the file, behind the last of them
 
 
-_PIECE_BYTES = 256 * 1024
+def _pieces(records: Iterator[Record], *, atomic: bool) -> Iterator[Piece]:
+    """A few hundred kilobytes together, or all of it; what comes before a damage comes too."""
+    from holdfast.errors import BadDump
+
+    piece: list[Record] = []
+    size = position = 0
+    try:
+        for record in records:
+            piece.append(record)
+            size += len(record.data) + 1
+            position += len(record.data) + 1
+            if atomic:
+                _refuse_more(size)
+            elif size >= _PIECE_BYTES or len(piece) == _PIECE_RECORDS:
+                yield Piece(piece, position)
+                piece, size = [], 0
+    except BadDump:
+        if piece and not atomic:
+            yield Piece(piece, position)
+        raise
+    if piece:
+        yield Piece(piece, position)
+
+
+def _refuse_more(size: int) -> None:
+    from holdfast.errors import ValueTooLarge
+    from holdfast.limits import MAX_ATOMIC_LOAD_BYTES
+
+    if size > MAX_ATOMIC_LOAD_BYTES:
+        raise ValueTooLarge(
+            f"--atomic takes at most {MAX_ATOMIC_LOAD_BYTES:,} bytes",
+            hint="Load it without --atomic, or cut it into several files.",
+        )
+
+
+def _load(opened: Opened, piece: Piece, done: Loaded, unit: str, *, atomic: bool) -> None:
+    """Sends a piece; a record of it that is refused is named by its place in the file."""
+    from holdfast.errors import BadDump
+
+    subject = done.subject
+    joint = b"" if unit == "document" else b"\n"
+    try:
+        if subject.kind == "tables":
+            _load_rows(opened, piece, done, atomic=atomic)
+            return
+        data = joint.join(record.data for record in piece.records)
+        if subject.kind == "space":
+            done.count += opened.space.admin.load_some(data)
+        else:
+            done.count += opened.space.entities.load_some(subject.name, data, atomic=atomic)
+    except BadDump as error:
+        if error.number is not None:
+            error.number = piece.records[min(error.number, len(piece.records)) - 1].number
+        done.count += error.loaded or 0
+        raise
+
+
+def _load_rows(opened: Opened, piece: Piece, done: Loaded, *, atomic: bool) -> None:
+    lines = [record.data.decode(errors="surrogateescape") for record in piece.records]
+    report = opened.space.tables.import_rows(done.subject.name, lines, atomic=atomic)
+    done.count += report.rows
+    done.refusals += [
+        {"line": piece.records[each.line - 1].number, "code": each.code, "message": each.message}
+        for each in report.refusals
+    ]
+
+
+def _placed(error: "BadDump", done: Loaded, unit: str, *, atomic: bool) -> "BadDump":
+    """The same error, with its place in the whole file and with all that was loaded before it."""
+    if error.number is None:
+        return error
+    loaded = 0 if atomic else done.count
+    were = "was" if loaded == 1 else "were"
+    what = f"{many(loaded, done.subject.noun)} {were} loaded before it"
+    return type(error).at(
+        error.number,
+        error.reason,
+        unit=unit,
+        loaded=loaded,
+        what="Nothing was loaded" if atomic else what,
+    )

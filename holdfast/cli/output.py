@@ -1,6 +1,8 @@
 """What commands say: for people or as JSON on standard output, progress and errors on standard
 error."""
 
+import datetime
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,9 +10,28 @@ from typing import IO, Any, Final, TypeVar
 
 import click
 
+from holdfast.shown import many
+
+__all__ = [
+    "FOUND",
+    "JSON_HELP",
+    "PIPE_CLOSED",
+    "Failure",
+    "Output",
+    "cell_width",
+    "explained",
+    "figures",
+    "json_option",
+    "many",
+    "moment",
+    "size",
+    "terminal_width",
+]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_HELP: Final = "Print the result, and errors, as JSON."
+PIPE_CLOSED: Final = 141  # as a shell reports a program that wrote to a pipe nobody reads
 FOUND: Final = 3  # the exit code of a command that ran, and found something wrong
 
 
@@ -94,36 +115,75 @@ class Output:
             click.echo(text, err=True)
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows in columns: a table on a terminal, plain text for other programs."""
+        """Rows in columns, numbers to the right; where a terminal is too narrow, a line for each
+        cell, so that nothing is cut."""
         words = [[_cell(cell) for cell in row] for row in rows]
-        if sys.stdout.isatty():
-            from rich import box
-            from rich.console import Console
-            from rich.table import Table
-            from rich.text import Text
-
-            table = Table(*heads, box=box.SIMPLE_HEAD)
-            for row in words:
-                table.add_row(*map(Text, row))
-            Console().print(table)
+        columns = list(zip(heads, *words, strict=True))
+        widths = [max(map(cell_width, column)) for column in columns]
+        are_numbers = [_are_numbers(column) for column in zip(*rows, strict=True)] or [False] * len(
+            heads
+        )
+        if sys.stdout.isatty() and sum(widths) + 2 * (len(widths) - 1) > terminal_width():
+            self._listed(heads, words)
             return
-        widths = [max(map(len, column)) for column in zip(heads, *words, strict=True)]
-        for row in [list(heads), *words]:
-            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-            click.echo("  ".join(padded).rstrip())
+        lines = [
+            "  ".join(map(_padded, row, widths, are_numbers)).rstrip()
+            for row in [list(heads), *words]
+        ]
+        if sys.stdout.isatty():
+            lines[0] = click.style(lines[0], bold=True)
+            lines.insert(1, "─" * (sum(widths) + 2 * (len(widths) - 1)))
+        click.echo("\n".join(lines))
+
+    def _listed(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A line for each cell that holds something, and a blank line between two rows."""
+        shown = [
+            "\n".join(
+                f"{click.style(head, bold=True)}: {cell}" if head else cell
+                for head, cell in zip(heads, row, strict=True)
+                if cell
+            )
+            for row in rows
+        ]
+        click.echo("\n\n".join(shown))
 
     @contextmanager
-    def progress(self, label: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A bar on a terminal, told how far things are; elsewhere nothing."""
-        if self.is_json or not sys.stderr.isatty():
+    def progress(
+        self,
+        label: str,
+        total: float | None = None,
+        noun: str = "",
+        *,
+        is_beside_data: bool = False,
+    ) -> Iterator[Callable[[float], None]]:
+        """A bar on a terminal, told how far things are; elsewhere nothing.
+
+        It is drawn on standard error. `is_beside_data`: data goes to standard output, so on a
+        terminal that shows both there is no bar.
+        """
+        is_in_the_way = is_beside_data and sys.stdout.isatty()
+        if self.is_json or not sys.stderr.isatty() or is_in_the_way:
             yield lambda done: None
             return
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        with Progress(console=Console(stderr=True), transient=True) as bars:
-            task = bars.add_task(label, total=total)
-            yield lambda done: bars.update(task, completed=done)
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as bars:
+            task = bars.add_task(label, total=total or None, figures="")
+
+            def tell(done: float) -> None:
+                bars.update(task, completed=done, figures=figures(done, total, noun))
+
+            yield tell
 
 
 def json_option(command: F) -> F:
@@ -168,12 +228,53 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def many(number: int, noun: str) -> str:
+def figures(done: float, total: float | None, noun: str) -> str:
+    """How far something is, in words.
+
+    >>> figures(1_000, 2_500, "key"), figures(1, None, "entity"), figures(512, 2048, "byte")
+    ('1,000 of 2,500 keys', '1 entity', '512 B of 2.0 KiB')
     """
-    >>> many(1, "space"), many(2_000, "key")
-    ('1 space', '2,000 keys')
+    if noun == "byte":
+        return size(done) if not total else f"{size(done)} of {size(total)}"
+    if not noun:
+        return f"{done / total:.0%}" if total else ""
+    return many(int(done), noun) if not total else f"{int(done):,} of {many(int(total), noun)}"
+
+
+def terminal_width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def cell_width(text: str) -> int:
+    """How many columns of a terminal a text takes: some characters take two, others none.
+
+    >>> cell_width("ann"), cell_width("日本")
+    (3, 4)
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _are_numbers(column: Sequence[Any]) -> bool:
+    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in column)
+
+
+def _padded(cell: str, width: int, is_number: bool) -> str:
+    space = " " * (width - cell_width(cell))
+    return space + cell if is_number else cell + space
+
+
+def moment(seconds: float) -> str:
+    """A time for people, with its zone.
+
+    >>> moment(1_800_000_000)
+    '2027-01-15 08:00:00Z'
+    """
+    found = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return found.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
 
 
 def size(number: float) -> str:

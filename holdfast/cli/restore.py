@@ -5,7 +5,7 @@ import sys
 import click
 
 from holdfast.cli.check import problems_of
-from holdfast.cli.output import FOUND, Output, size
+from holdfast.cli.output import FOUND, Output, many, size
 from holdfast.cli.place import Place, place_options, refuse_missing
 
 
@@ -44,8 +44,10 @@ def command(place: Place, out: Output, backup: str) -> None:
     def show() -> None:
         for each in problems:
             out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
-        sound = "verified" if not problems else f"{len(problems)} problems came with the backup"
-        out.say(f"{place.data}: {keys:,} keys, {size(written)}, {sound}")
+        sound = (
+            "verified" if not problems else f"{many(len(problems), 'problem')} came with the backup"
+        )
+        out.say(f"{place.data}: {many(keys, 'key')}, {size(written)}, {sound}")
 
     out.result({"target": place.data, "keys": keys, "bytes": written, "problems": problems}, show)
     if problems:

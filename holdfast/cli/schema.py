@@ -35,11 +35,20 @@ def check(out: Output, files: tuple[str, ...]) -> None:
 
     Example: holdfast schema check shop.schema.yaml
     """
+    check_files(out, files)
+
+
+def check_files(out: Output, files: tuple[str, ...], *, is_mdzctl: bool = False) -> None:
+    """Says what is wrong with schema files, and ends the command with 3 if anything is.
+
+    mdzctl says it on standard error, as it does with all errors.
+    """
+    say = out.note if is_mdzctl else out.say
     reading = _read(files)
 
     def show() -> None:
         for problem in reading.problems:
-            out.say(str(problem))
+            say(str(problem))
         if not reading.errors:
             tables = sum(len(schema.tables) for schema in reading.schemas)
             out.say(f"{many(tables, 'table')} in {many(len(reading.schemas), 'schema')}, no errors")

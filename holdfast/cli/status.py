@@ -22,9 +22,9 @@ def command(place: Place, out: Output) -> None:
         about += [size(figures["file_bytes"])] if "file_bytes" in figures else []
         out.say(f"Holdfast {status.version}: {', '.join([*about, many(status.spaces, 'space')])}")
         rows = [
-            ("entities", name, f"{count:,} entities") for name, count in status.entities.items()
+            ("entities", name, many(count, "entity")) for name, count in status.entities.items()
         ]
-        rows += [("tables", name, f"{count:,} rows") for name, count in status.tables.items()]
+        rows += [("tables", name, many(count, "row")) for name, count in status.tables.items()]
         for queue in status.queues:
             words = f"{queue.waiting:,} waiting, {queue.running:,} running, "
             words += f"{queue.scheduled:,} scheduled, {queue.stalled:,} stalled"

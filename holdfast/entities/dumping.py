@@ -6,7 +6,7 @@ JSON is MongoDB's Extended JSON in its canonical form, with `{"$set": [...]}` fo
 with `$`."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from bson.int64 import Int64
@@ -22,15 +22,22 @@ from holdfast.entities.strict import check_entity
 from holdfast.entities.values import keep_properties
 from holdfast.entities.wire_values import from_wire, properties_to_wire
 from holdfast.entities.writing import Writer
-from holdfast.errors import BadDump, HoldfastError
+from holdfast.errors import BadDump, BadValue, DuplicateKey, HoldfastError, ValueTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import after as behind
 from holdfast.keys import pack_str, prefix_range, unpack
-from holdfast.limits import DUMPED_PER_PAGE, MAX_VALUE_BYTES
+from holdfast.limits import (
+    DUMPED_PER_PAGE,
+    LOAD_STEP_ENTITIES,
+    MAX_ATOMIC_LOAD_BYTES,
+    MAX_VALUE_BYTES,
+)
 from holdfast.shown import shown
 
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _BLANKS: Final = b" \t\r\n"
+_GZIP: Final = b"\x1f\x8b"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # some editors begin a text with it
 
 
 def dump(reader: Reader, access: TableAccess, format: DumpFormat) -> Iterator[bytes]:
@@ -71,54 +78,107 @@ def dump_page(
     return DumpPage(dump=b"".join(documents), entities=len(documents))
 
 
-def load(tx: Transaction, access: TableAccess, entities: list[PutEntity]) -> int:
+def load(tx: Transaction, access: TableAccess, entities: "list[Numbered]") -> int:
     """Writes entities under their ids, in place of what is there, with their expiries."""
-    writer = Writer(tx, access)
-    for entity in entities:
-        id = entity.id or ""
-        id_part = pack_str(id)
-        old = live_or_cleared(writer, id, id_part)
-        names = tuple(entity.properties)
-        if access.strict is not None:
-            check_entity(access, id, entity.properties, names=names, is_whole=True)
-        expires = expiry_of(entity.ttl, 0, writer.now_ms)
-        writer.put(id, id_part, old, entity.properties, expires, op="put", names=names)
-    writer.finish()
+    for begin in range(0, len(entities), LOAD_STEP_ENTITIES):
+        writer = Writer(tx, access)
+        for number, entity in entities[begin : begin + LOAD_STEP_ENTITIES]:
+            try:
+                _load(writer, access, entity)
+            except (BadValue, DuplicateKey) as error:
+                reason = f"{entity.id!r} is refused: {error.message}"
+                raise BadDump(reason, number=number) from None
+        writer.finish()
     return len(entities)
 
 
-def batches(dump: Iterable[bytes], size: int) -> Iterator[list[PutEntity]]:
-    """The entities of a dump, `size` at a time; `BadDump` at the first that is damaged."""
-    batch: list[PutEntity] = []
+def _load(writer: Writer, access: TableAccess, entity: PutEntity) -> None:
+    id = entity.id or ""
+    id_part = pack_str(id)
+    old = live_or_cleared(writer, id, id_part)
+    names = tuple(entity.properties)
+    if access.strict is not None:
+        check_entity(access, id, entity.properties, names=names, is_whole=True)
+    expires = expiry_of(entity.ttl, 0, writer.now_ms)
+    writer.put(id, id_part, old, entity.properties, expires, op="put", names=names)
+
+
+def bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of a dump that is loaded in one transaction."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_ATOMIC_LOAD_BYTES:
+            raise ValueTooLarge(
+                f"a dump of more than {MAX_ATOMIC_LOAD_BYTES:,} bytes can't be loaded in one "
+                "transaction",
+                hint="Load it without `atomic`, or cut it into several dumps.",
+            )
+        yield piece
+
+
+class Numbered(NamedTuple):
+    """An entity of a dump, and the number of its line or document, from 1."""
+
+    number: int
+    entity: PutEntity
+
+
+class Records:
+    """The records of a dump, one by one: lines of JSON, or BSON documents, whichever it holds."""
+
+    def __init__(self, dump: Iterable[bytes]) -> None:
+        self._pieces = iter(dump)
+        buffer = b""
+        while len(buffer) < 4 and (piece := next(self._pieces, None)) is not None:
+            buffer += piece
+        if buffer.startswith(_GZIP):
+            raise BadDump("it is compressed with gzip", hint="Decompress it first: gunzip FILE.")
+        self._buffer = buffer.removeprefix(_BYTE_ORDER_MARK)
+        # A BSON document begins with its length, least byte first. The fourth byte of a text says
+        # that it has 150 MB or more, which none has.
+        self.is_json = len(buffer) < 4 or buffer[3:4] >= b"\t"
+        self.unit = "line" if self.is_json else "document"
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Each record that is not blank, with its number."""
+        split = _lines if self.is_json else _documents
+        number = 0
+        try:
+            for number, record in enumerate(split(self._buffer, self._pieces), 1):
+                if record.strip(_BLANKS):
+                    yield number, record
+        except BadDump as error:
+            raise BadDump(error.message, unit=self.unit, number=number + 1) from None
+
+
+def batches(records: Records, size: int | None) -> Iterator[list[Numbered]]:
+    """The entities of a dump, `size` at a time; `BadDump` at the first that is damaged.
+
+    Without a `size` they come all together, or not at all.
+    """
+    batch: list[Numbered] = []
     try:
-        for entity in _read(dump):
-            batch.append(entity)
+        for number, record in records:
+            batch.append(Numbered(number, _read(record, number, is_json=records.is_json)))
             if len(batch) == size:
                 yield batch
                 batch = []
-    except HoldfastError as error:
+    except BadDump:
         # Whole documents before the damage stay loaded, also those of this batch.
-        if batch:
+        if batch and size is not None:
             yield batch
-        raise BadDump(error.message) from None
+        raise
     if batch:
         yield batch
 
 
-def _read(dump: Iterable[bytes]) -> Iterator[PutEntity]:
-    pieces = iter(dump)
-    buffer = b""
-    while len(buffer) < 4:
-        piece = next(pieces, None)
-        if piece is None:
-            break
-        buffer += piece
-    # A BSON document begins with its length, whose fourth byte is small; that of a line is not.
-    is_json = buffer[:1] in (b"{", b" ", b"\n") and buffer[3:4] >= b"\t"
-    split = _lines if is_json or not buffer.strip(_BLANKS) else _documents
-    read = extended_json.read if split is _lines else bson_codec.decode
-    for document in split(buffer, pieces):
-        yield _entity(read(document), is_json=is_json)
+def _read(record: bytes, number: int, *, is_json: bool) -> PutEntity:
+    try:
+        document = extended_json.read(record) if is_json else bson_codec.decode(record)
+        return _entity(document, is_json=is_json)
+    except HoldfastError as error:
+        raise BadDump(error.message, number=number) from None
 
 
 def _lines(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -128,8 +188,8 @@ def _lines(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         if b"\n" in piece:
             *lines, rest = b"".join(begun).split(b"\n")
             begun = [rest]
-            yield from (line for line in lines if line.strip(_BLANKS))
-    yield from (line for line in b"".join(begun).split(b"\n") if line.strip(_BLANKS))
+            yield from lines
+    yield from b"".join(begun).split(b"\n")
 
 
 def _documents(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -18,18 +18,19 @@ from holdfast.entities.messages import (
     ChangeNotice,
     DumpFormat,
     DumpPage,
-    PutEntity,
     changed_topic,
 )
 from holdfast.entities.plan import Plan
 from holdfast.entities.repairing import Repaired
 from holdfast.entities.schema import Schema
-from holdfast.errors import BadDump, BadValue, DuplicateKey, SchemaInvalid
+from holdfast.errors import BadDump, SchemaInvalid
 from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
-from holdfast.shown import shown
+from holdfast.shown import many, shown
 
 if TYPE_CHECKING:
+    from holdfast.entities.dumping import Numbered
+
     _PerCall = Entities
 else:
 
@@ -134,12 +135,13 @@ class StoreEntities(_PerCall):
             yield from dumping.dump(reader, access_to(reader, table), format)
 
     @operation(local=True)
-    def load(self, table: str, dump: bytes | Iterable[bytes]) -> int:
+    def load(self, table: str, dump: bytes | Iterable[bytes], *, atomic: bool = False) -> int:
         """Writes dumped entities under the ids they had, replacing what is there; returns how many.
 
         `dump` is the bytes of a dump, whole or in pieces of any size. Works in steps: a document
         that is damaged, or that the table refuses, ends it with `BadDump`, and what came before it
-        stays.
+        stays. With `atomic`, all of it is one transaction and nothing stays; then a dump may have
+        64 MiB.
         """
         from holdfast.entities import dumping
 
@@ -148,11 +150,22 @@ class StoreEntities(_PerCall):
         pieces = [dump] if isinstance(dump, bytes) else dump
         loaded = 0
         try:
-            for batch in dumping.batches(pieces, LOAD_STEP_ENTITIES):
-                for step in self._load(table, batch):
+            records = dumping.Records(dumping.bounded(pieces) if atomic else pieces)
+            for batch in dumping.batches(records, None if atomic else LOAD_STEP_ENTITIES):
+                for step in self._load(table, batch, atomic=atomic):
                     loaded += step
         except BadDump as error:
-            raise BadDump(f"{error.message}. {loaded} entities were loaded before it") from None
+            if atomic:
+                loaded = 0
+            if error.number is None:
+                raise
+            raise BadDump.at(
+                error.number,
+                error.reason,
+                unit=records.unit,
+                loaded=loaded,
+                what=_done(loaded, atomic=atomic),
+            ) from None
         return loaded
 
     @operation(reads=True)
@@ -169,21 +182,21 @@ class StoreEntities(_PerCall):
             return dumping.dump_page(reader, access_to(reader, table), format, after)
 
     @operation()
-    def load_some(self, table: str, dump: bytes) -> int:
+    def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
         """`load` of whole documents or lines that are at hand; returns how many."""
-        return self.load(table, [dump])
+        return self.load(table, [dump], atomic=atomic)
 
-    def _load(self, table: str, batch: list[PutEntity]) -> Iterator[int]:
-        """Loads a batch at once; if an entity of it is refused, those before it one by one."""
+    def _load(self, table: str, batch: "list[Numbered]", *, atomic: bool) -> Iterator[int]:
+        """Loads a batch at once; if an entity of it is refused, those before it."""
         from holdfast.entities import dumping
 
         try:
             yield self._runner.transact(lambda tx: dumping.load(tx, access_to(tx, table), batch))
-        except (BadValue, DuplicateKey) as error:
-            if len(batch) == 1:
-                raise BadDump(f"{batch[0].id!r} is refused: {error.message}") from None
-            for entity in batch:
-                yield from self._load(table, [entity])
+        except BadDump as error:
+            before = [each for each in batch if each.number < (error.number or 0)]
+            if before and not atomic:
+                yield from self._load(table, before, atomic=False)
+            raise
 
     # --- changes ------------------------------------------------------------------------------
 
@@ -196,3 +209,10 @@ class StoreEntities(_PerCall):
     def read_notice(payload: bytes) -> ChangeNotice:
         """What a change notice says."""
         return _read_notice(payload)
+
+
+def _done(loaded: int, *, atomic: bool) -> str:
+    if atomic:
+        return "Nothing was loaded"
+    were = "was" if loaded == 1 else "were"
+    return f"{many(loaded, 'entity')} {were} loaded before it"

@@ -22,6 +22,16 @@ from holdfast.users import EVERYTHING, Grant, User, digest_of, scrypt_of, users_
 _log = logging.getLogger(__name__)
 
 
+def _in_words(role: Role, space: str, layer: str) -> str:
+    """
+    >>> _in_words("write", "shop", "jobs"), _in_words("admin", "shop", "admin")
+    ("write to jobs in the space 'shop'", "administer the space 'shop'")
+    """
+    verb = {"read": "read", "write": "write to", "admin": "administer"}[role]
+    where = "the whole store" if space == EVERYTHING else f"the space {space!r}"
+    return f"{verb} {where}" if layer in ("admin", EVERYTHING) else f"{verb} {layer} in {where}"
+
+
 class Identity(msgspec.Struct, frozen=True):
     """Who a connection or a request speaks for."""
 
@@ -35,7 +45,7 @@ class Identity(msgspec.Struct, frozen=True):
     def require(self, role: Role, *, space: str, layer: str = EVERYTHING) -> None:
         """Raises `Forbidden` unless some grant covers it."""
         if not self.may(role, space=space, layer=layer):
-            raise Forbidden(f"{self.name} may not {role} {layer} in the space {space!r}")
+            raise Forbidden(f"{self.name} may not {_in_words(role, space, layer)}")
 
     def require_operation(self, operation: Operation, space: str) -> None:
         declaration = operation.declaration

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
-from holdfast.errors import IndexNotFound
+from holdfast.errors import BadDump, IndexNotFound
 from holdfast.limits import ROWS_PER_IMPORT_STEP
 from holdfast.shown import shown
 from holdfast.tables import building, catalogue, transfer
@@ -90,14 +90,19 @@ class StoreTables(_PerCall):
         return projection_of(plan, proj) or list(plan.columns)
 
     @operation()
-    def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
+    def import_rows(
+        self, table: str, lines: Iterable[bytes | str], *, atomic: bool = False
+    ) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones.
 
         What `export` wrote can be imported. Blank lines are passed over; refused lines are named
-        by their number, the first 1,000 of them.
+        by their number, the first 1,000 of them. With `atomic`, all lines are one transaction of at
+        most 64 MiB, and the first refused line raises `BadDump` and undoes it.
         """
         self.schema(table)  # or there is no table to put them into, however few they are
         numbered = transfer.numbered(lines)
+        if atomic:
+            return ImportReport(rows=self._import_all(table, numbered), refused=0, refusals=[])
         rows, count = 0, 0
         refused: list[Refusal] = []
         while portion := list(islice(numbered, ROWS_PER_IMPORT_STEP)):
@@ -120,6 +125,23 @@ class StoreTables(_PerCall):
             if progress.complete or progress.problem:
                 return progress
             self._runner.transact(lambda tx: _build_step(tx, table, index))
+
+    def _import_all(self, table: str, numbered: Iterator[tuple[int, bytes]]) -> int:
+        versions = self._versions or Versions()
+        lines = list(transfer.bounded(numbered))
+
+        def work(tx: Any) -> int:
+            def version() -> Any:
+                return versions.make(tx.now)
+
+            rows, refusals = transfer.import_lines(tx, table, lines, version)
+            for each in refusals:
+                raise BadDump.at(
+                    each.line, each.message, unit="line", loaded=0, what="Nothing was loaded"
+                )
+            return rows
+
+        return self._runner.transact(work)
 
     def _import_some(self, table: str, portion: list[tuple[int, bytes]]) -> Any:
         versions = self._versions or Versions()

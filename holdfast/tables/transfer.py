@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.engine.contract import Transaction
-from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError
-from holdfast.limits import MAX_REPORTED_REFUSALS
+from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, ValueTooLarge
+from holdfast.limits import MAX_ATOMIC_LOAD_BYTES, MAX_REPORTED_REFUSALS
 from holdfast.shown import shown
 from holdfast.tables import catalogue, puts
 from holdfast.tables.jsontext import parse_json
@@ -86,6 +86,20 @@ def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
         raw = line.encode(errors="surrogatepass") if isinstance(line, str) else line
         if raw.strip():
             yield number, raw
+
+
+def bounded(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The lines of an import that is one transaction."""
+    size = 0
+    for number, line in lines:
+        size += len(line)
+        if size > MAX_ATOMIC_LOAD_BYTES:
+            raise ValueTooLarge(
+                f"more than {MAX_ATOMIC_LOAD_BYTES:,} bytes of rows can't be loaded in one "
+                "transaction",
+                hint="Load them without `atomic`, or in several parts.",
+            )
+        yield number, line
 
 
 def first_refusals(refusals: list[Refusal]) -> list[Refusal]:

@@ -17,7 +17,7 @@ class Ran:
     def __init__(self, code: int, out: bytes, err: bytes) -> None:
         self.code = code
         self.bytes = out
-        self.out = out.decode()
+        self.out = out.decode(errors="replace")
         self.err = err.decode()
 
     @property

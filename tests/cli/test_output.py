@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,8 +28,8 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("space", "drop", "other", "--yes"): {"dropped"},
     ("schema", "plan", "shop.yaml"): {"plans"},
     ("schema", "apply", "shop.yaml"): {"plans"},
-    ("dump", "shop.Users", "-o", "dump.jsonl"): {"table", "entities"},
-    ("load", "shop.Users", "users.jsonl"): {"table", "entities"},
+    ("dump", "shop.Users", "-o", "dump.ndjson"): {"table", "entities", "count"},
+    ("load", "shop.Users", "users.jsonl"): {"table", "entities", "count"},
     ("events", "deploy", "events.yaml"): {"deployed"},
     ("events", "send", "event.json"): {"accepted", "errors"},
     ("events", "explain", "event.json"): {"explanations"},
@@ -37,8 +38,8 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("jobs", "show", "first"): {"id", "klass", "state", "queue", "data", "history"},
     ("jobs", "retry", "--all"): {"retried"},
     ("jobs", "cancel", "first"): {"canceled"},
-    ("tables", "export", "pages", "-o", "rows"): {"table", "rows"},
-    ("tables", "import", "pages", "rows.ndjson"): {"table", "rows", "refusals"},
+    ("dump", "pages", "-o", "rows"): {"table", "rows", "count"},
+    ("load", "pages", "rows.ndjson"): {"table", "rows", "refusals"},
     ("user", "list"): {"users"},
     ("user", "add", "ann", "--grant", "read"): {"name", "token"},
 }
@@ -118,7 +119,7 @@ def test_a_terminal_gets_a_table_and_a_bar_and_a_file_gets_neither(folder: Path)
     assert (plain.err, "━" in plain.out) == ("", False)
 
 
-def on_a_terminal(*words: str) -> str:
+def on_a_terminal(*words: str, columns: int = 100) -> str:
     """What the command writes to a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -126,7 +127,7 @@ def on_a_terminal(*words: str) -> str:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env=environment(TERM="xterm", COLUMNS="100"),
+        env=environment(TERM="xterm", COLUMNS=str(columns)),
     )
     os.close(theirs)
     written = b""
@@ -138,6 +139,74 @@ def on_a_terminal(*words: str) -> str:
     assert process.wait(60) == 0
     os.close(ours)
     return written.decode()
+
+
+LONG_ID = "an-id-that-is-longer-than-a-narrow-terminal-" + "x" * 60
+
+
+def test_no_terminal_is_too_narrow_for_an_id(folder: Path) -> None:
+    with holdfast.open(folder) as store:
+        store.jobs.put("emails", "SendReceipt", id=LONG_ID)
+
+    for columns in (40, 60, 120, 200):
+        written = on_a_terminal(
+            *("jobs", "list", "--queue", "emails", "--data", str(folder)), columns=columns
+        )
+        assert LONG_ID in written
+        assert "…" not in written
+
+
+def test_numbers_are_to_the_right_and_wide_characters_are_counted() -> None:
+    program = (
+        "from holdfast.cli.output import Output\n"
+        "Output(is_json=False).table(('name', 'jobs'), [('日本', 7), ('ann', 1_000)])"
+    )
+
+    printed = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True
+    ).stdout
+
+    assert printed.splitlines() == ["name   jobs", "日本      7", "ann   1,000"]
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_a_pipe_that_nobody_reads_ends_a_command_quietly(folder: Path, reader: str) -> None:
+    with holdfast.open(folder, durability="interval") as store:
+        list(store.jobs.put_all([NewJob(queue="emails", data=n) for n in range(2_000)]))
+
+    command = f"{sys.executable} -m holdfast dump all --data {folder}"
+    ran = subprocess.run(
+        ["bash", "-c", f"{command} | {reader}; echo ${{PIPESTATUS[0]}}"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+
+    assert ran.stdout.splitlines()[-1] == "141"
+    assert ran.stderr == ""
+
+
+def test_the_bar_is_not_among_the_data(folder: Path) -> None:
+    with holdfast.open(folder, durability="interval") as store:
+        list(store.jobs.put_all([NewJob(queue="emails", data=n) for n in range(2_000)]))
+
+    written = on_a_terminal("dump", "all", "--data", str(folder))
+
+    lines = written.splitlines()
+    assert all(line.startswith("{") for line in lines[:-1])
+    assert lines[-1].endswith(" keys")
+
+
+def test_times_have_a_zone_and_one_job_is_no_jobs(command: Command, store: holdfast.Store) -> None:
+    store.jobs.put("emails", id="a")
+    store.jobs.pop("emails", worker="w")
+    store.jobs.fail("a", "w", "timeout", "too late")
+
+    shown = command("jobs", "show", "a").out
+    retried = command("jobs", "retry", "a").out
+
+    assert re.search(r"^  \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ put", shown, re.MULTILINE)
+    assert retried == "1 job is back in its queue\n"
 
 
 def test_a_mistake_of_ours_is_no_error_of_the_users(folder: Path) -> None:

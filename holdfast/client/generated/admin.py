@@ -8,6 +8,7 @@ from holdfast.admin.records import (
     CheckStep,
     Inspection,
     NewUser,
+    SpaceDump,
     SpaceList,
     Status,
     UserEntry,
@@ -30,6 +31,10 @@ _CHECK_ENGINE: Final[Call[list[str]]] = Call(
 
 _DROP_SPACE: Final[Call[bool]] = Call("admin.drop_space", "long", only_reads=False, result=bool)
 
+_DUMP_SOME: Final[Call[SpaceDump]] = Call(
+    "admin.dump_some", "long", only_reads=True, result=SpaceDump
+)
+
 _GRANT_USER: Final[Call[UserEntry]] = Call(
     "admin.grant_user", "long", only_reads=False, result=UserEntry
 )
@@ -37,6 +42,8 @@ _GRANT_USER: Final[Call[UserEntry]] = Call(
 _INSPECT: Final[Call[Inspection]] = Call(
     "admin.inspect", "long", only_reads=True, result=Inspection
 )
+
+_LOAD_SOME: Final[Call[int]] = Call("admin.load_some", "long", only_reads=False, result=int)
 
 _REMOVE_USER: Final[Call[bool]] = Call("admin.remove_user", "long", only_reads=False, result=bool)
 
@@ -81,6 +88,13 @@ def _drop_space(name: str) -> dict[str, Any]:
     return {"name": name}
 
 
+def _dump_some(*, after: str | None = None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if after is not None:
+        given["after"] = after
+    return given
+
+
 def _grant_user(name: str, grants: Sequence[str]) -> dict[str, Any]:
     return {"name": name, "grants": grants}
 
@@ -96,6 +110,10 @@ def _inspect(
     if after is not None:
         given["after"] = after
     return given
+
+
+def _load_some(lines: bytes) -> dict[str, Any]:
+    return {"lines": lines}
 
 
 def _remove_user(name: str) -> dict[str, Any]:
@@ -141,6 +159,10 @@ class CalledAdmin(CallFace):
         """Removes a space with all that is in it, and says whether there was one."""
         return self._call(_DROP_SPACE, _drop_space(name))
 
+    def dump_some(self, *, after: str | None = None) -> SpaceDump:
+        """The next lines of a dump of this space, for those who can't hold a snapshot."""
+        return self._call(_DUMP_SOME, _dump_some(after=after))
+
     def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
         """Gives a user these grants in place of the old ones; password and token stay."""
         return self._call(_GRANT_USER, _grant_user(name, grants))
@@ -152,6 +174,12 @@ class CalledAdmin(CallFace):
         hold.
         """
         return self._call(_INSPECT, _inspect(prefix, limit=limit, after=after))
+
+    def load_some(self, lines: bytes) -> int:
+        """Puts whole lines of a dump into this space, in one transaction; returns how many
+        keys.
+        """
+        return self._call(_LOAD_SOME, _load_some(lines))
 
     def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one."""
@@ -208,6 +236,10 @@ class AwaitedAdmin(AwaitFace):
         """Removes a space with all that is in it, and says whether there was one."""
         return await self._call(_DROP_SPACE, _drop_space(name))
 
+    async def dump_some(self, *, after: str | None = None) -> SpaceDump:
+        """The next lines of a dump of this space, for those who can't hold a snapshot."""
+        return await self._call(_DUMP_SOME, _dump_some(after=after))
+
     async def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
         """Gives a user these grants in place of the old ones; password and token stay."""
         return await self._call(_GRANT_USER, _grant_user(name, grants))
@@ -219,6 +251,12 @@ class AwaitedAdmin(AwaitFace):
         hold.
         """
         return await self._call(_INSPECT, _inspect(prefix, limit=limit, after=after))
+
+    async def load_some(self, lines: bytes) -> int:
+        """Puts whole lines of a dump into this space, in one transaction; returns how many
+        keys.
+        """
+        return await self._call(_LOAD_SOME, _load_some(lines))
 
     async def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one."""

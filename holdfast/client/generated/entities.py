@@ -157,8 +157,11 @@ def _get_raw(table: str, ids: Iterable[str], *, properties: Sequence[str] = ()) 
     return given
 
 
-def _load_some(table: str, dump: bytes) -> dict[str, Any]:
-    return {"table": table, "dump": dump}
+def _load_some(table: str, dump: bytes, *, atomic: bool = False) -> dict[str, Any]:
+    given: dict[str, Any] = {"table": table, "dump": dump}
+    if atomic is not False:
+        given["atomic"] = atomic
+    return given
 
 
 def _plan(schema: Schema, *, prune: bool = False) -> dict[str, Any]:
@@ -286,9 +289,9 @@ class CalledEntities(CallFace):
         """The entities of these ids, in this order; missing ones are left out."""
         return self._call(_GET_RAW, _get_raw(table, ids, properties=properties))
 
-    def load_some(self, table: str, dump: bytes) -> int:
+    def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
         """`load` of whole documents or lines that are at hand; returns how many."""
-        return self._call(_LOAD_SOME, _load_some(table, dump))
+        return self._call(_LOAD_SOME, _load_some(table, dump, atomic=atomic))
 
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
         """What `deploy` would change. Reads 1 key per table."""
@@ -422,9 +425,9 @@ class AwaitedEntities(AwaitFace):
         """The entities of these ids, in this order; missing ones are left out."""
         return await self._call(_GET_RAW, _get_raw(table, ids, properties=properties))
 
-    async def load_some(self, table: str, dump: bytes) -> int:
+    async def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
         """`load` of whole documents or lines that are at hand; returns how many."""
-        return await self._call(_LOAD_SOME, _load_some(table, dump))
+        return await self._call(_LOAD_SOME, _load_some(table, dump, atomic=atomic))
 
     async def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
         """What `deploy` would change. Reads 1 key per table."""

@@ -143,8 +143,13 @@ def _get(
     return given
 
 
-def _import_rows(table: str, lines: Iterable[bytes | str]) -> dict[str, Any]:
-    return {"table": table, "lines": as_text(lines)}
+def _import_rows(
+    table: str, lines: Iterable[bytes | str], *, atomic: bool = False
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"table": table, "lines": as_text(lines)}
+    if atomic is not False:
+        given["atomic"] = atomic
+    return given
 
 
 def _index_progress(table: str, index: str) -> dict[str, Any]:
@@ -269,9 +274,11 @@ class CalledTables(CallFace):
             ),
         )
 
-    def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
+    def import_rows(
+        self, table: str, lines: Iterable[bytes | str], *, atomic: bool = False
+    ) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones."""
-        return self._call(_IMPORT_ROWS, _import_rows(table, lines))
+        return self._call(_IMPORT_ROWS, _import_rows(table, lines, atomic=atomic))
 
     def index_progress(self, table: str, index: str) -> IndexProgress:
         """How far the building of an index has come."""
@@ -396,9 +403,11 @@ class AwaitedTables(AwaitFace):
             ),
         )
 
-    async def import_rows(self, table: str, lines: Iterable[bytes | str]) -> ImportReport:
+    async def import_rows(
+        self, table: str, lines: Iterable[bytes | str], *, atomic: bool = False
+    ) -> ImportReport:
         """Puts the rows of NDJSON lines, 1,000 in a transaction, and reports the refused ones."""
-        return await self._call(_IMPORT_ROWS, _import_rows(table, lines))
+        return await self._call(_IMPORT_ROWS, _import_rows(table, lines, atomic=atomic))
 
     async def index_progress(self, table: str, index: str) -> IndexProgress:
         """How far the building of an index has come."""

@@ -1,10 +1,9 @@
-"""`holdfast entities`: the commands of Meduza's `mdzctl`, on the HTTP side of a running server.
+"""`mdzctl`: the commands of Meduza's control tool, on the HTTP side of a running server.
 
 They speak Meduza's own control paths, so they serve an old server as well as one of Holdfast's.
 """
 
 import http.client
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Final, TypeVar
@@ -14,8 +13,11 @@ import click
 
 from holdfast.cli import gen
 from holdfast.cli.files import read_file, reading, title_of, writing
+from holdfast.cli.lazy import Explaining
 from holdfast.cli.output import Failure, Output, json_option
+from holdfast.cli.settings import read_file as read_settings
 from holdfast.cli.settings import settings
+from holdfast.version import VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -110,14 +112,15 @@ def _table(command: F) -> F:
     return schema(table(command))
 
 
-@click.group("entities")
-def command() -> None:
+@click.group("mdzctl", cls=Explaining, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="mdzctl")
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Deploy, dump and look after the entities of a server, as Meduza's mdzctl does.
 
-    `mdzctl` is the same command under its old name.
-
-    Example: holdfast entities deploy -f shop.schema.yaml
+    Example: mdzctl deploy -f shop.schema.yaml
     """
+    ctx.default_map = read_settings(None)
 
 
 command.add_command(
@@ -127,7 +130,7 @@ command.add_command(
         callback=gen.command.callback,
         help="""Write models for the tables of schema files, as `holdfast gen` does.
 
-        Example: holdfast entities gen -f shop.schema.yaml -l py -o models.py
+        Example: mdzctl gen -f shop.schema.yaml -l py -o models.py
         """,
     )
 )
@@ -139,21 +142,14 @@ command.add_command(
 def check(out: Output, files: tuple[str, ...]) -> None:
     """Look for problems in schema files; needs no server.
 
-    Problems are listed with file and line. Exits with 1 if there are errors, warnings are none.
+    Problems are listed with file and line. Exits with 3 if there are errors, as `holdfast schema
+    check` does; warnings are none.
 
-    Example: holdfast entities check -f shop.schema.yaml
+    Example: mdzctl check -f shop.schema.yaml
     """
-    from holdfast.entities.schema_file import read_schemas
+    from holdfast.cli.schema import check_files
 
-    found = read_schemas((title_of(file), read_file(file)) for file in files)
-    for warning in found.warnings:
-        out.note(str(warning))
-    schemas = found.checked()
-    tables = sum(len(schema.tables) for schema in schemas)
-    out.result(
-        {"tables": tables, "warnings": [str(warning) for warning in found.warnings]},
-        lambda: out.say(f"{tables} tables in {len(schemas)} schemas, no errors"),
-    )
+    check_files(out, files, is_mdzctl=True)
 
 
 @command.command("deploy")
@@ -163,7 +159,7 @@ def check(out: Output, files: tuple[str, ...]) -> None:
 def deploy(server: Server, out: Output, files: tuple[str, ...], name: str | None) -> None:
     """Put schema files into force, one after the other.
 
-    Example: holdfast entities deploy -f shop.schema.yaml
+    Example: mdzctl deploy -f shop.schema.yaml
     """
     for file in files:
         said = server.answer("POST", "/deploy", read_file(file)).strip()
@@ -178,7 +174,7 @@ def deploy(server: Server, out: Output, files: tuple[str, ...], name: str | None
 def schemadump(server: Server, out: Output, schema: str) -> None:
     """Print a schema as it is deployed, with all defaults filled in.
 
-    Example: holdfast entities schemadump -S shop
+    Example: mdzctl schemadump -S shop
     """
     click.echo(server.answer("GET", "/schemadump", schema=schema).rstrip("\n"))
 
@@ -188,7 +184,7 @@ def schemadump(server: Server, out: Output, schema: str) -> None:
 def confdump(server: Server, out: Output) -> None:
     """Print the configuration of the server.
 
-    Example: holdfast entities confdump -s http://localhost:9966
+    Example: mdzctl confdump -s http://localhost:9966
     """
     click.echo(server.answer("GET", "/confdump").rstrip("\n"))
 
@@ -198,7 +194,7 @@ def confdump(server: Server, out: Output) -> None:
 def stats(server: Server, out: Output) -> None:
     """Print how large the tables are, and with --json how far their indexes have come.
 
-    Example: holdfast entities stats -s http://localhost:9966
+    Example: mdzctl stats -s http://localhost:9966
     """
     click.echo(server.answer("GET", "/stats").rstrip("\n"))
 
@@ -220,7 +216,7 @@ def dump(
 ) -> None:
     """Write the entities of a table to standard output, or to a file.
 
-    Example: holdfast entities dump -S shop -t Orders -o orders.bson
+    Example: mdzctl dump -S shop -t Orders -o orders.bson
     """
     if out.is_json and output in (None, "-"):
         raise click.UsageError("--json and the dump can't both go to standard output: give -o FILE")
@@ -241,7 +237,7 @@ def dump(
 def load(server: Server, out: Output, schema: str, table: str, file: str) -> None:
     """Read a dump into a table. Entities keep their ids and replace what is there.
 
-    Example: holdfast entities load -S shop -t Orders -f orders.bson
+    Example: mdzctl load -S shop -t Orders -f orders.bson
     """
     with reading(file) as source:
         said = server.answer("POST", "/load", source, schema=schema, table=table).strip()
@@ -254,7 +250,7 @@ def load(server: Server, out: Output, schema: str, table: str, file: str) -> Non
 def drop(server: Server, out: Output, schema: str, table: str) -> None:
     """Delete all entities of a table; it stays deployed.
 
-    Example: holdfast entities drop -S shop -t Orders
+    Example: mdzctl drop -S shop -t Orders
     """
     said = server.answer("POST", "/drop", schema=schema, table=table).strip()
     out.result({"table": f"{schema}.{table}", "answer": said}, lambda: out.say(said))
@@ -266,13 +262,6 @@ def drop(server: Server, out: Output, schema: str, table: str) -> None:
 def repair(server: Server, out: Output, schema: str, table: str) -> None:
     """Compare the indexes of a table with its entities, and mend what differs.
 
-    Example: holdfast entities repair -S shop -t Orders
+    Example: mdzctl repair -S shop -t Orders
     """
     click.echo(server.answer("POST", "/repair", schema=schema, table=table).rstrip("\n"))
-
-
-def mdzctl() -> None:
-    """The command `mdzctl`."""
-    from holdfast.cli import main
-
-    main(["entities", *sys.argv[1:]], prog_name="mdzctl")

@@ -1,4 +1,4 @@
-"""`holdfast entities`, which scripts of Meduza call `mdzctl`: the control side of a server."""
+"""`mdzctl`: the commands of Meduza's control tool, on the control side of a server."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def mdzctl(server: Server) -> Mdzctl:
     """Runs a command on a server where `shop.Users` is deployed and empty."""
 
     def call(*words: str | Path, **more: str | bytes) -> Ran:
-        return run("entities", *words, "--server", server.url, **more)  # type: ignore[arg-type]  # the input of it
+        return run("mdzctl", *words, "--server", server.url, **more)  # type: ignore[arg-type]  # the input of it
 
     assert call("deploy", "-f", "-", input=SCHEMA).code == 0
     assert call("drop", *TABLE).code == 0
@@ -76,7 +76,7 @@ def test_what_the_server_refuses_is_said_and_leaves_with_1(mdzctl: Mdzctl) -> No
 
 
 def test_a_server_that_is_not_there_is_said_and_leaves_with_1() -> None:
-    result = run("entities", "stats", "-s", "http://127.0.0.1:1")
+    result = run("mdzctl", "stats", "-s", "http://127.0.0.1:1")
 
     assert (result.code, result.out) == (1, "")
     assert "http://127.0.0.1:1: connection refused" in result.err
@@ -86,7 +86,7 @@ def test_a_server_that_is_not_there_is_said_and_leaves_with_1() -> None:
     "words", [("deploy",), ("dump", "-S", "shop"), ("stats", "-s", "ftp://x"), ("bogus",)]
 )
 def test_wrong_usage_leaves_with_2(words: tuple[str, ...]) -> None:
-    assert run("entities", *words).code == 2
+    assert run("mdzctl", *words).code == 2
 
 
 @pytest.mark.usefixtures("bob")
@@ -111,7 +111,10 @@ def test_a_damaged_dump_is_refused_with_the_reason(mdzctl: Mdzctl) -> None:
     result = mdzctl("load", *TABLE, input=dump + dump[:-2])
 
     assert result.code == 1
-    assert "Error decoding entity: the last document is cut short. 1 entities were" in result.err
+    assert (
+        "Error decoding entity: document 2: the last document is cut short. 1 entity was"
+        in result.err
+    )
 
 
 @pytest.mark.usefixtures("bob")
@@ -126,26 +129,26 @@ def test_files_are_checked_without_a_server(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(SCHEMA)
     (tmp_path / "bad.yaml").write_text("schema: shop\ntables: {T: {columns: {a: {type: Txt}}}}")
 
-    good = run("entities", "check", "-f", tmp_path / "good.yaml")
-    both = run("entities", "check", "-f", tmp_path / "good.yaml", "-f", tmp_path / "bad.yaml")
+    good = run("mdzctl", "check", "-f", tmp_path / "good.yaml")
+    both = run("mdzctl", "check", "-f", tmp_path / "good.yaml", "-f", tmp_path / "bad.yaml")
 
-    assert (good.code, good.out) == (0, "1 tables in 1 schemas, no errors\n")
-    assert both.code == 1
+    assert (good.code, good.out) == (0, "1 table in 1 schema, no errors\n")
+    assert both.code == run("schema", "check", tmp_path / "bad.yaml").code == 3
     assert f"{tmp_path / 'bad.yaml'}:2: Invalid type in schema: 'Txt' for column a" in both.err
 
 
 def test_models_are_written() -> None:
-    result = run("entities", "gen", "-l", "py", "-f", "-", input=SCHEMA)
+    result = run("mdzctl", "gen", "-l", "py", "-f", "-", input=SCHEMA)
 
     assert 'class Users(Model, schema="shop", table="Users"' in result.out
 
 
 def test_mdzctl_is_the_same_command() -> None:
-    program = "from holdfast.cli.entities import mdzctl; mdzctl()"
+    program = "from holdfast.cli.mdzctl import command; command()"
     words = [sys.executable, "-c", program, "gen", "--lang", "go", "--file", "-"]
     ran = subprocess.run(
         words, input=SCHEMA, capture_output=True, text=True, env=environment(), check=True
     )
 
     assert 'const Table_Users = "Users"' in ran.stdout
-    assert 'mdzctl = "holdfast.cli.entities:mdzctl"' in (ROOT / "pyproject.toml").read_text()
+    assert 'mdzctl = "holdfast.cli.mdzctl:command"' in (ROOT / "pyproject.toml").read_text()

@@ -1,0 +1,160 @@
+"""The records of a file that is loaded, one by one, each with the line or document it came from.
+
+Whatever the format, a record becomes one line of JSON or one BSON document: what the operations
+take.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+from holdfast.cli.names import Subject
+from holdfast.cli.output import many
+
+if TYPE_CHECKING:
+    from holdfast.store import Space
+
+_PIECE_BYTES: Final = 256 * 1024
+_BLANKS: Final = b" \t\r\n"
+
+# Types whose JSON form is a text: a cell of CSV is taken as it is. Cells of other types are JSON.
+_TEXT_TYPES: Final = {
+    "string",
+    "blob",
+    "decimal",
+    "varint",
+    "long",
+    "timeuuid",
+    "uuid",
+    "timestamp",
+}
+
+
+class Record(NamedTuple):
+    """One record: a line of JSON without its end, or a BSON document."""
+
+    number: int
+    data: bytes
+
+
+class Records(NamedTuple):
+    """The records of a file, and what their numbers count."""
+
+    unit: str
+    numbered: Iterator[Record]
+
+
+def read_records(source: IO[bytes], subject: Subject, kind: str | None, space: "Space") -> Records:
+    """The records of a file in the format that was asked for, or that it begins as."""
+    if kind is not None:
+        subject.format(kind)
+    if kind == "csv":
+        return Records("line", _csv(source, space.tables.schema(subject.name)["attributes"]))
+    begin = _begin(source)
+    if begin.strip(_BLANKS).startswith(b"[") and kind in (None, "json"):
+        return _array(begin, source)
+    return _lines_or_documents(begin, source, subject, kind)
+
+
+def _begin(source: IO[bytes]) -> bytes:
+    """The first bytes that are not blank, with what stands before them."""
+    begin = source.read(_PIECE_BYTES)
+    while begin and not begin.strip(_BLANKS):
+        more = source.read(_PIECE_BYTES)
+        if not more:
+            break
+        begin += more
+    return begin
+
+
+def _pieces(begin: bytes, source: IO[bytes]) -> Iterator[bytes]:
+    yield begin
+    while more := source.read(_PIECE_BYTES):
+        yield more
+
+
+def _lines_or_documents(
+    begin: bytes, source: IO[bytes], subject: Subject, kind: str | None
+) -> Records:
+    from holdfast.entities.dumping import Records as Dump
+    from holdfast.errors import BadDump
+
+    dump = Dump(_pieces(begin, source))
+    if not dump.is_json and subject.kind != "entities":
+        raise BadDump("this is no text", hint="Rows are lines of JSON, an array of JSON, or CSV.")
+    if kind is not None and dump.is_json != (kind != "bson"):
+        found = "lines of text" if dump.is_json else "BSON documents"
+        raise BadDump(f"the file holds {found}, and --format says {kind}")
+    return Records(dump.unit, (Record(*each) for each in dump))
+
+
+def _array(begin: bytes, source: IO[bytes]) -> Records:
+    """An array of JSON: line by line as `dump` writes it, otherwise as a whole."""
+    first, _, rest = begin.lstrip(_BLANKS).partition(b"\n")
+    if first.rstrip() == b"[" and rest.lstrip(_BLANKS)[:1] in (b"{", b"]"):
+        before = begin.count(b"\n", 0, begin.index(b"[")) + 1
+        if _is_record(rest.partition(b"\n")[0]):
+            return Records("line", _array_lines(before, rest, source))
+    return Records("element", _array_elements(begin + source.read()))
+
+
+def _is_record(line: bytes) -> bool:
+    stripped = line.strip(_BLANKS)
+    return stripped.rstrip(b",").endswith(b"}") or stripped == b"]"
+
+
+def _array_lines(before: int, rest: bytes, source: IO[bytes]) -> Iterator[Record]:
+    from holdfast.entities.dumping import Records as Dump
+
+    for number, line in Dump(_pieces(b"\n" + rest, source)):
+        stripped = line.strip(_BLANKS)
+        if stripped != b"]":
+            yield Record(before + number - 1, stripped.removesuffix(b","))
+
+
+def _array_elements(text: bytes) -> Iterator[Record]:
+    import msgspec
+
+    from holdfast.errors import BadDump
+
+    try:
+        elements = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadDump(f"the array is not JSON: {error}") from None
+    for number, element in enumerate(elements, 1):
+        yield Record(number, bytes(element).replace(b"\n", b" "))
+
+
+def _csv(source: IO[bytes], types: dict[str, str]) -> Iterator[Record]:
+    """Rows of CSV below a line of names, as lines of JSON. An empty cell is no value."""
+    import msgspec
+
+    from holdfast.errors import BadDump
+
+    rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
+    try:
+        names = next(rows, [])
+        for row in rows:
+            if len(row) != len(names):
+                raise BadDump(
+                    f"this row has {many(len(row), 'cell')}, and the first line has "
+                    f"{many(len(names), 'name')}",
+                    number=rows.line_num,
+                )
+            cells = {name: cell for name, cell in zip(names, row, strict=True) if cell}
+            read = {name: _cell(cell, types.get(name, "")) for name, cell in cells.items()}
+            yield Record(rows.line_num, msgspec.json.encode(read))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadDump(f"line {rows.line_num}: this is no CSV: {error}") from None
+
+
+def _cell(cell: str, type: str) -> Any:
+    import msgspec
+
+    if type in _TEXT_TYPES:
+        return cell
+    try:
+        return msgspec.json.decode(cell, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return cell  # the table says what is wrong with it

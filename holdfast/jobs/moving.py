@@ -1,0 +1,33 @@
+"""Job records that move from one space to another: a record knows its place by its whole key."""
+
+from typing import Final
+
+import msgspec
+
+from holdfast.jobs.layout import LAYER
+from holdfast.jobs.ledger import encode
+from holdfast.jobs.records import JobRecord
+from holdfast.keys import pack_int
+
+_JOBS: Final = pack_int(LAYER) + pack_int(29)  # behind the space; see layout.py
+_decode: Final = msgspec.msgpack.Decoder(JobRecord).decode
+
+
+def without_space(key: bytes, value: bytes, space: bytes) -> bytes:
+    """A stored value as it is dumped; `key` is its key behind the space."""
+    return _moved(key, value, space, b"")
+
+
+def within_space(key: bytes, value: bytes, space: bytes) -> bytes:
+    """The same value as it is stored in `space`."""
+    return _moved(key, value, b"", space)
+
+
+def _moved(key: bytes, value: bytes, old: bytes, new: bytes) -> bytes:
+    if not key.startswith(_JOBS):
+        return value
+    job = _decode(value)
+    if not job.place:
+        return value
+    job.place = new + job.place[len(old) :]
+    return encode(job)
