@@ -365,8 +365,10 @@ class MethodNotAllowed(HoldfastError):
 
     code, status = "method_not_allowed", 405
 
-    def __init__(self, message: str = "", *, allowed: Iterable[str] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str = "", *, allowed: Iterable[str] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.allowed = tuple(allowed)
 
 

@@ -610,3 +610,28 @@ def test_a_batch_has_operations_and_nothing_else(domain: Domain) -> None:
     reply = domain.server.request("POST", domain.root.replace("/table", "/batch"), body, JSON)
 
     assert (reply.status, reply.json["type"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("method", "body"),
+    [
+        ("GET", {"attributes": KEY}),
+        ("DELETE", {"attributes": KEY}),
+        ("DELETE", {"table": "revisions", "attributes": {}}),
+        ("POST", {"attributes": KEY, "limit": 5}),
+        ("PUT", {"table": "revisions", "attributes": KEY}),
+    ],
+)
+def test_a_row_request_without_its_slash_is_refused(
+    revisions: Domain, method: str, body: dict[str, Any]
+) -> None:
+    reply = revisions.ask(method, "/revisions", body)
+
+    assert reply.status in (400, 405)
+    assert "with a slash" in reply.json["detail"]
+    assert len(stored(revisions)) == 1
+
+
+def test_an_empty_body_is_no_body_where_a_schema_is_asked_for_or_dropped(revisions: Domain) -> None:
+    assert revisions.ask("GET", "/revisions", {}).json["table"] == "revisions"
+    assert revisions.ask("DELETE", "/revisions", {}).status == 204

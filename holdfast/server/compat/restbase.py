@@ -18,6 +18,7 @@ from holdfast.errors import (
     InvalidTablePath,
     InvalidTableQuery,
     InvalidTableRequest,
+    InvalidTableSchema,
     MethodNotAllowed,
     RequestTooLarge,
     StoreUnusable,
@@ -51,6 +52,7 @@ from holdfast.tables.urls import Target, parse_parameters, parse_path
 _READING: Final = ("GET", "HEAD", "QUERY")
 _SCHEMA_METHODS: Final = (*_READING, "PUT", "DELETE")
 _ROW_METHODS: Final = (*_READING, "PUT", "POST", "DELETE")
+_ROWS_HINT: Final = "Rows are at /{domain}/sys/table/{table}/, with a slash behind the table."
 _STREAM_TYPES: Final = {"ndjson": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", JSON)
 
@@ -220,7 +222,17 @@ def _method(request: Request) -> str:
 def _require_method(call: _Call, allowed: tuple[str, ...]) -> None:
     if call.method not in allowed:
         message = f"This path takes {', '.join(allowed)}, not {call.request.method}"
-        raise MethodNotAllowed(message, allowed=allowed)
+        hint = _ROWS_HINT if allowed is _SCHEMA_METHODS else None
+        raise MethodNotAllowed(message, allowed=allowed, hint=hint)
+
+
+async def _refuse_rows(call: _Call) -> None:
+    """Raises for a request about rows that lacks the slash behind the table: its query would be
+    ignored, and instead of some rows the whole table deleted."""
+    if await call.body() not in (None, {}):
+        raise InvalidTableRequest(
+            "This path is the schema of the table, and takes no body", hint=_ROWS_HINT
+        )
 
 
 # --- schemas -------------------------------------------------------------------------------------
@@ -249,6 +261,7 @@ async def _list(call: _Call) -> Response:
 
 async def _get_schema(call: _Call) -> Response:
     await call.allow("read")
+    await _refuse_rows(call)
     space = await call.space()
     with call.reading(space):
         with_stats = call.flag("stats")
@@ -269,15 +282,21 @@ async def _put_schema(call: _Call) -> Response:
     call.refuse_parameters()
     if not isinstance(schema, dict):
         raise InvalidTableRequest("The body is a schema, an object")
-    if not await call.has_domain():
-        normalise(call.table, schema)  # or it is refused, and the domain not made
-    space = await call.new_space()
-    result = await _write(call, space, lambda tables: tables.create(schema, table=call.table))
+    try:
+        if not await call.has_domain():
+            normalise(call.table, schema)  # or it is refused, and the domain not made
+        space = await call.new_space()
+        result = await _write(call, space, lambda tables: tables.create(schema, table=call.table))
+    except InvalidTableSchema as error:
+        if "index" not in schema:  # a row, by the looks of it
+            error.hint = error.hint or _ROWS_HINT
+        raise
     return _json(created_body(call.target.domain, result), 201)
 
 
 async def _delete_schema(call: _Call) -> Response:
     await call.allow("admin")
+    await _refuse_rows(call)
     call.refuse_parameters()
     if await call.has_domain():
         space = await call.space()
