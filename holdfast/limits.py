@@ -82,6 +82,7 @@ MAX_FAILURE_CHARACTERS: Final = 500  # of an exception, in the notice of a remov
 
 # --- errors -----------------------------------------------------------------------------------
 
+NAMES_TO_COMPARE: Final = 1_000  # names that a misspelt one is compared with, for its error
 MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the caller has the rest
 
 

@@ -45,6 +45,18 @@ def nearest(name: object, known: Iterable[str], *, likeness: float = 0.6) -> str
     return by_lower[found[0]] if found else None
 
 
+def no_attribute(owner: object, name: str, advice: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that is not there, with the one that was meant.
+
+    `advice` is for names that something else has: a store's `transact` of a client, say.
+    """
+    said = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    if name in advice:
+        return AttributeError(f"{said}. {advice[name]}")
+    public = [each for each in dir(type(owner)) if not each.startswith("_")]
+    return AttributeError(said if name.startswith("_") else f"{said}{meant(name, public)}")
+
+
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_text(name)}: {_text(each)}' for name, each in value.items())}}}"

@@ -148,8 +148,32 @@ def open(
         raise
 
 
+# What a client has and a store has otherwise.
+_ELSEWHERE: Final = {
+    **dict.fromkeys(
+        ("batch", "pipeline"),
+        "Here several steps are `store.transact(work)`, or `with store.transaction() as tx:`.",
+    ),
+    "connect": "A store in a folder needs no connection; `holdfast.connect(url)` goes to a server.",
+}
+_NESTED: Final = {
+    "space": "A transaction stays within one space: open one for each.",
+    **dict.fromkeys(
+        ("transact", "transaction", "batch"),
+        "This is a transaction already; all that it does is one commit.",
+    ),
+}
+
+
 class View:
     """The layers on one consistent snapshot."""
+
+    if not TYPE_CHECKING:  # or every name would be one
+
+        def __getattr__(self, name: str) -> Any:
+            from holdfast.shown import no_attribute
+
+            raise no_attribute(self, name, _NESTED)
 
     def __init__(self, reader: Reader, shared: "Shared | None" = None) -> None:
         self._tx = reader
@@ -417,6 +441,13 @@ class Step(NamedTuple):
 
 class Space:
     """An isolated set of everything, and the unit of atomicity: a transaction stays within one."""
+
+    if not TYPE_CHECKING:  # or every name would be one
+
+        def __getattr__(self, name: str) -> Any:
+            from holdfast.shown import no_attribute
+
+            raise no_attribute(self, name, _ELSEWHERE)
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from holdfast.client import calls
 from holdfast.client.async_listening import AsyncSubscription
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+# What a store has and a client has otherwise.
+_ELSEWHERE: Final = {
+    **dict.fromkeys(
+        ("transact", "transaction", "view"),
+        "Your function can't run where the store is: record operations with "
+        "`async with client.batch() as batch:`, which is one transaction.",
+    ),
+    "backup": "A server makes backups by `client.admin.backup(name)`, or `holdfast backup`.",
+    "spaces": "`client.admin.spaces()` lists them, `client.space(name)` is one of them.",
+}
+
+
 class AsyncSpace:
     """An isolated set of everything, and the unit of atomicity: a batch stays within one."""
 
@@ -32,6 +44,13 @@ class AsyncSpace:
         self._pool = pool
         self._exchange = pool.exchange
         self._timeout = pool.target.timeout
+
+    if not TYPE_CHECKING:  # or every name would be one
+
+        def __getattr__(self, name: str) -> Any:
+            from holdfast.shown import no_attribute
+
+            raise no_attribute(self, name, _ELSEWHERE)
 
     # --- layers: one attribute each, loaded when it is first used ---------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from holdfast.client import calls
 from holdfast.client.calls import Broken
-from holdfast.client.connection import check_greeting, greeting, late, lost, unreachable
+from holdfast.client.connection import check_greeting, greeting, late, lost, no_resp, unreachable
 from holdfast.client.replies import ProtocolError, ReplyReader
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import Unreachable
@@ -40,6 +40,7 @@ class AsyncConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._hear: Callable[[Any], None] | None = None
         self._is_late = False
+        self._reason = ""  # why it was given up here
         self._reads = True
         self._is_greeted = False  # before, TLS has things to say that nobody asked for
         self.is_open = False
@@ -170,7 +171,8 @@ class AsyncConnection(asyncio.Protocol):
                     self._hear(reply)
                 else:
                     self._answer(reply)
-        except ProtocolError:
+        except ProtocolError as error:
+            self._reason = no_resp(self._target, error)
             self._transport.abort()
 
     def _answer(self, reply: Any) -> None:
@@ -194,8 +196,9 @@ class AsyncConnection(asyncio.Protocol):
         asked, self._asked = list(self._asked), deque()
         if self._is_late and asked:
             _fail(asked[:1], late(self._target), was_sent=True, is_late=True)
-        _fail(asked, lost(self._target, error), was_sent=True)
-        _fail([each for _, each in self._kept], lost(self._target, error), was_sent=False)
+        reason = self._reason or lost(self._target, error)
+        _fail(asked, reason, was_sent=True)
+        _fail([each for _, each in self._kept], reason, was_sent=False)
         self._kept = []
         if self._hear is not None:
             self._hear(None)

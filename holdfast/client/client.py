@@ -27,6 +27,18 @@ T = TypeVar("T")
 _PIPELINE_STEP: Final = 500  # commands that are sent before replies are read: both sides have room
 
 
+# What a store has and a client has otherwise.
+_ELSEWHERE: Final = {
+    **dict.fromkeys(
+        ("transact", "transaction", "view"),
+        "Your function can't run where the store is: record operations with "
+        "`with client.batch() as batch:`, which is one transaction.",
+    ),
+    "backup": "A server makes backups by `client.admin.backup(name)`, or `holdfast backup`.",
+    "spaces": "`client.admin.spaces()` lists them, `client.space(name)` is one of them.",
+}
+
+
 class ClientSpace:
     """An isolated set of everything, and the unit of atomicity: a batch stays within one."""
 
@@ -35,6 +47,13 @@ class ClientSpace:
         self._pool = pool
         self._exchange = pool.exchange
         self._timeout = pool.target.timeout
+
+    if not TYPE_CHECKING:  # or every name would be one
+
+        def __getattr__(self, name: str) -> Any:
+            from holdfast.shown import no_attribute
+
+            raise no_attribute(self, name, _ELSEWHERE)
 
     # --- layers: one attribute each, loaded when it is first used ---------------------------------
 

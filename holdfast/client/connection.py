@@ -134,8 +134,7 @@ class Connection:
         try:
             return self._reader.gets()
         except ProtocolError as error:
-            reason = f"{self._target.place} does not speak RESP: {error}"
-            raise Broken(reason, was_sent=True) from None
+            raise Broken(no_resp(self._target, error), was_sent=True) from None
 
     def _limit(self, timeout: float) -> None:
         """Lets the socket wait so long and no longer. To change it costs a system call."""
@@ -237,6 +236,16 @@ def _refusal(error: HoldfastError) -> HoldfastError:
     if isinstance(error, NotAuthenticated):
         error.hint = "The URL names user and password: holdfast://user:password@host."
     return error
+
+
+def no_resp(target: Target, error: Exception) -> str:
+    """Why what came is no reply. Those who speak HTTP begin so, and say nothing else of use."""
+    if "b'H'" in str(error):
+        return (
+            f"{target.place} speaks HTTP: it is the HTTP side of a server, and the client uses the "
+            "RESP side, whose port is another one (9977, unless --resp says otherwise)"
+        )
+    return f"{target.place} does not speak RESP: {error}"
 
 
 def late(target: Target) -> str:

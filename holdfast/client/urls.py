@@ -25,6 +25,21 @@ _HINT: Final = (
 )
 
 
+_HTTP_SIDE: Final = (
+    "That is the HTTP side of a server, for curl and browsers. The client uses the RESP side, "
+    "whose port is another one (9977, unless --resp says otherwise): holdfast://host:9977."
+)
+_ENGINE: Final = "That is the URL of an engine: `holdfast.open(url)` opens a store there by itself."
+_HINTS: Final = {
+    "": f"{_HINT} A folder is opened with `holdfast.open(path)`.",
+    "http": _HTTP_SIDE,
+    "https": _HTTP_SIDE,
+    "redis": "Write holdfast:// for redis://; the port and the rest stay as they are.",
+    "rediss": "Write holdfasts:// for rediss://; the port and the rest stay as they are.",
+    **dict.fromkeys(("postgresql", "postgres", "valkey", "valkeys"), _ENGINE),
+}
+
+
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """All that a URL and the arguments of `connect` say."""
 
@@ -57,7 +72,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         except (ValueError, AttributeError, TypeError):
             raise BadInput(f"{url!r} is no URL of a server", hint=_HINT) from None
         if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:]:
-            raise BadInput(f"{_shown(url)} is no URL of a server", hint=_HINT)
+            hint = _HINTS.get(parts.scheme, _HINT)
+            raise BadInput(f"{_shown(url)} is no URL of a server", hint=hint)
         given: dict[str, Any] = {
             "host": parts.hostname,
             "port": DEFAULT_PORT if port is None else port,

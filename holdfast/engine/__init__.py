@@ -46,10 +46,10 @@ def open_engine(
 
         check_durability(durability)
         return open_valkey(str(url), durability=durability, clock=clock)
-    raise BadInput(
-        f"no engine serves the URL scheme {scheme!r}",
-        hint="Name a folder, as in holdfast.open('data'), or a postgresql:// or valkey:// URL.",
-    )
+    hint = "Name a folder, as in holdfast.open('data'), or a postgresql:// or valkey:// URL."
+    if scheme in ("holdfast", "holdfasts"):
+        hint = "That is the URL of a server: `holdfast.connect(url)` connects to it."
+    raise BadInput(f"no engine serves the URL scheme {scheme!r}", hint=hint)
 
 
 def _folder(url: str) -> Path:

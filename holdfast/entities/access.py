@@ -14,7 +14,9 @@ from holdfast.entities.order import NULL, entry_part
 from holdfast.entities.records import StoredIndex, StoredTable, read_table
 from holdfast.entities.schema import Column, Index, Table
 from holdfast.errors import InvalidTable
-from holdfast.keys import pack_int
+from holdfast.keys import pack_int, prefix_range, unpack
+from holdfast.limits import NAMES_TO_COMPARE
+from holdfast.shown import meant
 
 
 class IndexAccess:
@@ -91,7 +93,7 @@ def access_to(reader: Reader, name: str) -> TableAccess:
         raise _not_deployed(name) from None
     stored = reader.get(place.key)
     if stored is None:
-        raise _not_deployed(name)
+        raise _not_deployed(name, _names(reader))
     known, access = place.found
     if access is None or stored != known:
         access = _access(reader.space, stored)
@@ -99,8 +101,17 @@ def access_to(reader: Reader, name: str) -> TableAccess:
     return access
 
 
-def _not_deployed(name: Any) -> InvalidTable:
-    return InvalidTable("Invalid Table", hint=f"{name!r} is not deployed. {InvalidTable.hint}")
+def _not_deployed(name: Any, known: Iterable[str] = ()) -> InvalidTable:
+    said = f"{name!r} is not deployed{meant(name, known)}"
+    end = "" if said.endswith("?") else "."
+    return InvalidTable("Invalid Table", hint=f"{said}{end} {InvalidTable.hint}")
+
+
+def _names(reader: Reader) -> list[str]:
+    """Some names of tables that are deployed. Reads 1 key for each."""
+    prefix = keys_of(reader.space).tables
+    found = reader.scan(*prefix_range(prefix), limit=NAMES_TO_COMPARE)
+    return [str(unpack(key, len(prefix))[0]) for key, _ in found]
 
 
 class _Place:

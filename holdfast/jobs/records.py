@@ -170,7 +170,9 @@ class Job(msgspec.Struct, frozen=True):
     unique: str | None = None
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NewJob(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A job for `put_many`: the arguments of `put`."""
 
     queue: str

@@ -13,6 +13,7 @@ from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
+from holdfast.shown import nearest
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -34,6 +35,23 @@ MAX_JOB_HISTORY: Final = "max-job-history"
 RESULT_TTL: Final = "result-ttl"
 _OTHER_NUMBERS: Final = {MAX_WORKER_AGE: 86400, MAX_JOB_HISTORY: 100, RESULT_TTL: 0}
 _QUEUE_NUMBERS: Final = ("-heartbeat", "-max-concurrency")
+
+
+_ALMOST: Final = 0.9  # how like one of ours an option's name is that is taken for a misspelling
+
+
+def refuse_misspelt(option: str) -> None:
+    """Refuses an option whose name is nearly, and not quite, one of ours."""
+    ours = [*SHOWN_DEFAULTS, *_OTHER_NUMBERS]
+    if not isinstance(option, str) or option in ours or option.endswith(_QUEUE_NUMBERS):
+        return
+    near = nearest(option, ours, likeness=_ALMOST)
+    for ending in _QUEUE_NUMBERS:  # a queue's name may hold dashes, and so do the endings
+        queue, *rest = option.rsplit("-", ending.count("-"))
+        if nearest("-".join(["", *rest]), [ending], likeness=_ALMOST) is not None:
+            near = f"{queue}{ending}"
+    if near is not None:
+        raise BadArgument(f"config.set: unknown option {option!r}, did you mean {near!r}?")
 
 
 class Settings:
@@ -145,8 +163,10 @@ class Configuring:
     def config_set(self, option: str, value: Value) -> None:
         """Sets any option; those with a numeric meaning take numbers only.
 
-        Reads 1 key, writes 1.
+        An option of your own may have any name but one that is a misspelling of ours. Reads 1 key,
+        writes 1.
         """
+        refuse_misspelt(option)
         set_option(self._ledger, option, value if isinstance(value, str) else number_text(value))
 
     @operation()

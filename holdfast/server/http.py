@@ -45,6 +45,7 @@ from holdfast.server.exchange import (
     send_response,
 )
 from holdfast.server.execution import Execution
+from holdfast.shown import nearest
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpDoor", Request, dict[str, str]], Awaitable[Response]]
@@ -143,10 +144,7 @@ class HttpDoor:
             allowed = list(dict.fromkeys(allowed))
             message = f"{where} takes {', '.join(allowed)}, not {request.method}"
             raise MethodNotAllowed(message, allowed=allowed)
-        raise NotFound(
-            f"nothing is at {where}",
-            hint="POST /{space}/{layer}/{operation}; /openapi.json lists all that is there.",
-        )
+        raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
     def _refuse_browsers(self, request: Request, route: Route) -> None:
         """Raises for what a page of another site sends; see browsers.py."""
@@ -259,6 +257,25 @@ class HttpDoor:
         response = answer(request, {"error": body}, status=known.status)
         add_headers(response, known)
         return response
+
+
+_EVERYTHING: Final = "POST /{space}/{layer}/{operation}; /openapi.json lists all that is there."
+_HEALTH: Final = "/livez says that the process runs, /readyz that the store answers. "
+_OFTEN_MEANT: Final = {
+    **dict.fromkeys(("health", "healthz", "healthcheck", "ping", "alive", "live"), _HEALTH),
+    **dict.fromkeys(("status", "ready", "readiness", "up", "_health", "_status"), _HEALTH),
+    **dict.fromkeys(("docs", "api", "swagger", "swagger.json", "openapi", "redoc"), ""),
+}
+
+
+def _meant(path: str) -> str:
+    """What someone may have looked for at a path where nothing is."""
+    name = path.strip("/").lower()
+    if name in _OFTEN_MEANT:
+        return _OFTEN_MEANT[name]
+    plain = ["/".join(each.segments) for each in ROUTES if not any("{" in s for s in each.segments)]
+    near = nearest(name, [each for each in plain if each])
+    return "" if near is None else f"Did you mean /{near}? "
 
 
 def _some(parts: Iterator[bytes]) -> bytes:

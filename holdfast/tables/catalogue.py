@@ -12,7 +12,8 @@ from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
 from holdfast.keys import pack, prefix_range, unpack
-from holdfast.shown import shown
+from holdfast.limits import NAMES_TO_COMPARE
+from holdfast.shown import meant, shown
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
 from holdfast.tables.plan import Plan, encode_record, plan_of
@@ -39,7 +40,7 @@ def find(reader: Reader, table: str) -> Plan:
             plan = plan_of(value)
             place.found = value, plan
             return plan
-    raise not_found(table)
+    raise not_found(table, reader)
 
 
 class _Place:
@@ -58,8 +59,10 @@ def _place(space: bytes, table: str) -> _Place:
     return _Place(keys_of(space).table(table))
 
 
-def not_found(table: str) -> TableNotFound:
-    return TableNotFound(f"Invalid query. No schema: there is no table {shown(table)}")
+def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
+    """The error for a table that is not there, with the name that was meant. Reads some names."""
+    near = "" if reader is None else meant(table, names(reader, after=None, limit=NAMES_TO_COMPARE))
+    return TableNotFound(f"Invalid query. No schema: there is no table {shown(table)}{near}")
 
 
 def find_to_write(tx: Transaction, table: str) -> Plan:

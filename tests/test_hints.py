@@ -1,0 +1,204 @@
+"""A mistake of a first day is answered with what was meant."""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import BadArgument, BadInput, InvalidTable, TableNotFound, Unreachable
+from holdfast.store import Store
+from tests.client.colours import connected
+from tests.client.conftest import client, colour, server, url
+from tests.server.running import Server
+
+__all__ = ["client", "colour", "server", "url"]
+
+TABLE = {
+    "table": "pages",
+    "attributes": {"title": "string"},
+    "index": [{"attribute": "title", "type": "hash"}],
+}
+SCHEMA = """\
+schema: shop
+tables:
+  Users:
+    primary: {type: random}
+    columns: {name: {type: Text}}
+"""
+
+
+def test_a_client_on_the_http_port_is_told_of_the_other_one(server: Server, colour: str) -> None:
+    address = f"holdfast://127.0.0.1:{server.http_port}?retries=0"
+
+    with (
+        pytest.raises(Unreachable, match=r"speaks HTTP: .* the RESP side, whose port is another"),
+        connected(colour, address),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://localhost:9966", "uses the RESP side"),
+        ("https://localhost:9966/space", "uses the RESP side"),
+        ("redis://localhost:9977/0", "Write holdfast:// for redis://"),
+        ("rediss://localhost:9977", "Write holdfasts:// for rediss://"),
+        ("postgresql://localhost/shop", r"`holdfast\.open\(url\)`"),
+        ("valkey://localhost", r"`holdfast\.open\(url\)`"),
+        ("data", r"`holdfast\.open\(path\)`"),
+    ],
+)
+def test_the_address_of_something_else_says_what_it_is_for(address: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        holdfast.connect(address)
+    with pytest.raises(BadInput, match=said):
+        holdfast.aio.connect(address)
+
+
+def test_a_store_is_not_opened_at_a_server() -> None:
+    with pytest.raises(BadInput, match=r"`holdfast\.connect\(url\)`"):
+        holdfast.open("holdfast://localhost:9977")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/health", "/livez says"),
+        ("/healthz", "/readyz"),
+        ("/ready", "/livez says"),
+        ("/livz", "Did you mean /livez?"),
+        ("/metric", "Did you mean /metrics?"),
+        ("/docs", "/openapi.json"),
+    ],
+)
+def test_a_path_where_nothing_is_names_the_one_that_was_meant(
+    server: Server, path: str, said: str
+) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.http_url}{path}")
+
+    error = json.loads(refused.value.read())["error"]
+    assert refused.value.code == 404
+    assert said in error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("transact", "with client.batch\\(\\) as batch"),
+        ("transaction", "with client.batch\\(\\) as batch"),
+        ("view", "with client.batch\\(\\) as batch"),
+        ("spaces", "client.admin.spaces"),
+        ("job", "did you mean 'jobs'"),
+        ("entites", "did you mean 'entities'"),
+        ("nonsense", "no attribute 'nonsense'$"),
+        ("_private", "no attribute '_private'$"),
+    ],
+)
+def test_an_attribute_that_a_client_lacks_names_what_it_has(
+    client: Any, name: str, said: str
+) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(client, name)
+    with pytest.raises(AttributeError, match=said):
+        getattr(client.space("other"), name)
+    assert not hasattr(client, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("tabels", "'tables'"), ("batch", "store.transact"), ("job", "'jobs'")]
+)
+def test_an_attribute_that_a_store_lacks_names_what_it_has(
+    store: Store, name: str, said: str
+) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(store, name)
+    with pytest.raises(AttributeError, match=said):
+        getattr(store.space("other"), name)
+
+
+def test_an_attribute_that_a_transaction_lacks_names_what_it_has(store: Store) -> None:
+    with store.transaction() as tx:
+        with pytest.raises(AttributeError, match="did you mean 'jobs'"):
+            tx.job  # type: ignore[attr-defined]  # noqa: B018  # that is the mistake
+        with pytest.raises(AttributeError, match="is a transaction already"):
+            tx.transact  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.every_engine
+def test_a_misspelt_table_is_answered_with_the_nearest_one(store: Store) -> None:
+    store.tables.create(TABLE)
+    store.entities.deploy(SCHEMA)
+
+    with pytest.raises(TableNotFound, match="did you mean 'pages'"):
+        store.tables.get("pagse")
+    with pytest.raises(TableNotFound) as unlike:
+        store.tables.get("invoices")
+    for name in ("shop.Usres", "shp.Users", "Users", "shop.users"):
+        with pytest.raises(InvalidTable, match=r"did you mean 'shop\.Users'"):
+            store.entities.get_raw(name, ["a"])
+
+    assert "did you mean" not in str(unlike.value)
+
+
+def test_a_misspelt_table_over_the_network_too(client: Any) -> None:
+    client.tables.create(TABLE)
+    client.entities.deploy(SCHEMA)
+
+    with pytest.raises(TableNotFound, match="did you mean 'pages'"):
+        client.tables.get("pagse")
+    with pytest.raises(InvalidTable, match=r"did you mean 'shop\.Users'"):
+        client.entities.get_raw("shop.Usres", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("hearbeat", "heartbeat"),
+        ("emails-hearbeat", "emails-heartbeat"),
+        ("my-queue-max-concurency", "my-queue-max-concurrency"),
+        ("grace_period", "grace-period"),
+        ("job-history", "jobs-history"),
+    ],
+)
+def test_a_misspelt_option_of_a_queue_is_answered_with_the_nearest_one(
+    store: Store, option: str, meant: str
+) -> None:
+    with pytest.raises(BadArgument, match=f"did you mean '{meant}'"):
+        store.jobs.config_set(option, 5)
+
+
+@pytest.mark.parametrize("option", ["foo", "my-own", "application", "emails-heartbeat", "colour"])
+def test_options_of_your_own_may_have_any_other_name(store: Store, option: str) -> None:
+    store.jobs.config_set(option, 5)
+
+    assert store.jobs.config_get(option) in (5, "5")
+
+
+def test_a_misspelt_option_of_a_job_is_refused_in_a_list_too(client: Any) -> None:
+    with pytest.raises(BadInput, match="unknown field `dely`"):
+        client.jobs.put_many([{"queue": "q", "dely": 5}])
+
+    assert client.jobs.length("q") == 0
+
+
+def test_a_misspelt_operation_of_a_client_is_an_attribute_error(client: Any) -> None:
+    call: Callable[[], Any] = lambda: client.jobs.putt  # noqa: E731
+
+    with pytest.raises(AttributeError):
+        call()
+
+
+def test_the_async_client_names_its_own_way(url: str) -> None:
+    async def program() -> None:
+        async with holdfast.aio.connect(url) as client:
+            client.transact  # type: ignore[attr-defined]  # noqa: B018
+
+    with pytest.raises(AttributeError, match=r"async with client\.batch"):
+        asyncio.run(program())
