@@ -113,6 +113,21 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return method(*before, *starred, **given)
 
 
+def refuse_in_batch(operation: Operation) -> None:
+    """Refuses what can't be part of a batch, with the reason and what to do instead."""
+    if operation.kind == "wait":
+        raise BadInput(
+            f"{operation.full_name} can't be part of a batch: it waits for something to happen",
+            hint="Call it alone, before or after the batch.",
+        )
+    if operation.kind == "long":
+        raise BadInput(
+            f"{operation.full_name} can't be part of a batch: it is more than one transaction",
+            hint="It works in several steps, so that nobody waits for all of them: call it alone, "
+            "before or after the batch.",
+        )
+
+
 def find(layer: str, name: str) -> Operation:
     """The operation of that name, or an error that names the nearest one.
 

@@ -3,11 +3,12 @@
 They speak Meduza's own control paths, so they serve an old server as well as one of Holdfast's.
 """
 
+import base64
 import http.client
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Final, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, unquote, urlencode, urlsplit
 
 import click
 
@@ -43,15 +44,18 @@ class Server:
         try:
             self._port = parts.port
         except ValueError:
-            raise click.UsageError(f"--server {url}: the port is no number") from None
+            raise click.UsageError(f"--server {_bare(url)}: the port is no number") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise click.UsageError(f"--server {url}: it is http://HOST:PORT")
-        self._url = url
+            raise click.UsageError(
+                f"--server {_bare(url)}: it is http://HOST:PORT, or http://USER:TOKEN@HOST:PORT"
+            )
+        host = parts.netloc.rpartition("@")[2]
+        self._url = f"{parts.scheme}://{host}{parts.path}"  # for messages, without credentials
         self._host = parts.hostname
         self._is_secure = parts.scheme == "https"
         self._path = parts.path.rstrip("/")
         self._is_json = is_json
-        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._headers = _credentials(parts, token)
         if is_json:
             self._headers["accept"] = "application/json"
 
@@ -87,6 +91,24 @@ class Server:
         return Failure(code, message, "", is_json=self._is_json)
 
 
+def _bare(url: str) -> str:
+    """A URL for a message, without what may be a password."""
+    return url.rpartition("@")[2]
+
+
+def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
+    """The header that says who asks: --token, else what the URL names in front of the host.
+
+    `user:token@` is a user with a password or a token, `:token@` and `token@` a token alone.
+    """
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if token is None and user and password:
+        both = base64.b64encode(f"{user}:{password}".encode()).decode()
+        return {"authorization": f"Basic {both}"}
+    found = token or password or user
+    return {"authorization": f"Bearer {found}"} if found else {}
+
+
 def _server(command: F) -> F:
     """--server, --token and --json; the command is given a `Server` and an `Output`."""
 
@@ -101,7 +123,7 @@ def _server(command: F) -> F:
         default="http://localhost:9966",
         show_default=True,
         metavar="URL",
-        help="The HTTP side of a server.",
+        help="The HTTP side of a server; http://USER:TOKEN@HOST names credentials.",
     )
     return option(settings("token")(json_option(call)))  # type: ignore[return-value]  # its place is taken
 

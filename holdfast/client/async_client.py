@@ -1,5 +1,6 @@
 """The client for programs that `await`: the same as `Client`, in the other colour."""
 
+import asyncio
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -9,8 +10,8 @@ from holdfast.client import calls
 from holdfast.client.async_listening import AsyncSubscription
 from holdfast.client.async_pool import AsyncPool
 from holdfast.client.calls import Call, Given
-from holdfast.client.client import patience
-from holdfast.client.recording import Batch
+from holdfast.client.client import PIPELINE_STEP, patience
+from holdfast.client.recording import Batch, Pipeline
 from holdfast.client.urls import Target
 
 if TYPE_CHECKING:
@@ -129,6 +130,34 @@ class AsyncSpace:
             replies=len(recording) + 2,
         )
         recording._settle(replies)
+
+    @asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[Pipeline]:
+        """Records operations, and sends them together when the block ends, each for itself.
+
+        One wait for the network serves them all. An operation that failed raises when its result
+        is asked for; nothing is sent twice.
+        """
+        recording = Pipeline()
+        yield recording
+        if recording:
+            await self._send_pipeline(recording)
+
+    async def _send_pipeline(self, recording: Pipeline) -> None:
+        commands = recording._taken()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._timeout
+        connection = await self._pool.shared(self.name, end)
+        for begin in range(0, len(commands), PIPELINE_STEP):
+            # Asked within one turn of the loop, they travel in one packet.
+            left = max(0.001, end - loop.time())
+            step = commands[begin : begin + PIPELINE_STEP]
+            answers = [connection.ask(command, 1, left) for command in step]
+            replies = await asyncio.gather(*answers, return_exceptions=True)
+            for position, reply in enumerate(replies, begin):
+                recording._settle_one(position, reply)
+            if any(map(calls.is_dropped_space, replies)):
+                self._pool.forget(self.name)
 
     def subscribe(self, topic_prefix: str = "") -> AsyncSubscription:
         """The notices of this space from now on: `async with client.subscribe() as notices`."""

@@ -11,6 +11,7 @@ from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.connection import check_greeting, greeting, late, lost, no_resp, unreachable
 from holdfast.client.replies import ProtocolError, ReplyReader
+from holdfast.client.resolving import look_up
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import Unreachable
 from holdfast.keepalive import keep_alive
@@ -52,9 +53,7 @@ class AsyncConnection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(target.connect_timeout):
-                _, connection = await loop.create_connection(
-                    lambda: cls(target), target.host, target.port, ssl=tls
-                )
+                connection = await cls._connected(loop, target, tls)
         except (OSError, UnicodeError) as error:  # TimeoutError and ssl.SSLError are OSErrors
             raise unreachable(target, error) from None
         try:
@@ -63,6 +62,31 @@ class AsyncConnection(asyncio.Protocol):
             connection.close()
             raise
         return connection
+
+    @classmethod
+    async def _connected(
+        cls, loop: asyncio.AbstractEventLoop, target: Target, tls: ssl.SSLContext | None
+    ) -> "AsyncConnection":
+        """Tries the addresses of the host in their order; those share the time."""
+        end = loop.time() + target.connect_timeout
+        # Not the loop's own look-up: a program could not end before its thread does.
+        addresses = await asyncio.wrap_future(look_up(target.host, target.port))
+        failure: OSError | None = None
+        for position, (family, _, _, _, address) in enumerate(addresses):
+            try:
+                async with asyncio.timeout((end - loop.time()) / (len(addresses) - position)):
+                    _, connection = await loop.create_connection(
+                        lambda: cls(target),
+                        address[0],
+                        address[1],
+                        family=family,
+                        ssl=tls,
+                        server_hostname=target.host if tls else None,
+                    )
+                    return connection
+            except OSError as error:
+                failure = error
+        raise failure or OSError("the name has no address")
 
     async def _greet(self) -> None:
         commands = greeting(self._target)

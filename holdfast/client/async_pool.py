@@ -54,7 +54,7 @@ class AsyncPool:
                 else:
                     connection = self._shared.get(space)
                     if connection is None or not connection.is_open:
-                        connection = await self._connect_shared(space, end)
+                        connection = await self.shared(space, end)
                     reply = await connection.ask(data, replies, self._left(timeout, tries, end))
             except Unreachable:
                 if not await self._may_retry(tries, end):
@@ -72,6 +72,13 @@ class AsyncPool:
                 elif is_busy(last) and await self._may_retry(tries, end):
                     continue
             return reply
+
+    async def shared(self, space: str, end: float) -> AsyncConnection:
+        """The connection of a space that all calls share which are answered at once."""
+        connection = self._shared.get(space)
+        if connection is None or not connection.is_open:
+            connection = await self._connect_shared(space, end)
+        return connection
 
     def _left(self, timeout: float, tries: int, end: float) -> float:
         return timeout if tries == 1 else max(0.001, end - asyncio.get_running_loop().time())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PIPELINE_STEP: Final = 500  # commands that are sent before replies are read: both sides have room
+PIPELINE_STEP: Final = 500  # commands that are sent before replies are read: both sides have room
 
 
 # What a store has and a client has otherwise.
@@ -144,14 +144,14 @@ class ClientSpace:
         connection = self._pool.take(self.name, end)
         replies: list[Any] = []
         try:
-            for begin in range(0, len(commands), _PIPELINE_STEP):
-                step = commands[begin : begin + _PIPELINE_STEP]
+            for begin in range(0, len(commands), PIPELINE_STEP):
+                step = commands[begin : begin + PIPELINE_STEP]
                 left = end - time.monotonic()
                 connection.ask_each(b"".join(step), len(step), left, replies)
         except Broken as broken:
             self._pool.drop(connection)
             recording._settle(replies)
-            sent = (len(replies) // _PIPELINE_STEP + 1) * _PIPELINE_STEP
+            sent = (len(replies) // PIPELINE_STEP + 1) * PIPELINE_STEP
             recording._refuse_rest(len(replies), sent, broken)
             return
         except BaseException:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.replies import ProtocolError, ReplyReader
+from holdfast.client.resolving import look_up
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
 from holdfast.keepalive import keep_alive
@@ -184,14 +185,14 @@ def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socke
 
 
 def _connected(target: Target, end: float) -> socket.socket:
-    """A name may stand for several addresses: they share the time."""
+    """A name may stand for several addresses: they share the time, and so does the look-up."""
     failure: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(
-        target.host, target.port, type=socket.SOCK_STREAM
-    ):
+    addresses = look_up(target.host, target.port).result(_left(end))
+    for position, (family, kind, protocol, _, address) in enumerate(addresses):
         opened = socket.socket(family, kind, protocol)
         try:
-            opened.settimeout(_left(end))
+            # One that never answers leaves time for those behind it.
+            opened.settimeout(_left(end) / (len(addresses) - position))
             opened.connect(address)
             return opened
         except OSError as error:

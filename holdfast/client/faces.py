@@ -1,7 +1,8 @@
 """What the generated operations stand on: a call now, a call to await, a call kept for later."""
 
+import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.client.calls import Call, Given
 from holdfast.errors import BadInput
@@ -51,6 +52,22 @@ class RecordFace:
 
     def __init__(self, record: Record) -> None:
         self._recorder = record
+
+    if not TYPE_CHECKING:  # or every name would be one
+
+        def __getattr__(self, name: str) -> Any:
+            """Says why a call of the client is no part of a batch."""
+            from holdfast.shown import no_attribute
+
+            advice = {}
+            for base in type(self).__mro__:
+                called = base.__name__.replace("Recorded", "Called")
+                if hasattr(getattr(sys.modules[base.__module__], called, None), name):
+                    advice[name] = (
+                        "It takes several transactions or waits, and so can't be part of a batch: "
+                        "call it on the client, before or after the batch."
+                    )
+            raise no_attribute(self, name, advice)
 
     def _record(self, call: Call[T], given: Given) -> "Handle[T]":
         return self._recorder.keep(call, given, call.result)

@@ -124,6 +124,17 @@ class Pipeline(Recording):
             with suppress(HoldfastError):  # the handle raises it to whoever asks for the result
                 handle.settle(reply)
 
+    def _settle_one(self, position: int, reply: Any) -> None:
+        """Takes the reply to one operation, or why there is none."""
+        handle = self._handles[position]
+        if isinstance(reply, calls.Broken):
+            handle.refuse(reply.error(only_reads=self._calls[position].only_reads))
+        elif isinstance(reply, BaseException) and not isinstance(reply, ReplyError):
+            handle.refuse(reply)
+        else:
+            with suppress(HoldfastError):  # the handle raises it when the result is asked for
+                handle.settle(reply)
+
     def _refuse_rest(self, begin: int, end: int, broken: calls.Broken) -> None:
         """Those from `begin` were sent and not answered, those from `end` never left."""
         for position in range(begin, len(self._handles)):

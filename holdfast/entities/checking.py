@@ -12,6 +12,7 @@ from holdfast.entities.messages import (
     EQUALITIES,
     ID,
     NO_LIMIT,
+    OPERATOR_NAMES,
     RANGES,
     Filter,
 )
@@ -61,6 +62,7 @@ def _check_filter(filter: Filter) -> Filter:
     name, op, given = filter.property, filter.op, filter.values
     if op == EQ and name and len(given) == 1 and type(given[0]) is str and given[0].isascii():
         return filter  # the usual case
+    op = OPERATOR_NAMES.get(op, op)
     if not name:
         raise BadFilter("No property given for filter")
     if op == ALL:
@@ -69,7 +71,8 @@ def _check_filter(filter: Filter) -> Filter:
         return Filter(name, op)
     if op not in EQUALITIES and op not in RANGES:
         raise BadFilter(
-            f"Unsupported operator: '{op}'", hint="There are =, IN, ><, >, <, >=, <= and ALL."
+            f"Unsupported operator: '{op}'",
+            hint="There are = (EQ), IN, >< (BETWEEN), > (GT), < (LT), >= (GE), <= (LE) and ALL.",
         )
     if op == BETWEEN:
         if len(given) != 2:

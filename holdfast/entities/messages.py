@@ -36,6 +36,9 @@ LE: Final = "<="
 EQUALITIES: Final = frozenset({EQ, IN})
 RANGES: Final = frozenset({BETWEEN, GT, LT, GE, LE})
 
+# The names that the original's document has for operators.
+OPERATOR_NAMES: Final = {"EQ": EQ, "BETWEEN": BETWEEN, "GT": GT, "LT": LT, "GE": GE, "LE": LE}
+
 SET: Final = "SET"
 INCR: Final = "INCR"
 MUL: Final = "MUL"

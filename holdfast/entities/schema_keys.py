@@ -10,6 +10,7 @@ from holdfast.entities.schema_text import Text
 from holdfast.yaml_text import shortened
 
 _KEYS: Final = ("type", "columns", "options", "name")
+_TYPES: Final = {"Random": "random", "Compound": "compound", "Simple": "simple"}  # as in the text
 
 
 def read_primary(
@@ -20,6 +21,7 @@ def read_primary(
     options = text.fields(fields.get("options"), f"'primary' of table {table}", ("hashed",))
     named = text.words(fields.get("columns"), f"'columns' of the primary of table {table}")
     type = text.word(fields.get("type"), "'type'") or ("compound" if named else "random")
+    type = _TYPES.get(type, type)
     hashed = text.flag(options.get("hashed"), "'hashed'")
     if type == "random":
         return Primary()
@@ -53,6 +55,7 @@ def _read_index(
     options = text.fields(fields.get("options"), "'options' of an index", ("unique", "sparse"))
     named = text.words(fields.get("columns"), f"'columns' of an index of table {table}")
     type = text.word(fields.get("type"), "'type'")
+    type = _TYPES.get(type, type)
     if type not in ("simple", "compound"):
         place = fields.get("type", node)
         text.error(place, f"Index type '{type}' is not allowed, use 'simple' or 'compound'")

@@ -1,16 +1,22 @@
 """Clients of the public Meduza API: over a socket, or on a store in this process."""
 
+import re
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from holdfast import wire as resp
 from holdfast.binding import Runner
+from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.entities import bson_codec, wire
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.meduza.errors import ColumnValueError, MeduzaError, RequestError
 from holdfast.meduza.queries import RESPONSES, PingQuery, Query, Response
+
+_HOLDFAST: Final = re.compile(r"^redis(?=s?://)")
 
 
 class Client(Protocol):
@@ -26,10 +32,25 @@ class RedisClient:
     """A connection to a server. `send` and `receive` allow pipelining; replies keep the order."""
 
     def __init__(
-        self, host: str = "localhost", port: int = 9977, timeout: float | None = None
+        self,
+        host: str = "localhost",
+        port: int = 9977,
+        timeout: float | None = None,
+        *,
+        user: str = "",
+        password: str = "",
+        tls: ssl.SSLContext | None = None,
+        space: str = "",
     ) -> None:
+        """`password` may be a token; `space` is another one than the server's own."""
         self._address = (host, port)
         self._timeout = timeout
+        self._tls = tls
+        self._greetings: list[tuple[str, ...]] = [("AUTH", user or "default", password)]
+        if not user and not password:
+            self._greetings = []
+        if space:
+            self._greetings.append(("SPACE", space))
         self._socket: socket.socket | None = None
         self._stream: Any = None
 
@@ -40,11 +61,23 @@ class RedisClient:
     def send(self, query: Query) -> None:
         kind, body = query.type.encode(), _body(query)
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, self._timeout)
-            self._stream = self._socket.makefile("rb")
+            self._connect()
+        assert self._socket is not None
         self._socket.sendall(
             b"*2\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(kind), kind, len(body), body)
         )
+
+    def _connect(self) -> None:
+        opened = socket.create_connection(self._address, self._timeout)
+        if self._tls is not None:
+            opened = self._tls.wrap_socket(opened, server_hostname=self._address[0])
+        self._socket, self._stream = opened, opened.makefile("rb")
+        for words in self._greetings:
+            opened.sendall(resp.array(resp.bulk(word.encode()) for word in words))
+            said: bytes = self._stream.readline().rstrip(b"\r\n")
+            if said != b"+OK":
+                self.close()
+                raise RequestError(said[1:].decode(errors="replace"))
 
     def receive(self) -> Response:
         if self._number(b"*") != 2:
@@ -109,12 +142,34 @@ def _body(query: Query) -> bytes:
         raise ColumnValueError(error.message) from None
 
 
-def customConnector(host: str, port: int, timeout: float | None = 0.5) -> Connector:
-    """Connects to this server, anew for each call; `timeout` is in seconds per step."""
+def customConnector(
+    host: str,
+    port: int = 9977,
+    timeout: float | None = 0.5,
+    *,
+    user: str = "",
+    password: str = "",
+) -> Connector:
+    """Connects to this server, again for each call; `timeout` is in seconds per step.
+
+    The host may be a URL with credentials, `holdfast://user:password@host:9977/space`, or
+    `holdfasts://` for an encrypted connection; `redis://` and `rediss://` are as good. A token goes
+    where the password is.
+    """
+    options: dict[str, Any] = {"user": user, "password": password}
+    if "://" in host:
+        target = Target.parse(_HOLDFAST.sub("holdfast", host, count=1))
+        host, port = target.host, target.port
+        options = {
+            "user": user or target.user,
+            "password": password or target.password,
+            "tls": target.tls(),
+            "space": "" if target.space == DEFAULT_SPACE else target.space,
+        }
 
     @contextmanager
     def connector() -> Iterator[RedisClient]:
-        client = RedisClient(host, port, timeout)
+        client = RedisClient(host, port, timeout, **options)
         try:
             yield client
         finally:

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import BadInput, ServerBusy, at_position
 from holdfast.metrics.prometheus import Family, exposition
-from holdfast.operations import Operation, find
+from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.batches import Meter, check_steps
 from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
@@ -112,8 +112,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
         try:
             operation = find(*_split(step.operation))
             identity.require_operation(operation, found["space"])
-            if operation.kind in ("long", "wait"):
-                raise BadInput(f"{step.operation} is more than one transaction")
+            refuse_in_batch(operation)
             _refuse_every_domain(operation, found["space"])
             payload = bytes(step.arguments) or _no_arguments(is_json)
             given = payloads.read_arguments(

@@ -25,7 +25,7 @@ from holdfast.limits import (
     MAX_PATTERNS,
     MAX_SUBSCRIPTIONS,
 )
-from holdfast.operations import Operation
+from holdfast.operations import OPERATIONS, Operation, refuse_in_batch
 from holdfast.server.audience import Kind, layer_of
 from holdfast.server.auth import Identity
 from holdfast.server.batches import Meter
@@ -298,13 +298,21 @@ class Session:
             refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
             return self.spoil(self.error(refused))
         if isinstance(plan, Later | Change):
-            return self.spoil(wire.error(f"ERR {name.decode()} can't be part of a batch"))
+            return self.spoil(self._not_in_batch(name.decode(errors="replace")))
         if isinstance(plan, bytes) and plan[:1] == b"-":
             return self.spoil(plan)
         if len(self.batch) == MAX_BATCH_COMMANDS:
             return self.spoil(wire.error(f"ERR a batch may have {MAX_BATCH_COMMANDS} commands"))
         self.batch.append(plan)
         return wire.simple("QUEUED")
+
+    def _not_in_batch(self, name: str) -> bytes:
+        try:
+            if (operation := OPERATIONS.get(name.lower())) is not None:
+                refuse_in_batch(operation)
+        except HoldfastError as error:
+            return self.error(error)
+        return wire.error(f"ERR {name} can't be part of a batch: send it before MULTI")
 
     def spoil(self, reply: bytes) -> bytes:
         """A command of the batch, if one is open, was refused: `EXEC` will do nothing."""

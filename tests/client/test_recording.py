@@ -16,6 +16,7 @@ from holdfast.errors import (
     Unreachable,
 )
 from holdfast.limits import MAX_BATCH_COMMANDS
+from tests.client.colours import connected
 from tests.client.scripted import CLOSE, at, scripted
 
 
@@ -129,32 +130,40 @@ def test_objects_of_a_batch_that_failed_have_no_ids(client: Any) -> None:
 # --- pipelines -----------------------------------------------------------------------------------
 
 
-def test_operations_of_a_pipeline_fail_each_for_itself(url: str) -> None:
-    with holdfast.connect(url) as client:
-        with client.pipeline() as pipeline:
-            put = pipeline.jobs.put("q", id="a")
-            complete = pipeline.jobs.complete("nobody", "worker")
-            got = pipeline.jobs.get("a")
+def test_operations_of_a_pipeline_fail_each_for_itself(client: Any) -> None:
+    with client.pipeline() as pipeline:
+        put = pipeline.jobs.put("q", id="a")
+        complete = pipeline.jobs.complete("nobody", "worker")
+        got = pipeline.jobs.get("a")
 
-        job = got.result()
-        assert put.result() == "a"
-        assert job is not None
-        assert job.id == "a"
-        with pytest.raises(UnknownJob):
-            complete.result()
-
-
-def test_a_pipeline_may_be_longer_than_what_travels_at_once(url: str) -> None:
-    with holdfast.connect(url) as client:
-        with client.pipeline() as pipeline:
-            put = [pipeline.jobs.put("q", id=f"{number}") for number in range(1_200)]
-
-        assert [handle.result() for handle in put] == [f"{number}" for number in range(1_200)]
-        assert client.jobs.length("q") == 1_200
+    job = got.result()
+    assert put.result() == "a"
+    assert job is not None
+    assert job.id == "a"
+    with pytest.raises(UnknownJob):
+        complete.result()
 
 
-def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known() -> None:
-    with scripted(at("JOBS.UNTRACK", CLOSE)) as server, holdfast.connect(server.url) as client:
+def test_a_pipeline_may_be_longer_than_what_travels_at_once(client: Any) -> None:
+    with client.pipeline() as pipeline:
+        put = [pipeline.jobs.put("q", id=f"{number}") for number in range(1_200)]
+
+    assert [handle.result() for handle in put] == [f"{number}" for number in range(1_200)]
+    assert client.jobs.length("q") == 1_200
+
+
+def test_a_pipeline_whose_block_raises_or_is_empty_sends_nothing(client: Any) -> None:
+    with client.pipeline():
+        pass
+    with pytest.raises(ZeroDivisionError), client.pipeline() as pipeline:
+        pipeline.jobs.put("q", id="a")
+        1 / 0  # noqa: B018
+
+    assert client.jobs.get("a") is None
+
+
+def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known(colour: str) -> None:
+    with scripted(at("JOBS.UNTRACK", CLOSE)) as server, connected(colour, server.url) as client:
         with client.pipeline() as pipeline:
             answered = pipeline.jobs.unpause("q")
             lost = pipeline.jobs.untrack("a")
@@ -166,3 +175,15 @@ def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known() -> None:
         with pytest.raises(holdfast.errors.NoAnswer):
             read.result()
     assert not issubclass(OutcomeUnknown, Unreachable)
+
+
+@pytest.mark.parametrize(
+    ("layer", "operation"),
+    [("jobs", "pop_wait"), ("jobs", "cancel_queue"), ("entities", "deploy"), ("jobs", "cancel")],
+)
+def test_what_can_be_no_part_of_a_batch_says_why(client: Any, layer: str, operation: str) -> None:
+    for recording in (client.batch, client.pipeline):
+        with recording() as recorded, pytest.raises(AttributeError, match="several transactions"):
+            getattr(getattr(recorded, layer), operation)
+    with client.batch() as batch, pytest.raises(AttributeError, match="did you mean 'put'"):
+        batch.jobs.putt  # noqa: B018

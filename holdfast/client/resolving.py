@@ -1,0 +1,56 @@
+"""The addresses of a host, within a time-out: the system's own look-up knows none.
+
+A look-up runs in a thread of its own, which nobody waits for when the time is over. All who ask for
+the same host meanwhile share it, so a resolver that hangs costs one thread for each host.
+"""
+
+import os
+import socket
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
+
+Address: TypeAlias = tuple[Any, ...]  # family, kind, protocol, name, address: as getaddrinfo has it
+
+_lock: Final = threading.Lock()
+_under_way: Final[dict[tuple[int, str, int], "Future[list[Address]]"]] = {}  # by process too
+
+
+def look_up(host: str, port: int) -> "Future[list[Address]]":
+    """Returns the addresses of a host, there at once if it is an address itself."""
+    found: Future[list[Address]] = Future()
+    with suppress(OSError):
+        numeric = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+        found.set_result([*numeric])
+        return found
+    which = os.getpid(), host, port
+    with _lock:
+        shared = _under_way.get(which)
+        if shared is not None:
+            return shared
+        _under_way[which] = found
+        found.set_running_or_notify_cancel()  # who waits no longer takes it from no one else
+    threading.Thread(
+        target=_resolve, args=(which, found), name=f"holdfast-dns-{host}", daemon=True
+    ).start()
+    return found
+
+
+def _resolve(which: tuple[int, str, int], found: "Future[list[Address]]") -> None:
+    _, host, port = which
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except BaseException as error:
+        _forget(which)
+        found.set_exception(error)
+    else:
+        _forget(which)
+        found.set_result([*addresses])
+
+
+def _forget(which: tuple[int, str, int]) -> None:
+    with _lock:
+        _under_way.pop(which, None)
