@@ -26,6 +26,7 @@ from holdfast.limits import (
     USERS_LOOK_SECONDS,
 )
 from holdfast.server.execution import Execution
+from holdfast.server.memory import Memory, return_memory
 from holdfast.store import DIRECTORY, SpaceRunner, Store
 from holdfast.tables import EveryDomainTables
 from holdfast.users import users_of
@@ -38,6 +39,7 @@ async def sweep(execution: Execution) -> None:
     end = execution.bulletin.listen(sweeper.hear)
     loop = asyncio.get_running_loop()
     users_read = loop.time()
+    memory = Memory(execution.room, execution.unsent)
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:
             while True:
@@ -49,6 +51,8 @@ async def sweep(execution: Execution) -> None:
                         users = await loop.run_in_executor(thread, users_of, execution.store.engine)
                         execution.gate.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
+                    if memory.is_to_be_returned():
+                        await loop.run_in_executor(thread, return_memory)
                 except HoldfastError as error:  # an engine that is away now may be back later
                     execution.report(error)
         finally:

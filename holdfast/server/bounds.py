@@ -56,15 +56,23 @@ class Room:
 
     def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
         self._left = self._size = size
+        self._least = size  # that was left since `take_peak`
 
     @property
     def taken(self) -> int:
         return self._size - self._left
 
+    def take_peak(self) -> int:
+        """The most that was taken since this was asked last."""
+        peak, self._least = self._size - self._least, self._left
+        return peak
+
     def take(self, size: int) -> None:
         if size > self._left:
             raise ServerBusy("the requests of all clients together are too large")
         self._left -= size
+        if self._left < self._least:
+            self._least = self._left
 
     def give_back(self, size: int) -> None:
         self._left += size

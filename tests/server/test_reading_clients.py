@@ -266,6 +266,19 @@ def test_who_owes_nothing_is_not_dropped_when_the_server_stops() -> None:
     assert (idle.is_dropped, stalled.is_dropped) == (False, True)
 
 
+def test_memory_goes_back_to_the_system_after_a_flood(tmp_path: Path) -> None:
+    with serving(tmp_path) as own:
+        own.get("/livez")
+        before = own.memory_bytes()
+        with contextlib.ExitStack() as stack:
+            for _ in range(4):
+                lazy = stack.enter_context(RawClient(own.resp_port))
+                sent_until_full(lazy.socket, command("ECHO", b"x" * 60_000), 60 * MEGABYTE)
+            assert own.memory_bytes() - before > 100 * MEGABYTE
+
+        _until(lambda: own.memory_bytes() - before < 60 * MEGABYTE)
+
+
 # --- keepalive -----------------------------------------------------------------------------------
 
 
