@@ -104,6 +104,12 @@ class StoreAdmin:
             queues=space.jobs.queues(),
             events=sorted(space.events.schemas()),
             metrics=self._metric_names(),
+            building={
+                name: (index.indexed, table.num_rows)
+                for table in stats.values()
+                for name, index in table.indexes.items()
+                if index.state == "pending"
+            },
         )
 
     @operation(reads=True, role="admin", scope="store")

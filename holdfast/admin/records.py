@@ -17,6 +17,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[QueueCounts]
     events: list[str]  # names of the schemas in force
     metrics: list[str]  # names of the defined metrics
+    building: dict[str, tuple[int, int]] = {}  # indexes of entities: how many of how many are in
 
 
 class SpaceList(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,8 @@ def command(place: Place, out: Output) -> None:
         rows = [
             ("entities", name, many(count, "entity")) for name, count in status.entities.items()
         ]
+        for name, (done, total) in status.building.items():
+            rows.append(("entities", name, f"index, {done:,} of {total:,} entities are in it"))
         rows += [("tables", name, many(count, "row")) for name, count in status.tables.items()]
         for queue in status.queues:
             words = f"{queue.waiting:,} waiting, {queue.running:,} running, "

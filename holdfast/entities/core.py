@@ -249,8 +249,7 @@ class Entities(StoredModelCalls):
     @operation(reads=True)
     def schemas(self) -> list[str]:
         """The names of all deployed schemas. Reads 1 key per table."""
-        tables = deploying.stored_tables(self._tx)
-        return list(dict.fromkeys(stored.table.schema for stored in tables))
+        return deploying.schema_names(self._tx)
 
     @operation(reads=True)
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:

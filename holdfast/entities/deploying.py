@@ -14,13 +14,24 @@ from holdfast.entities.reading import live_size
 from holdfast.entities.records import StoredIndex, StoredTable, read_table, write_record
 from holdfast.entities.schema import Schema, Table
 from holdfast.errors import TableInUse
-from holdfast.keys import pack_int, pack_str, prefix_range
+from holdfast.keys import pack_int, pack_str, prefix_range, unpack
 
 
 def deployed(reader: Reader, schema: str) -> Schema | None:
     """The schema as it is deployed. Reads as many keys as it has tables."""
     tables = tuple(stored.table for stored in stored_tables(reader, schema)) if schema else ()
-    return Schema(name=schema, tables=tables) if tables else None
+    is_known = (
+        bool(tables) or reader.get(keys_of(reader.space).schemas + pack_str(schema)) is not None
+    )
+    return Schema(name=schema, tables=tables) if is_known else None
+
+
+def schema_names(reader: Reader) -> list[str]:
+    """The names of all deployed schemas, those without tables last. Reads 1 key per table."""
+    named = [stored.table.schema for stored in stored_tables(reader)]
+    empty = keys_of(reader.space).schemas
+    named += [str(unpack(key, len(empty))[0]) for key, _ in reader.scan(*prefix_range(empty))]
+    return list(dict.fromkeys(named))
 
 
 def stored_tables(reader: Reader, schema: str = "") -> list[StoredTable]:
@@ -37,6 +48,8 @@ def stored_tables(reader: Reader, schema: str = "") -> list[StoredTable]:
 def deploy(tx: Transaction, schema: Schema, *, prune: bool, force: bool) -> Plan:
     """Makes the tables of `schema` usable, and returns what changed."""
     changes = plan(deployed(tx, schema.name), schema, prune=prune)
+    if not schema.tables:
+        tx.put(keys_of(tx.space).schemas + pack_str(schema.name), b"")
     for change in changes.tables:
         if change.action == "remove":
             _remove(tx, change.table, force=force)

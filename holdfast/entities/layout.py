@@ -10,6 +10,7 @@
 (6, number, expires, id)    -> nothing       the entities that will expire, the earliest first
 (7, index)                  -> IndexWork     an index that is being built or cleared
 (8,)                        -> int           the last number given to a table or an index
+(9, schema)                 -> nothing       a schema that was deployed without tables
 
 A value is 1 to 3 parts, see `order`.
 
@@ -34,7 +35,7 @@ class Keys:
 
     __slots__ = (
         *("counts", "entities", "entries", "expiring", "last_number", "milestones"),
-        *("sizes", "tables", "work"),
+        *("schemas", "sizes", "tables", "work"),
     )
 
     def __init__(self, space: bytes) -> None:
@@ -48,6 +49,7 @@ class Keys:
         self.expiring: Final = base + pack(6)
         self.work: Final = base + pack(7)
         self.last_number: Final = base + pack(8)
+        self.schemas: Final = base + pack(9)
 
     def table(self, name: str) -> bytes:
         return self.tables + pack_str(name)

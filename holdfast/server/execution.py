@@ -373,6 +373,10 @@ class Execution:
         future.add_done_callback(ended)
         return future
 
+    def note_written(self, space: Space) -> None:
+        """A space was written to otherwise than by an operation."""
+        self._written.add(space)
+
     def take_written(self) -> set[bytes]:
         """The prefixes of the spaces that were written to since this was asked last."""
         written, self._written = self._written, set()

@@ -4,6 +4,9 @@ import pytest
 
 from holdfast.entities import StoreEntities
 from holdfast.entities.messages import Filter, PutEntity
+from holdfast.entities.schema import Schema
+from holdfast.entities.schema_dump import dump_schema
+from holdfast.entities.schema_file import parse_schema
 from holdfast.errors import InvalidTable, SchemaInvalid, TableInUse
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -106,3 +109,27 @@ def test_a_plan_says_what_a_deploy_would_change(store: Store) -> None:
     assert store.entities.schemas() == []
     store.entities.deploy(parsed)
     assert store.entities.plan(parsed).is_empty
+
+
+def test_a_schema_without_tables_can_be_dumped_again(store: Store) -> None:
+    store.entities.deploy("schema: bare")
+
+    again = store.entities.schema("bare")
+
+    assert again is not None
+    assert parse_schema(dump_schema(again)) == Schema(name="bare")
+    assert store.entities.schemas() == ["bare"]
+    assert store.entities.schema("other") is None
+
+
+def test_status_shows_how_far_an_index_is(store: Store) -> None:
+    table = "schema: far\ntables: {T: {columns: {a: {type: Int}}%s}}"
+    store.entities.deploy(table % "")
+    store.entities.put_raw("far.T", [{"properties": {"a": n}} for n in range(700)])
+
+    store.entities.deploy(table % ", indexes: [{type: simple, columns: [a]}]", wait=False)
+    store.entities.build(most=1)
+
+    assert store.admin.status().building == {"far.T__a_simple": (500, 700)}
+    store.entities.build()
+    assert store.admin.status().building == {}

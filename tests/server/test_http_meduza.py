@@ -1,6 +1,8 @@
 """Meduza's control side over HTTP: every path at the root, and again below /entities."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -272,3 +274,24 @@ def test_an_unknown_table_is_404(server: Server, method: str, path: str) -> None
     )
 
     assert (reply.status, reply.body) == (404, b"Invalid Table\n")
+
+
+@pytest.mark.parametrize("how", ["entities.deploy", "/deploy"])
+def test_indexes_are_built_in_the_background_at_full_speed(server: Server, how: str) -> None:
+    schema = "fast" + how.strip("/")[:3]
+    text = f"schema: {schema}\ntables: {{T: {{columns: {{a: {{type: Int}}}}%s}}}}"
+    indexed = text % ", indexes: [{type: simple, columns: [a]}]"
+    assert server.call("entities.deploy", schemas=[text % ""]).status == 200
+    for begin in range(0, 20_000, 5_000):
+        entities = [{"properties": {"a": n}} for n in range(begin, begin + 5_000)]
+        assert server.call("entities.put", table=f"{schema}.T", entities=entities).status == 200
+
+    if how == "/deploy":
+        assert server.request("POST", how, indexed).status == 200
+    else:
+        assert server.call(how, schemas=[indexed], wait=False).status == 200
+
+    deadline = time.monotonic() + 30  # it would take 40 seconds at a step a second
+    while server.call("admin.status").result["building"]:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.05)

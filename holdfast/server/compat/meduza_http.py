@@ -4,9 +4,7 @@ The public paths sit at the root, and again below `/entities`, which is their do
 Errors are one line of plain text, as its clients expect.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
@@ -27,7 +25,6 @@ from holdfast.store import Space
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
 
 _STEPS_FIRST: Final = 4  # of building indexes, before the answer: those of small tables are ready
-_STEPS_AT_ONCE: Final = 10  # and later, before a look whether the server is stopping
 _YAML: Final = "text/yaml"
 _PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -100,7 +97,7 @@ async def deploy(door: HttpDoor, request: Request, found: dict[str, str]) -> Res
         await door.execution.in_thread(put_into_force)
     except HoldfastError as error:
         return _line(f"Error deploying schema: {error.message}", 400)
-    _build(door, space)
+    door.execution.note_written(space)  # what is left of the indexes goes on in the background
     return Response(b"OK", content_type=_PLAIN)
 
 
@@ -116,21 +113,6 @@ def _read_uri(folder: Path | None, uri: str) -> bytes:
         raise BadInput(f"there is no {file.name!r} among the files that may be read")
     with file.open("rb") as opened:
         return opened.read(MAX_SCHEMA_BYTES + 1)
-
-
-def _build(door: HttpDoor, space: Space) -> None:
-    """Has new indexes built at once and in the background: the sweep takes a step a second."""
-
-    def build() -> None:
-        while not door.execution.stopping and space.entities.build(most=_STEPS_AT_ONCE):
-            pass
-
-    def done(future: asyncio.Future[None]) -> None:
-        if not future.cancelled() and (error := future.exception()) is not None:
-            door.execution.report(error)
-
-    with suppress(HoldfastError):  # too much is going on: then the sweep will do
-        door.execution.in_thread(build).add_done_callback(done)
 
 
 @control("GET HEAD", "/status", "read")
