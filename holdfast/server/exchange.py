@@ -215,11 +215,15 @@ def decode(request: Request, body: bytes, expected: Any) -> Any:
         raise BadInput("a text of the body is not UTF-8") from None
 
 
-def answer(request: Request, content: Any, *, status: int = 200) -> Response:
-    """An object as the answer, in the encoding of the request."""
+def answer(
+    request: Request, content: Any, *, status: int = 200, is_written: bool = False
+) -> Response:
+    """An object as the answer, in the encoding of the request. If `is_written`, its parts are
+    encoded already."""
     if request.content_type == MSGPACK:
         return Response(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
-    encode = bigints.encode if request.integers_as_text else msgspec.json.encode
+    as_text = request.integers_as_text and not is_written
+    encode = bigints.encode if as_text else msgspec.json.encode
     return Response(encode(content), status=status)
 
 

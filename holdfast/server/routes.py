@@ -131,7 +131,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
         for position, (operation, arguments) in enumerate(planned):
             try:
                 result = operation.call(getattr(tx, operation.layer), arguments)
-                results.append(_written(operation, result, is_json))
+                results.append(msgspec.Raw(_encode(request, operation, result)))
                 meter.took(len(results[-1]))
             except Exception as error:
                 at_position(error, position)
@@ -141,13 +141,17 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
     space, execution = await door.execution.space(found["space"]), door.execution
     only_reads = all(operation.kind == "read" for operation, _ in planned)
     run = execution.look(space, work) if only_reads else execution.write(space, work)
-    return answer(request, {"result": await run})
+    return answer(request, {"result": await run}, is_written=True)
 
 
-def _written(operation: Operation, result: Any, is_json: bool) -> msgspec.Raw:
+def _encode(request: Request, operation: Operation, result: Any) -> bytes:
     """A result as it is sent: its bytes count while the batch can still be refused."""
-    encode = msgspec.json.encode if is_json else msgspec.msgpack.encode
-    return msgspec.Raw(encode(payloads.travelling(operation, result, is_json=is_json)))
+    encode = payloads.encoder(
+        operation,
+        is_json=request.content_type != MSGPACK,
+        integers_as_text=request.integers_as_text,
+    )
+    return encode(result)
 
 
 def _no_arguments(is_json: bool) -> bytes:
