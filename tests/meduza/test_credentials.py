@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 import trustme
+from click.testing import CliRunner, Result
 
 import holdfast
 from holdfast import meduza
+from holdfast.cli.mdzctl import command
 from holdfast.meduza.columns import Text
 from holdfast.users import Grant, add_user
 from tests.server.running import Server, serving
-from tests.server.serving import run_command
 
 SCHEMA = """\
 schema: test
@@ -101,13 +102,17 @@ def test_a_connector_takes_user_and_password_as_arguments_too(plain: Server) -> 
     assert meduza.count(User) == 0
 
 
+def mdzctl(*words: str) -> Result:
+    return CliRunner().invoke(command, words)
+
+
 def test_mdzctl_takes_credentials_in_the_url_of_the_server(plain: Server) -> None:
     host = f"127.0.0.1:{plain.http_port}"
 
-    allowed = run_command("entities", "stats", "-s", f"http://ann:secret@{host}")
-    refused = run_command("entities", "stats", "-s", f"http://ann:wrong@{host}")
-    nobody = run_command("entities", "stats", "-s", f"http://{host}")
-    nowhere = run_command("entities", "stats", "-s", "http://ann:secret@127.0.0.1:1")
+    allowed = mdzctl("stats", "-s", f"http://ann:secret@{host}")
+    refused = mdzctl("stats", "-s", f"http://ann:wrong@{host}")
+    nobody = mdzctl("stats", "-s", f"http://{host}")
+    nowhere = mdzctl("stats", "-s", "http://ann:secret@127.0.0.1:1")
 
     assert (allowed.exit_code, "test.Users" in allowed.output) == (0, True), allowed.output
     assert refused.exit_code != 0
