@@ -157,8 +157,9 @@ def _http(chance: random.Random, stack: ExitStack) -> Scene:
 def _server_on_postgres(chance: random.Random, stack: ExitStack) -> Scene:
     """Both ways break: the clients' to the server, and the server's to its engine."""
     server = stack.enter_context(PostgresServer(durable=True))
-    proxy = stack.enter_context(Proxy(server.port, chance, rate=RATE))
+    proxy = stack.enter_context(Proxy(server.port, chance))
     scene = _between_clients_and_a_server(chance, stack, http=False, engine=_through(server, proxy))
+    proxy.rate = RATE  # from now on: a server that can't open its store does not start
     return scene._replace(proxies=[*scene.proxies, proxy], read=lambda: holdfast.open(server.url()))
 
 
