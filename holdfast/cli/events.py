@@ -1,15 +1,19 @@
-"""`holdfast events`: deploy a schema, send events, and see what an event would do."""
+"""`holdfast events`: deploy a schema, send events, and read what they add up to."""
 
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli import charts
 from holdfast.cli.files import read_file, reading
-from holdfast.cli.output import FOUND, Output, many
+from holdfast.cli.output import FOUND, Output, many, moment
 from holdfast.cli.place import Place, place_options
+
+if TYPE_CHECKING:
+    from holdfast.events.reading import By
 
 _FILE = click.argument("file", default="-")
 _PER_CALL = 1_000  # events that are sent together
@@ -17,7 +21,7 @@ _PER_CALL = 1_000  # events that are sent together
 
 @click.group("events")
 def command() -> None:
-    """Deploy event schemas, send events, explain what they do.
+    """Deploy event schemas, send events, read what they add up to.
 
     Example: holdfast events deploy --data data shop.yaml
     """
@@ -96,6 +100,105 @@ def explain(place: Place, out: Output, file: str) -> None:
                 out.say(f"  {handler.handler}: {words}".rstrip())
 
     out.result({"explanations": explanations}, show)
+
+
+@command.command("keys")
+@click.argument("prefix", default="")
+@click.option(
+    "--count", type=click.IntRange(1, 1_000), default=100, show_default=True, help="How many."
+)
+@place_options
+def keys(place: Place, out: Output, prefix: str, count: int) -> None:
+    """List the keys that events have written, those that begin with PREFIX.
+
+    Example: holdfast events keys --data data visitors:
+    """
+    with place.open() as opened:
+        page = opened.space.events.keys(prefix, count)
+    rows = [(each.key, each.kind) for each in page.keys]
+    out.result(page, lambda: out.table(("key", "kind"), rows))
+
+
+@command.command("top")
+@click.argument("key")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
+)
+@place_options
+def top(place: Place, out: Output, key: str, count: int) -> None:
+    """Rank the values of the leaderboard KEY.
+
+    Example: holdfast events top --data data buyers
+    """
+    with place.open() as opened:
+        found = opened.space.events.top(key, count)
+    rows = [(each.value, each.count) for each in found]
+    out.result({"top": found}, lambda: charts.ranking(out, ("value", "count"), rows))
+
+
+@command.command("members")
+@click.argument("key")
+@click.option(
+    "--count", type=click.IntRange(1, 1_000), default=25, show_default=True, help="How many."
+)
+@click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
+@place_options
+def members(place: Place, out: Output, key: str, count: int, after: str | None) -> None:
+    """List the members of the set KEY, newest first, with the time of their last event.
+
+    Example: holdfast events members --data data ann:followers
+    """
+    with place.open() as opened:
+        page = opened.space.events.members(key, count, after)
+    rows = [(each.value, moment(each.at / 1000)) for each in page.members]
+
+    def show() -> None:
+        out.table(("value", "at"), rows)
+        if page.next is not None:
+            out.note(f"There are more: --after {page.next}")
+
+    out.result(page, show)
+
+
+@command.command("count")
+@click.argument("key")
+@place_options
+def count(place: Place, out: Output, key: str) -> None:
+    """Print how many events KEY has counted, and how many different values.
+
+    Example: holdfast events count --data data ann:followers
+    """
+    with place.open() as opened:
+        gross = opened.space.events.gross(key)
+        distinct = opened.space.events.distinct(key)
+    about = "" if distinct.exact else "about "
+    report = {"key": key, "gross": gross, "distinct": distinct.count, "exact": distinct.exact}
+    out.result(report, lambda: out.say(f"{gross:,} in all, {about}{distinct.count:,} different"))
+
+
+@command.command("series")
+@click.argument("template")
+@click.option("--from", "begin", required=True, metavar="DATE", help="The first step.")
+@click.option("--to", "end", required=True, metavar="DATE", help="The last step.")
+@click.option(
+    "--by",
+    type=click.Choice(["gross", "distinct", "size"]),
+    default="gross",
+    show_default=True,
+    help="Which number of each key.",
+)
+@place_options
+def series(place: Place, out: Output, template: str, begin: str, end: str, by: "By") -> None:
+    """Print a number for each step of TEMPLATE, a key with one time label in braces.
+
+    On a terminal there is a small chart above them.
+
+    Example: holdfast events series 'visitors:{day}' --data data --from 2026-01-01 --to 2026-01-31
+    """
+    with place.open() as opened:
+        points = opened.space.events.series(template, by, begin, end)
+    rows = [(each.label, each.value) for each in points]
+    out.result({"points": points}, lambda: charts.series(out, ("step", by), rows))
 
 
 class _BadLine(click.ClickException):

@@ -1,0 +1,55 @@
+"""Small charts of text: a line of blocks for a series, a bar for each entry of a ranking."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from holdfast.cli.output import Output, terminal_width
+
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_BAR_COLUMNS: Final = 30
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A block for each value, as high as it is beside the highest; a blank where none is known.
+
+    >>> sparkline([0, 1, 2, 4]), sparkline([3, None, 3]), sparkline([0, 0])
+    ('▁▂▄█', '█ █', '▁▁')
+    """
+    top = max((value for value in values if value is not None), default=0)
+    return "".join(" " if value is None else _block(value, top) for value in values)
+
+
+def _block(value: float, top: float) -> str:
+    part = value / top if top > 0 else 0.0
+    return _BLOCKS[max(0, min(len(_BLOCKS) - 1, round(part * (len(_BLOCKS) - 1))))]
+
+
+def bar(value: float, top: float) -> str:
+    """A bar beside the longest one.
+
+    >>> bar(15, 30), bar(1, 1_000), bar(0, 5)
+    ('███████████████', '█', '')
+    """
+    if value <= 0 or top <= 0:
+        return ""
+    return "█" * max(1, round(value / top * _BAR_COLUMNS))
+
+
+def ranking(out: Output, heads: Sequence[str], rows: Sequence[tuple[Any, float]]) -> None:
+    """Names with their numbers, and on a terminal that has room for it a bar for each."""
+    top = max((number for _, number in rows), default=0)
+    if not sys.stdout.isatty() or terminal_width() < _BAR_COLUMNS * 2:
+        out.table(heads, rows)
+        return
+    out.table((*heads, ""), [(name, number, bar(number, top)) for name, number in rows])
+
+
+def series(out: Output, heads: Sequence[str], rows: Sequence[tuple[str, float | None]]) -> None:
+    """Steps with their numbers, and on a terminal a line of blocks above them."""
+    if sys.stdout.isatty() and rows:
+        width = max(1, terminal_width())
+        line = sparkline([value for _, value in rows])
+        for begin in range(0, len(line), width):
+            out.say(line[begin : begin + width])
+    out.table(heads, rows)
