@@ -64,6 +64,7 @@ HoldfastError
 │   ├── StoreForked
 │   ├── StoreFull
 │   ├── StoreDamaged
+│   │   └── LogDamaged
 │   ├── StoreBusy
 │   ├── CopyUnfinished
 │   ├── StoreUnreachable
@@ -324,6 +325,16 @@ class StoreDamaged(StoreUnusable):
 
     code = "store_damaged"
     hint = "Restore the newest backup; keep the damaged folder for examination."
+
+
+class LogDamaged(StoreDamaged):
+    """The log of commits that the store's file has not yet got is damaged or missing."""
+
+    code = "log_damaged"
+    hint = (
+        "Restore the newest backup, or run `holdfast recover FOLDER --accept-loss`: it keeps what "
+        "is whole, and says what is lost."
+    )
 
 
 class StoreBusy(StoreUnusable):

@@ -17,6 +17,11 @@ CLOCK_AHEAD_SECONDS: Final = 60.0  # clocks of machines differ by less; more is 
 MAX_ARGUMENT_DEPTH: Final = 8  # how deep arguments are searched for iterators; no type goes deeper
 MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their number when it opens
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
+KEPT_NOTICE_BYTES: Final = 8 * 1024 * 1024  # of them, in the store; the newest commit's in any case
+MAX_QUEUED_NOTICE_BYTES: Final = 32 * 1024 * 1024  # left unread; of more, the oldest are dropped
+MAX_WAITING_NOTICE_BYTES: Final = (
+    1024 * 1024
+)  # of commits that LMDB has not yet got; then it gets them
 MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
 CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
 FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB gets it
@@ -30,6 +35,18 @@ FEW_DELETED: Final = 8  # deleted keys that are passed again rather than remembe
 MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs that are read from LMDB once until the next flush
 MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again
 MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
+STOPPED_PROCESS_SECONDS: Final = 5.0  # that a store is waited for which a stopped process has
+MAX_OPENING_SECONDS: Final = 60.0  # that it is waited for if the process runs; it may write much
+MAX_SEALED_BYTES: Final = (
+    32 * 1024 * 1024
+)  # a larger file takes too long to compare at each opening
+MAX_WALKED_BYTES: Final = 8 * 1024 * 1024  # a larger file that was not closed is walked by `check`
+EXAMINED_SECONDS: Final = 60.0  # that pages which were found sound are read without another walk
+MAX_UNWRITTEN_BYTES: Final = 2**30  # of free pages at a file's end that LMDB never wrote to
+RESERVE_BYTES: Final = 4 * 1024 * 1024  # on disk, for what makes room on a full one
+RESERVE_STEP_BYTES: Final = 512 * 1024  # of it at a time, so that others can't use it up
+MAX_FREEING_BYTES: Final = 4_096  # by which a transaction that deletes may grow a full store
+MIN_FREE_BYTES: Final = 1024 * 1024  # of the disk; with less, a server says that it is not ready
 RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
 MAX_SEEN_IN_VIEW_BYTES: Final = (
     8 * 1024 * 1024

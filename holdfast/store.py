@@ -35,6 +35,7 @@ from holdfast.binding import EVERY_SPACE, can_run_again
 from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
+    Backup,
     Engine,
     Guard,
     Notice,
@@ -657,9 +658,12 @@ class Store(Space):
         """Returns when everything committed so far would survive a power failure."""
         self.engine.checkpoint()
 
-    def backup(self, target: str | Path) -> None:
-        """Writes a consistent copy into the folder `target` while others go on, and verifies it."""
-        self.engine.backup(Path(target))
+    def backup(self, target: str | Path) -> Backup:
+        """Writes a consistent copy into the folder `target` while others go on, and verifies it.
+
+        Returns how many keys it has, and the digest of all that is in it.
+        """
+        return self.engine.backup(Path(target))
 
     def check(self) -> list[str]:
         """Reads everything and returns what is wrong with it; an empty list is a clean store."""

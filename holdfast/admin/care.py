@@ -17,12 +17,12 @@ from holdfast.admin.records import (
 )
 from holdfast.binding import Runner
 from holdfast.declarations import operation
-from holdfast.engine.contract import Engine
+from holdfast.engine.contract import Backup, Engine
 from holdfast.entities import StoreEntities
 from holdfast.errors import BadInput
 from holdfast.events import StoreEvents
 from holdfast.jobs import StoreJobs
-from holdfast.keys import unpack
+from holdfast.keys import pack, unpack
 from holdfast.limits import DEFAULT_INSPECTED_KEYS
 from holdfast.metrics import StoreMetrics
 from holdfast.metrics.layout import all_specs
@@ -38,6 +38,7 @@ from holdfast.users import (
 from holdfast.version import VERSION
 
 DEFAULT_SPACE: Final = "default"
+DIRECTORY: Final = pack(0)
 
 
 class Home(Protocol):
@@ -52,7 +53,7 @@ class Home(Protocol):
 
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None: ...
 
-    def backup(self, target: str | Path) -> None: ...
+    def backup(self, target: str | Path) -> Backup: ...
 
 
 class Faces(Protocol):
@@ -166,8 +167,22 @@ class StoreAdmin:
         until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
         them.
         """
+        if after is None:
+            self._home.engine.refuse_unreadable()
         with self._runner.view() as reader:
             return checking.check_step(reader, after)
+
+    @operation(reads=True, role="admin", scope="store")
+    def check_directory(self, *, after: str | None = None) -> CheckStep:
+        """Looks at the keys of the store that belong to no space: the directory of spaces, users.
+
+        With these, all spaces have as many keys as a backup. Hand `next` back as `after` until it
+        is None. Reads up to 1,000 keys.
+        """
+        if after is None:
+            self._home.engine.refuse_unreadable()
+        with self._home.engine.view(space=DIRECTORY) as reader:
+            return checking.check_step(reader, after, look=checking.directory_problems)
 
     @operation(role="admin", scope="store")
     def check_engine(self) -> list[str]:
@@ -182,9 +197,9 @@ class StoreAdmin:
         """
         if not target:
             raise BadInput("a backup needs a folder to go to")
-        self._home.backup(target)
+        copied = self._home.backup(target)
         size = sum(each.stat().st_size for each in Path(target).iterdir())
-        return BackupReport(target=target, keys=self._home.engine.stats()["keys"], bytes=size)
+        return BackupReport(target=target, keys=copied.keys, bytes=size, digest=copied.digest)
 
     # --- spaces and users ------------------------------------------------------------------------
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from holdfast.admin.records import CheckStep
-from holdfast.engine.contract import Reader
+from holdfast.engine.contract import Reader, read_counter
 from holdfast.entities import consistency as entities
 from holdfast.errors import BadInput, Conflict, StoreClosed, StoreUnreachable
 from holdfast.events import consistency as events
 from holdfast.jobs import consistency as jobs
 from holdfast.keys import after as behind
-from holdfast.keys import describe, prefix_range, unpack_first
+from holdfast.keys import describe, pack, prefix_range, unpack, unpack_first
 from holdfast.limits import CHECKED_PER_STEP, MAX_REPORTED_PROBLEMS
 from holdfast.tables import consistency as tables
 
@@ -34,15 +34,25 @@ LOOKS: Final[Mapping[int, Look]] = {
 }
 
 
-def check_step(reader: Reader, after: str | None) -> CheckStep:
-    """Looks at the next keys of a space, behind the one that `after` names."""
+def directory_problems(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
+    """What is wrong with an entry of the directory of spaces."""
+    parts = unpack(key)
+    if parts[1:2] == ("space",):
+        last = read_counter(reader.get(pack(0, "last")))
+        if not value.isdigit() or not 0 < int(value) <= last:
+            yield f"the space {parts[2]!r} has the number {value!r}, and {last} was given last"
+
+
+def check_step(reader: Reader, after: str | None, *, look: Look | None = None) -> CheckStep:
+    """Looks at the next keys of a space, behind the one that `after` names; `look` is for a space
+    that is no layers'."""
     begin, end = prefix_range(reader.space)
     if after is not None:
         begin = behind(reader.space + _place(after))
     pairs = list(reader.scan(begin, end, limit=CHECKED_PER_STEP))
     problems: list[str] = []
     for key, value in pairs:
-        problems += _problems(reader, key, value)
+        problems += _problems(reader, key, value, look)
     last = len(pairs) < CHECKED_PER_STEP
     place = b"" if last else pairs[-1][0][len(reader.space) :]
     return CheckStep(
@@ -53,9 +63,9 @@ def check_step(reader: Reader, after: str | None) -> CheckStep:
     )
 
 
-def _problems(reader: Reader, key: bytes, value: bytes) -> list[str]:
+def _problems(reader: Reader, key: bytes, value: bytes, look: Look | None) -> list[str]:
     try:
-        look = LOOKS.get(unpack_first(key, len(reader.space))[0])
+        look = look or LOOKS.get(unpack_first(key, len(reader.space))[0])
         if look is None:
             return [f"no layer knows the key {describe(key[len(reader.space) :])}"]
         return list(look(reader, key, value))

@@ -64,6 +64,7 @@ class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     keys: int
     bytes: int
+    digest: str = ""  # of all pairs, in hex
 
 
 class NewUser(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "jobs": Entry("jobs", "List, show, retry and cancel jobs."),
     "load": Entry("load", "Read what dump wrote into a store."),
     "metrics": Entry("metrics", "Read metrics: values, rates, series and rankings."),
+    "recover": Entry("recover", "Say what is damaged in a store that does not open, and go on."),
     "restore": Entry("restore", "Make a store of a backup, and verify it."),
     "schema": Entry("schema", "Check, plan and apply schemas of entities."),
     "serve": Entry("serve", "Serve a store over RESP and HTTP."),

@@ -1,7 +1,7 @@
 """`holdfast check`: damage in a store, and in the indexes, lists and counts of its layers."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -25,9 +25,15 @@ def command(place: Place, out: Output) -> None:
 
     Example: holdfast check --data data
     """
-    with place.open() as opened:
-        names = [place.space] if place.names_space else opened.space.admin.spaces().spaces
-        checked, found = problems_of(opened, names, out, engine=not place.names_space)
+    from holdfast.errors import StoreDamaged
+
+    names: list[str] = []
+    try:
+        with place.open() as opened:
+            names = [place.space] if place.names_space else opened.space.admin.spaces().spaces
+            checked, found = problems_of(opened, names, out, engine=not place.names_space)
+    except StoreDamaged as error:
+        checked, found = 0, [{"space": None, "problem": str(error)}]
 
     def show() -> None:
         for each in found:
@@ -51,21 +57,24 @@ def problems_of(
         with out.progress("engine"):
             listed = opened.space.admin.check_engine()
         found += [{"space": None, "problem": problem} for problem in listed]
+        if found:
+            return 0, found  # what the layers read of such a file says nothing, and may be fatal
     checked = 0
     total = opened.space.admin.status().store.get("keys") if engine else None
     with out.progress("check", total, "key") as tell:
-        for name in spaces:
-            for step in _steps(opened, name):
+        for name in [*spaces, *([None] if engine else [])]:
+            admin = opened.space.admin
+            look = admin.check_directory if name is None else opened.at(name).admin.check
+            for step in _steps(look):
                 checked += step.checked
                 found += [{"space": name, "problem": problem} for problem in step.problems]
                 tell(checked)
     return checked, found
 
 
-def _steps(opened: Opened, name: str) -> "Iterator[CheckStep]":
-    admin = opened.at(name).admin
+def _steps(look: "Callable[..., CheckStep]") -> "Iterator[CheckStep]":
     after, is_done = None, False
     while not is_done:
-        step = admin.check(after=after)
+        step = look(after=after)
         yield step
         after, is_done = step.next, step.next is None

@@ -8,6 +8,11 @@ from holdfast.cli.check import problems_of
 from holdfast.cli.output import FOUND, Output, many, size
 from holdfast.cli.place import Place, place_options, refuse_missing
 
+_NOT_COMPARED = (
+    "The backup keeps no digest: an older Holdfast made it, or it was written to since. Its copy "
+    "was read back and checked, but could not be compared with the store that it was made of."
+)
+
 
 @click.command("restore")
 @click.argument("backup")
@@ -16,8 +21,9 @@ def command(place: Place, out: Output, backup: str) -> None:
     """Make the store in --data of the folder BACKUP, and verify it.
 
     The folder must be new or empty: a store that is there is never overwritten. What was written
-    is read back and compared, and then checked as `holdfast check` does. To restore into another
-    engine, use `holdfast copy BACKUP URL`.
+    is read back and compared with the number of keys and the digest that the backup has kept, and
+    then checked as `holdfast check` does. To restore into another engine, use
+    `holdfast copy BACKUP URL`.
 
     Example: holdfast restore backups/monday --data data
     """
@@ -26,15 +32,11 @@ def command(place: Place, out: Output, backup: str) -> None:
         raise click.UsageError("restore writes a folder; use `holdfast copy` for other engines")
     from pathlib import Path
 
-    from holdfast.engine import open_engine
+    from holdfast.engine.lmdb.restoring import restore
 
     refuse_missing(backup, "Name a folder that `holdfast backup` has written.")
     with out.progress("restore"):
-        source = open_engine(backup)
-        try:
-            source.backup(Path(place.data))
-        finally:
-            source.close()
+        kept = restore(Path(backup.removeprefix("lmdb:")), Path(place.data))
     place.space = "default"
     with place.open() as opened:
         keys = opened.space.admin.status().store["keys"]
@@ -44,11 +46,13 @@ def command(place: Place, out: Output, backup: str) -> None:
     def show() -> None:
         for each in problems:
             out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
-        sound = (
-            "verified" if not problems else f"{many(len(problems), 'problem')} came with the backup"
-        )
+        sound = "verified" if kept else "read back"
+        sound = f"{many(len(problems), 'problem')} came with the backup" if problems else sound
         out.say(f"{place.data}: {many(keys, 'key')}, {size(written)}, {sound}")
+        if not kept:
+            out.note(_NOT_COMPARED)
 
-    out.result({"target": place.data, "keys": keys, "bytes": written, "problems": problems}, show)
+    result = {"target": place.data, "keys": keys, "bytes": written, "problems": problems}
+    out.result({**result, "verified": kept}, show)
     if problems:
         sys.exit(FOUND)

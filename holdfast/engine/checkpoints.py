@@ -12,6 +12,7 @@ checkpoint that it made itself, which is never newer than the one on disk, so wh
 others still protect the saved state.
 """
 
+import errno
 import os
 from hashlib import blake2b
 from pathlib import Path
@@ -39,12 +40,18 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Replaces the saved pages; whole, on disk, when it returns."""
     body = msgspec.msgpack.encode(checkpoint)
-    temporary = path / _NEW
-    with temporary.open("wb") as file:
-        file.write(blake2b(body, digest_size=_DIGEST_BYTES).digest() + body)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path / FILE_NAME)
+    content = blake2b(body, digest_size=_DIGEST_BYTES).digest() + body
+    # The one before the last is written over, and the two change places: a full disk can't keep a
+    # checkpoint from being made, which is what gives pages back.
+    file = folder.open_file(path / _NEW)
+    try:
+        if os.pwrite(file, content, 0) != len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.ftruncate(file, len(content))
+        os.fsync(file)
+    finally:
+        os.close(file)
+    folder.exchange(path / _NEW, path / FILE_NAME)
     folder.sync_folder(path)
 
 

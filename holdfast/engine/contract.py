@@ -143,6 +143,13 @@ class Guard:
         self.absent_from = -1  # the last snapshot that was looked at, by an engine that knows them
 
 
+class Backup(msgspec.Struct, frozen=True, kw_only=True):
+    """What a copy of a store holds."""
+
+    keys: int
+    digest: str  # of all pairs, in hex
+
+
 class Engine(Protocol):
     """The ground. `transact` may run `work` more than once, so work touches its transaction and
     nothing else."""
@@ -197,13 +204,23 @@ class Engine(Protocol):
         durability."""
         ...
 
-    def backup(self, target: Path) -> None:
-        """Writes a consistent copy that opens as a store of its own, and verifies it."""
+    def backup(self, target: Path) -> Backup:
+        """Writes a consistent copy that opens as a store of its own, verifies it, and says what is
+        in it."""
         ...
 
     def check(self) -> list[str]:
         """Reads everything and returns what is wrong with it, a sentence each; an empty list is a
         clean store."""
+        ...
+
+    def refuse_full(self) -> None:
+        """Raises `StoreFull` if there is too little room for the next commits, as far as this
+        process can tell."""
+        ...
+
+    def refuse_unreadable(self) -> None:
+        """Raises `StoreDamaged` if reading everything could end the process."""
         ...
 
     def stats(self) -> dict[str, int]: ...

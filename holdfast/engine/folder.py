@@ -7,17 +7,26 @@ checkpoint.lock      locked by the process that makes a checkpoint
 lease.lock           locked by the process whose commits wait for LMDB together
 writing.lock         locked by the process that is next to write to LMDB's file
 redo                 those commits
+redo-state           says that there is such a log, and which one
 checkpoint           in interval mode: the state to return to after a power failure
+seal                 checksums of data.mdb, if the store was closed in peace
+reserve              blocks for what makes room on a full disk
+
+All of them are for their owner alone, whatever the umask says: who may read a file of a store may
+read its data, and who may open `opening.lock` could keep everybody out.
 """
 
+import ctypes
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
+from holdfast.engine import waiting
 from holdfast.errors import StoreBusy, StoreUnusable, UnsupportedFileSystem
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -59,6 +68,21 @@ class WriteTurn:
             self._threads.release()
 
 
+_renameat2: Final = getattr(ctypes.CDLL(None), "renameat2", None)
+_HERE: Final = -100  # AT_FDCWD: names are paths
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE
+
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
+FILES: Final = frozenset(
+    """
+    data.mdb data.mdb-new lock.mdb opening.lock users.lock checkpoint.lock lease.lock
+    writing.lock redo
+    redo-state redo-state-new checkpoint checkpoint-new seal seal-new reserve unfinished-copy
+    """.split()  # noqa: SIM905  # a list would take one line a name
+)
+
+
 class Folder:
     """A store's folder, held open by this process."""
 
@@ -67,6 +91,7 @@ class Folder:
         self.durability = durability
         create_folder(path)
         refuse_network_file_system(path)
+        make_private(path)
         self._files: list[int] = []
         try:
             self._opening = self._open_file("opening.lock")
@@ -80,17 +105,17 @@ class Folder:
 
     def lock_opening(self) -> None:
         """Waits until no other process is in the middle of opening or closing the store."""
-        fcntl.flock(self._opening, fcntl.LOCK_EX)
+        waiting.lock(self._opening, self.path)
 
     def try_lock_opening(self) -> bool:
-        return _try_lock(self._opening)
+        return waiting.try_lock(self._opening)
 
     def unlock_opening(self) -> None:
         fcntl.flock(self._opening, fcntl.LOCK_UN)
 
     def is_ours_alone(self) -> bool:
         """Whether no other process has the store open. Asked only while the opening is locked."""
-        return _try_lock(self._users)
+        return waiting.try_lock(self._users)
 
     def stay(self) -> None:
         """Goes on as one of the store's users after `is_ours_alone`."""
@@ -103,10 +128,10 @@ class Folder:
         user has more to bring in order than a later one.
         """
         if alone:
-            os.ftruncate(self._users, 0)
             os.pwrite(self._users, self.durability.encode(), 0)
+            os.ftruncate(self._users, len(self.durability))
         else:
-            current = os.pread(self._users, 32, 0).decode()
+            current = os.pread(self._users, 32, 0).decode(errors="replace")
             if current != self.durability:
                 raise StoreBusy(
                     f"{self.path} is open in another process with durability {current!r}, "
@@ -118,9 +143,9 @@ class Folder:
     def take_lease(self, *, wait: bool) -> bool:
         """Becomes the one whose commits may wait in memory."""
         if wait:
-            fcntl.flock(self._lease, fcntl.LOCK_EX)
+            waiting.lock(self._lease, self.path)
             return True
-        return _try_lock(self._lease)
+        return waiting.try_lock(self._lease)
 
     def leave_lease(self) -> None:
         fcntl.flock(self._lease, fcntl.LOCK_UN)
@@ -128,7 +153,7 @@ class Folder:
     @contextmanager
     def checkpointing(self) -> Iterator[None]:
         """Only one process at a time makes a checkpoint, so a saved one never gets older."""
-        fcntl.flock(self._checkpoint, fcntl.LOCK_EX)
+        waiting.lock(self._checkpoint, self.path)
         try:
             yield
         finally:
@@ -139,24 +164,55 @@ class Folder:
             os.close(self._files.pop())
 
     def _open_file(self, name: str) -> int:
-        self._files.append(os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o644))
+        self._files.append(open_file(self.path / name))
         return self._files[-1]
 
 
-def _try_lock(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def open_file(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+    """Opens a file that only its owner may open, and creates it if it does not exist."""
+    file = os.open(path, flags, FILE_MODE)
+    _restrict(file, FILE_MODE)
+    return file
+
+
+def open_private(path: Path, mode: str) -> IO[Any]:
+    """Like `open`, for a file that only its owner may open."""
+    return open(path, mode, opener=lambda name, flags: open_file(Path(name), flags))
+
+
+def make_private(path: Path) -> None:
+    """Takes everybody else's rights away from a store's files, and from its folder if that holds
+    nothing but a store: a home or /tmp is left as it is."""
+    with suppress(OSError):
+        names = os.listdir(path)
+        for name in FILES.intersection(names):
+            if not (path / name).is_symlink():
+                _restrict(path / name, FILE_MODE)
+        if FILES.issuperset(names) and not path.stat().st_mode & stat.S_ISVTX:
+            _restrict(path, FOLDER_MODE)
+
+
+def _restrict(file: int | Path, mode: int) -> None:
+    """Sets the mode of what belongs to this user; of others' files that is not ours to say."""
+    found = os.stat(file)
+    if stat.S_IMODE(found.st_mode) != mode and found.st_uid == os.geteuid():
+        os.chmod(file, mode)
 
 
 def create_folder(path: Path) -> None:
-    """Makes sure that `path` is a folder, and that a power failure leaves it there."""
+    """Makes sure that `path` is a folder, and that a power failure leaves it there.
+
+    One that is created here is for its owner alone.
+    """
     try:
         whole = path.absolute()
         missing = [folder for folder in (whole, *whole.parents) if not folder.exists()]
-        path.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            path.mkdir(FOLDER_MODE)
+            _restrict(path, FOLDER_MODE)
+        if not path.is_dir():
+            raise NotADirectoryError
         for folder in missing:
             sync_folder(folder.parent)
     except (FileExistsError, NotADirectoryError):
@@ -180,6 +236,15 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def exchange(new: Path, old: Path) -> None:
+    """Lets two files change places at one moment; where the system can't, or there is no old one,
+    the new one takes its place."""
+    if _renameat2 is None or _renameat2(
+        _HERE, os.fsencode(new.absolute()), _HERE, os.fsencode(old.absolute()), _EXCHANGE
+    ):
+        new.replace(old)
 
 
 def boot_id() -> str:

@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol, Self
 
 from holdfast.engine.contract import Notice
 from holdfast.errors import StoreBusy, StoreClosed, StoreUnreachable
-from holdfast.limits import MAX_QUEUED_NOTICES
+from holdfast.limits import MAX_QUEUED_NOTICE_BYTES, MAX_QUEUED_NOTICES
 
 POLL_SECONDS: Final = 0.002  # while someone waits
+_NOTICE_BYTES: Final = 150  # of a notice, beside its payload and topic
 IDLE_POLL_SECONDS: Final = 0.02  # while no one does
 
 
@@ -48,6 +49,14 @@ class NoticeHub:
     def is_heard(self) -> bool:
         """Whether anyone of this process listens."""
         return bool(self._subscriptions)
+
+    def place(self) -> Any:
+        """Up to where everyone of this process has been handed the notices; None: no one listens.
+
+        Whoever begins to listen meanwhile begins behind it.
+        """
+        place = self._place
+        return place if self._subscriptions else None
 
     def wake(self) -> None:
         """A commit of this process has left notices, or someone begins to wait for some."""
@@ -124,6 +133,11 @@ class NoticeHub:
                     self._catch_up()
 
 
+def bytes_of(notice: Notice) -> int:
+    """About what a notice takes in memory."""
+    return len(notice.payload) + len(notice.topic) + _NOTICE_BYTES
+
+
 class NoticeSubscription:
     """Notices in commit order, for one subscriber."""
 
@@ -131,6 +145,7 @@ class NoticeSubscription:
         self._hub = hub
         self._wanted = wanted
         self._queue: deque[Notice] = deque()
+        self._bytes = 0  # of what is in the queue
         self._arrived = threading.Condition()
         self.waiting = 0  # threads that wait for a notice
         self._missed = 0
@@ -146,8 +161,12 @@ class NoticeSubscription:
         with self._arrived:
             self._missed += forgotten
             self._queue.extend(mine)
-            while len(self._queue) > MAX_QUEUED_NOTICES:
-                self._queue.popleft()
+            self._bytes += sum([bytes_of(notice) for notice in mine])
+            # The newest is kept, however large it is.
+            while len(self._queue) > 1 and (
+                len(self._queue) > MAX_QUEUED_NOTICES or self._bytes > MAX_QUEUED_NOTICE_BYTES
+            ):
+                self._bytes -= bytes_of(self._queue.popleft())
                 self._missed += 1
             if mine and self.waiting:
                 self._arrived.notify_all()
@@ -155,7 +174,11 @@ class NoticeSubscription:
     def get(self, timeout: float | None = None) -> Notice | None:
         self._wait(timeout)
         with self._arrived:
-            return self._queue.popleft() if self._queue else None
+            if not self._queue:
+                return None
+            notice = self._queue.popleft()
+            self._bytes -= bytes_of(notice)
+            return notice
 
     def wait(self, timeout: float | None = None) -> bool:
         self._wait(timeout)
@@ -181,6 +204,7 @@ class NoticeSubscription:
         with self._arrived:
             notices = list(self._queue)
             self._queue.clear()
+            self._bytes = 0
         return notices
 
     def __iter__(self) -> Iterator[Notice]:

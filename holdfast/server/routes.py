@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import BadInput, ServerBusy, at_position
+from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
 from holdfast.metrics.prometheus import Family, exposition
 from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
@@ -48,12 +48,16 @@ async def livez(door: HttpDoor, request: Request, found: Found) -> Response:
 
 @route("GET HEAD", "/readyz")
 async def readyz(door: HttpDoor, request: Request, found: Found) -> Response:
-    """The store answers: a read and an empty commit succeed."""
+    """The store answers: a read and an empty commit succeed, and there is room to write."""
     if door.execution.stopping:
         raise ServerBusy("the server is stopping")
     execution = door.execution
     await execution.look(execution.store, lambda view: view.raw.get(b"\0"))
     await execution.write(execution.store, lambda tx: None)
+    try:
+        await execution.reading(execution.store.engine.refuse_full)
+    except StoreFull as error:
+        raise StoreUnusable(error.message, hint=error.hint) from None
     return Response(b"ok\n", content_type=_PLAIN)
 
 

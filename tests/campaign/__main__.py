@@ -26,6 +26,8 @@ from tests.campaign.report import Run, Versions, keep, kept, write_page
 PARTS: Final[dict[str, int]] = {
     "kills": 4,
     "network": 3,
+    "damage": 2,
+    "disk_full": 2,
     "parser_fuzz": 1,
     "codegen_fuzz": 1,
     "soak": 2,

@@ -22,6 +22,7 @@ from holdfast.engine.lmdb import engine as lmdb_engine
 from holdfast.engine.lmdb import overlay, redo
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.overlay import Overlay, replay
+from holdfast.errors import LogDamaged
 from tests.crash.test_power_failure import PAGE, change, content_of
 from tests.processes import Child, start
 
@@ -193,7 +194,8 @@ class Machine:
         if self.chance.random() < 0.3:
             target = self.tmp_path / f"failed-{len(self.failures)}-{len(built)}"
             target.mkdir()
-            for name, content in files.items():
+            # What says that there is a log is synced whenever it changes.
+            for name, content in {**files, redo.STATE: self.disk.read(redo.STATE)}.items():
                 if content:
                     (target / name).write_bytes(content)
             built.append(target)
@@ -297,6 +299,11 @@ def test_without_the_log_the_same_failures_lose_commits(tmp_path: Path) -> None:
     lost = 0
     for failure in machine.failures:
         (failure.folder / LOG).unlink(missing_ok=True)
+        if (failure.folder / redo.STATE).exists():
+            with pytest.raises(LogDamaged, match="is missing"):
+                open_engine(failure.folder)
+            (failure.folder / LOG).unlink()
+            (failure.folder / redo.STATE).unlink()
         engine = open_engine(failure.folder)
         lost += content_of(engine) not in failure.allowed
         engine.close()

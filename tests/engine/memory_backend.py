@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from holdfast.engine.contract import Notice, pack_counter, read_counter
 from holdfast.engine.longkeys import LongKeys
@@ -93,7 +94,8 @@ class MemoryBackend:
 
     def checkpoint(self) -> None: ...
 
-    def backup(self, target: Path) -> None: ...
+    def backup(self, target: Path) -> NoReturn:
+        raise NotImplementedError
 
     def stats(self) -> dict[str, int]:
         return {"keys": len(self.rows)}

@@ -423,6 +423,7 @@ ADMIN = _calls(
     ("check", {}),
     ("check", {"after": "nowhere"}),
     ("check_engine", {}),
+    ("check_directory", {}),
     ("backup", {}),
     ("drop_space", {"name": "there is none"}),
     ("drop_space", {"name": "default"}),

@@ -25,6 +25,10 @@ _BACKUP: Final[Call[BackupReport]] = Call(
 
 _CHECK: Final[Call[CheckStep]] = Call("admin.check", "long", only_reads=True, result=CheckStep)
 
+_CHECK_DIRECTORY: Final[Call[CheckStep]] = Call(
+    "admin.check_directory", "long", only_reads=True, result=CheckStep
+)
+
 _CHECK_ENGINE: Final[Call[list[str]]] = Call(
     "admin.check_engine", "long", only_reads=False, result=list[str]
 )
@@ -78,6 +82,13 @@ def _backup(target: str) -> dict[str, Any]:
 
 
 def _check(*, after: str | None = None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if after is not None:
+        given["after"] = after
+    return given
+
+
+def _check_directory(*, after: str | None = None) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if after is not None:
         given["after"] = after
@@ -150,6 +161,12 @@ class CalledAdmin(CallFace):
     def check(self, *, after: str | None = None) -> CheckStep:
         """Looks whether the layers of this space agree with themselves, a part at a time."""
         return self._call(_CHECK, _check(after=after))
+
+    def check_directory(self, *, after: str | None = None) -> CheckStep:
+        """Looks at the keys of the store that belong to no space: the directory of spaces,
+        users.
+        """
+        return self._call(_CHECK_DIRECTORY, _check_directory(after=after))
 
     def check_engine(self) -> list[str]:
         """Reads everything that the engine stores; what is wrong with it, a sentence each."""
@@ -227,6 +244,12 @@ class AwaitedAdmin(AwaitFace):
     async def check(self, *, after: str | None = None) -> CheckStep:
         """Looks whether the layers of this space agree with themselves, a part at a time."""
         return await self._call(_CHECK, _check(after=after))
+
+    async def check_directory(self, *, after: str | None = None) -> CheckStep:
+        """Looks at the keys of the store that belong to no space: the directory of spaces,
+        users.
+        """
+        return await self._call(_CHECK_DIRECTORY, _check_directory(after=after))
 
     async def check_engine(self) -> list[str]:
         """Reads everything that the engine stores; what is wrong with it, a sentence each."""

@@ -10,7 +10,8 @@ import lmdb
 from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder, boot_id
 from holdfast.engine.lmdb.environment import explain
-from holdfast.errors import HoldfastError, StoreClosed
+from holdfast.engine.lmdb.reserve import Reserve
+from holdfast.errors import HoldfastError, StoreClosed, StoreFull
 
 
 class Checkpointer:
@@ -24,12 +25,14 @@ class Checkpointer:
         data_file: int,
         *,
         flush: Callable[[], None],
+        reserve: Reserve,
     ) -> None:
         self.pin: Any = None  # the read transaction at the last checkpoint
         self._env = env
         self._path = path
         self._folder = folder
         self._data_file = data_file
+        self._reserve = reserve
         self._flush = flush  # brings into the file what was committed
         self._page_bytes = int(env.stat()["psize"])
         self._lock = threading.Lock()  # the folder's lock is one of processes, not of threads
@@ -77,14 +80,22 @@ class Checkpointer:
         self._flush()
         if self._env.info()["last_txnid"] == self._last:
             return
-        try:
-            with self._folder.checkpointing():
-                pin = self._save()
-        except (lmdb.Error, OSError) as error:
-            raise explain(error, self._path) from error
+        pin = self._save_with_reserve()
         if self.pin is not None:
             self.pin.abort()
         self.pin, self._last = pin, pin.id()
+
+    def _save_with_reserve(self) -> Any:
+        """Saves one; on a full disk, with the blocks that were set aside for what makes room: the
+        pages of the last one can be used again after it."""
+        while True:
+            try:
+                with self._folder.checkpointing():
+                    return self._save()
+            except (lmdb.Error, OSError) as error:
+                why = explain(error, self._path)
+                if type(why) is not StoreFull or not self._reserve.release():
+                    raise why from error
 
     def _save(self) -> Any:
         with self._folder.write_turn:

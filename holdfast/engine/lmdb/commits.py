@@ -20,10 +20,11 @@ from holdfast.engine.folder import WriteTurn
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.noticelog import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
+from holdfast.engine.lmdb.reserve import Reserve, makes_room
 from holdfast.engine.lmdb.stacked import Draft
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.engine.turns import Request, Work
-from holdfast.errors import HoldfastError, StoreUnusable
+from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
 
 Group = Sequence[Request]  # whose callers hear what became of their work
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
@@ -45,6 +46,8 @@ class Commits:
         wake: Callable[[], None],
         refuse_unusable: Callable[[], None],
         explained: Callable[[Exception], HoldfastError],
+        reserve: Reserve,
+        checkpoint: Callable[[], bool],
     ) -> None:
         self.groups = 0
         self.transactions = 0
@@ -57,6 +60,8 @@ class Commits:
         self._wake = wake
         self._refuse_unusable = refuse_unusable
         self._explained = explained
+        self._reserve = reserve
+        self._checkpoint = checkpoint  # makes one if that can help
         self.interrupted = False  # by a Ctrl-C that came too late to undo anything
 
     def run(self, group: list[Request]) -> None:
@@ -113,7 +118,51 @@ class Commits:
     # --- one transaction -------------------------------------------------------------------------
 
     def _run_alone(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
-        """Runs one transaction; its caller, if it waits for nothing else, is told by `request`."""
+        """Runs one transaction; its caller, if it waits for nothing else, is told by `request`.
+
+        One that finds the disk full and makes room runs again, with blocks that were set aside.
+        """
+        outcome = self._run_once(work, space, request)
+        if type(outcome.error) is StoreFull:
+            # What was deleted since the last checkpoint can be used again after the next one.
+            if self._checkpoint():
+                outcome = self._run_once(work, space, request)
+            outcome = self._run_with_reserve(outcome, work, space, request)
+        return outcome
+
+    def _run_with_reserve(
+        self, outcome: Outcome[Any], work: Work, space: bytes, request: Request | None
+    ) -> Outcome[Any]:
+        if type(outcome.error) is not StoreFull or not self._would_make_room(work, space):
+            return outcome
+        while type(outcome.error) is StoreFull and self._reserve.release():
+            outcome = self._run_once(work, space, request)
+        if outcome.error is None:
+            self._reserve.fill()
+        return outcome
+
+    def _would_make_room(self, work: Work, space: bytes) -> bool:
+        """Runs a transaction for nothing but to see what it would write."""
+        overlay = self._overlay
+        try:
+            base = None if overlay is None else overlay.begin()
+            if base is not None:
+                tx = Draft(base, space, self._clock(), base.written, base.seen)
+                work(tx)
+                return makes_room(tx, base)
+            with self._env.begin(db=self._data) as txn:
+                reader = LmdbReader(txn, b"", 0.0)
+                tx = Draft(reader, space, self._clock())
+                work(tx)
+                return makes_room(tx, reader)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return False
+        finally:
+            self._end_deferred()
+
+    def _run_once(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()

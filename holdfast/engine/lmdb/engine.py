@@ -1,10 +1,12 @@
 """The engine itself: transactions in groups, views, and its opening and closing."""
 
 import ctypes
+import math
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -13,14 +15,24 @@ import lmdb
 
 from holdfast.engine import checkpoints
 from holdfast.engine.company import Company
-from holdfast.engine.contract import Guard, Notice, Outcome, Reader, Subscription, Transaction
+from holdfast.engine.contract import (
+    Backup,
+    Guard,
+    Notice,
+    Outcome,
+    Reader,
+    Subscription,
+    Transaction,
+)
 from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
-from holdfast.engine.lmdb import care, redo
+from holdfast.engine.lmdb import care, redo, soundness
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.environment import (
     DATA_FILE,
+    await_writer,
+    create,
     explain,
     open_environment,
     refuse_unfinished,
@@ -28,6 +40,7 @@ from holdfast.engine.lmdb.environment import (
 from holdfast.engine.lmdb.noticelog import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo import RedoLog
+from holdfast.engine.lmdb.reserve import Reserve
 from holdfast.engine.lmdb.room import Room, give_back
 from holdfast.engine.lmdb.stacked import WaitingView
 from holdfast.engine.lmdb.transaction import LmdbView
@@ -36,11 +49,13 @@ from holdfast.engine.turns import Request, Turns
 from holdfast.errors import (
     BadInput,
     HoldfastError,
+    StoreBusy,
     StoreClosed,
     StoreForked,
+    StoreFull,
     StoreUnusable,
 )
-from holdfast.limits import CHECKPOINT_SECONDS
+from holdfast.limits import CHECKPOINT_SECONDS, EXAMINED_SECONDS
 
 T = TypeVar("T")
 
@@ -73,10 +88,12 @@ class LmdbEngine:
         self._turns = Turns(Company() if self._syncs else None)
         self._unusable: StoreUnusable | None = None
         refuse_unfinished(path)  # before the folder gets files that a backup would refuse
+        self._examined = -math.inf  # when all pages were last found to be sound
         self._folder = Folder(path, durability)
+        self._reserve = Reserve(path)
         try:
             self._folder.lock_opening()
-            self._open()
+            self._open_with_reserve()
         except BaseException:
             self._folder.close()
             raise
@@ -90,6 +107,8 @@ class LmdbEngine:
             wake=self._notices.wake,
             refuse_unusable=self._refuse_unusable,
             explained=self.explained,
+            reserve=self._reserve,
+            checkpoint=self._try_checkpoint,
         )
         if self._checkpointer is not None:
             self._checkpointer.start(checkpoint_seconds)
@@ -97,22 +116,42 @@ class LmdbEngine:
 
     # --- opening and closing ---------------------------------------------------------------------
 
+    def _open_with_reserve(self) -> None:
+        """Opens it; on a full disk, with the blocks that were set aside for that."""
+        while True:
+            try:
+                self._open()
+                break
+            except StoreFull:
+                if not self._reserve.release():
+                    raise
+            except OSError as error:
+                raise explain(error, self.path) from error
+        self._reserve.fill()
+
     def _open(self) -> None:
         data_file = self.path / DATA_FILE
         alone = self._folder.is_ours_alone()
-        if alone and data_file.exists():
-            checkpoints.recover(self.path, data_file)
+        soundness.refuse_missing(self.path)
+        if not data_file.exists():
+            create(self.path)
+        elif alone and not checkpoints.recover(self.path, data_file):
+            redo.refuse_lost_checkpoint(self.path)
+        soundness.refuse_damaged(self.path, alone=alone)
         if alone and not self._syncs:
-            self._make_durable(data_file)
+            self._make_durable()
         self._folder.join(alone=alone)
+        if not alone:
+            await_writer(self.path)
         with self._folder.write_turn:  # LMDB opens its databases in a transaction that writes
             self._opened = open_environment(self.path, sync=self._syncs)
-        self._env, self._data, notices = self._opened
+        self._env, self._data, notices, _ = self._opened
         self._notice_log = NoticeLog(
             self._env,
             notices,
             begin_snapshot=self._begin_snapshot,
             waiting=lambda: (-1, []) if self._overlay is None else self._overlay.notices(),
+            read_by_all=self._read_by_all,
         )
         self._notices = NoticeHub(self._notice_log)
         self._data_file = os.open(data_file, os.O_RDWR)
@@ -130,18 +169,16 @@ class LmdbEngine:
                 raise explain(error, self.path) from error
             raise
 
-    def _make_durable(self, data_file: Path) -> None:
-        """A new file, and what the log of a commit mode that was stopped has promised, is on disk
-        before the first commit that is not."""
-        log_file = self.path / redo.FILE_NAME
-        if data_file.exists() and not log_file.exists():
+    def _make_durable(self) -> None:
+        """What the log of a commit mode that was stopped has promised is on disk before the first
+        commit that is not."""
+        if not (self.path / redo.FILE_NAME).exists() and redo.read_state(self.path) is None:
             return
-        env, data, _ = open_environment(self.path, sync=True)
+        env, data, _, _ = open_environment(self.path, sync=True)
         try:
-            if log_file.exists():
-                with closing(RedoLog(self.path, synced=False)) as log:
-                    if log.was_synced():
-                        replay(env, data, log)
+            with closing(RedoLog(self.path, synced=False)) as log:
+                if log.was_synced() or log.problem:
+                    replay(env, data, log)
         except (lmdb.Error, OSError) as error:
             raise explain(error, self.path) from error
         finally:
@@ -154,7 +191,12 @@ class LmdbEngine:
         self._open_overlay(alone)
         if not self._syncs:
             self._checkpointer = Checkpointer(
-                self._env, self.path, self._folder, self._data_file, flush=self._flush
+                self._env,
+                self.path,
+                self._folder,
+                self._data_file,
+                flush=self._flush,
+                reserve=self._reserve,
             )
             self._checkpointer.make()
         elif alone and checkpoints.load(self.path) is not None:
@@ -164,6 +206,7 @@ class LmdbEngine:
         if alone:
             with self._folder.write_turn:
                 self._notice_log.forget_all()
+            care.refuse_changed(self._opened, self.path)
 
     def _open_overlay(self, alone: bool) -> None:
         log = self._open_redo(alone)
@@ -188,13 +231,13 @@ class LmdbEngine:
 
     def _open_redo(self, alone: bool) -> RedoLog | None:
         """The log, if there is one or should be one."""
-        exists = (self.path / redo.FILE_NAME).exists()
+        exists = (self.path / redo.FILE_NAME).exists() or redo.read_state(self.path) is not None
         if not exists and not keeps_written_pages(self.path):
             return None
         try:
             return RedoLog(self.path, synced=self._syncs)
         except OSError:
-            if exists or not self._syncs:
+            if exists:
                 raise
             return None  # a disk that is full; without a log, all commits are direct
 
@@ -247,13 +290,13 @@ class LmdbEngine:
 
     def _leave_folder(self) -> None:
         try:
-            self._folder.lock_opening()
+            in_order = self._lock_closing()
             try:
                 if self._checkpointer is not None:
                     self._checkpointer.close()
             finally:
                 self._env.close()
-                last = self._folder.is_ours_alone()
+                last = in_order and self._folder.is_ours_alone()
                 if last:
                     give_back(self._data_file)
                 os.close(self._data_file)
@@ -264,8 +307,20 @@ class LmdbEngine:
                     self._redo.remove()
                 if self._checkpointer is not None:
                     checkpoints.remove(self.path)
+                if self._redo is None or self._redo.is_empty():
+                    soundness.seal(self.path)
+                self._reserve.remove_if_larger((self.path / DATA_FILE).stat().st_size)
         finally:
             self._folder.close()
+
+    def _lock_closing(self) -> bool:
+        """Whether nobody else opens or closes the store meanwhile. Someone who was stopped in the
+        middle of that keeps nobody from leaving, who then leaves the folder as it is."""
+        try:
+            self._folder.lock_opening()
+        except StoreBusy:
+            return False
+        return True
 
     def forked(self) -> None:
         """Called in a child process: nothing of the parent's store may be touched from here."""
@@ -383,6 +438,13 @@ class LmdbEngine:
             self._overlay.settle()
         return subscription
 
+    def _read_by_all(self) -> int | None:
+        """Up to which LMDB commit nobody needs notices any more; None: nobody needs any."""
+        if self._redo is None or self._redo.shared:
+            return 0  # others may listen, and nobody knows how far they are
+        place = self._notices.place()
+        return None if place is None else int(place.commit)
+
     # --- care ------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
@@ -392,23 +454,52 @@ class LmdbEngine:
         if self._checkpointer is not None:
             self._checkpointer.make()
 
-    def backup(self, target: Path) -> None:
-        """Copies a snapshot into the folder `target`, and reads the copy back to compare."""
+    def _try_checkpoint(self) -> bool:
+        """Makes a checkpoint in interval mode, and says whether it did."""
+        if self._checkpointer is not None:
+            with suppress(HoldfastError):
+                self._checkpointer.make()
+                return True
+        return False
+
+    def backup(self, target: Path, *, expected: Backup | None = None) -> Backup:
+        """Copies a snapshot into the folder `target`, and reads the copy back to compare; with
+        `expected`, to that too."""
         try:
             with self.begin_view() as txn:
-                care.back_up(self._opened, txn, target)
+                return care.back_up(self._opened, txn, self.path, target, expected)
         except StoreUnusable:
             self._refuse_unusable()  # closed in the middle: that says more
             raise
 
+    def manifest(self) -> Backup | None:
+        """What the store held as a backup, if it is one that nobody has written to."""
+        self._flush()
+        return care.manifest_of(self._opened)
+
     def check(self) -> list[str]:
-        """Reads every key both ways and copies every page; see `Engine.check`."""
+        """Walks all pages in a process of its own, then reads every key both ways; see
+        `Engine.check`."""
         try:
             with self.begin_view() as txn:
+                if problems := soundness.structural_problems(self.path, txn):
+                    return problems
                 return care.problems(self._opened, txn)
         except lmdb.Error as error:
             self._refuse_unusable()  # closed in the middle: no problem of the file
             return [f"LMDB can't read the file: {error}"]
+
+    def refuse_unreadable(self) -> None:
+        """Raises if a page is damaged, as a look a moment ago has found or one now finds."""
+        if time.monotonic() - self._examined > EXAMINED_SECONDS:
+            with self.begin_view() as txn:
+                soundness.refuse_unreadable(self.path, txn)
+            self._examined = time.monotonic()
+
+    def refuse_full(self) -> None:
+        """Raises `StoreFull` if there is too little room on the disk for the next commits."""
+        self._refuse_unusable()
+        self._reserve.refuse_full()
 
     def stats(self) -> dict[str, int]:
         """Figures of the store (keys, file_bytes, readers) and of this process (the rest)."""

@@ -6,11 +6,14 @@ format number).
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import lmdb
 
+from holdfast.engine import waiting
+from holdfast.engine.folder import FILE_MODE, open_file, sync_folder
 from holdfast.errors import (
     CopyUnfinished,
     HoldfastError,
@@ -25,6 +28,10 @@ from holdfast.limits import MAP_BYTES, MAX_READERS, MIN_MAP_BYTES
 FORMAT: Final = 1
 DATA_FILE: Final = "data.mdb"
 UNFINISHED_FILE: Final = "unfinished-copy"  # a backup until it has been compared
+LOCK_FILE: Final = "lock.mdb"
+_NEW_FILE: Final = "data.mdb-new"  # until it is a whole store
+_WRITER_LOCK: Final = 64  # where LMDB's lock file has the mutex of writers: on its second line
+_LOCK_BYTES: Final = 64 * (MAX_READERS + 2)  # two lines of LMDB's own, and one for each reader
 LIB_VERSION: Final = 0  # LMDB 0.9, whose file format has a decade of trust
 
 
@@ -34,10 +41,31 @@ class Environment(NamedTuple):
     env: Any
     data: Any
     notices: Any
+    meta: Any
+
+
+def create(path: Path) -> None:
+    """Makes the file of an empty store, in a folder that nobody else has open.
+
+    It gets its name when it is whole and on disk: a data file that is empty is never a new store.
+    """
+    new = path / _NEW_FILE
+    try:
+        new.unlink(missing_ok=True)
+        os.close(open_file(new))
+        with lmdb.open(
+            str(new), subdir=False, lock=False, max_dbs=4, map_size=2**20, lib_version=LIB_VERSION
+        ) as env:
+            _open_databases(env, path)
+        new.replace(path / DATA_FILE)
+        sync_folder(path)
+    except (lmdb.Error, OSError) as error:
+        raise explain(error, path) from error
 
 
 def open_environment(path: Path, *, sync: bool) -> Environment:
-    """Opens the file in the folder `path`, and creates it if there is none."""
+    """Opens the file in the folder `path`."""
+    _prepare_lock_file(path)
     env = _open(path, sync=sync)
     try:
         return _open_databases(env, path)
@@ -62,9 +90,41 @@ def refuse_unfinished(path: Path) -> None:
         )
 
 
+def _prepare_lock_file(path: Path) -> None:
+    """Gives LMDB's lock file its blocks. LMDB writes to it through a map, where a full disk can't
+    be an error: it would end the process."""
+    try:
+        file = open_file(path / LOCK_FILE)
+        try:
+            os.posix_fallocate(file, 0, max(_LOCK_BYTES, os.fstat(file).st_size))
+        finally:
+            os.close(file)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise explain(error, path) from error
+
+
+def await_writer(path: Path) -> None:
+    """Waits until nobody is in the middle of an LMDB commit, or raises `StoreBusy`.
+
+    LMDB's own wait has no end, and a process that was stopped never comes to the end of its commit.
+    """
+    with (path / LOCK_FILE).open("rb") as file:
+        number = file.fileno()
+        waiting.await_free(
+            lambda: _writer(number) == 0, lambda: waiting.process_of(_writer(number)), path
+        )
+
+
+def _writer(lock_file: int) -> int:
+    """The thread that has LMDB's writer lock, a robust mutex in its lock file; 0 if none has."""
+    word = int.from_bytes(os.pread(lock_file, 4, _WRITER_LOCK), sys.byteorder)
+    thread = word & 0x3FFFFFFF
+    return thread if thread and waiting.process_of(thread) else 0
+
+
 def _open(path: Path, *, sync: bool) -> Any:
-    data_file = path / DATA_FILE
-    used = data_file.stat().st_size if data_file.exists() else 0
+    used = (path / DATA_FILE).stat().st_size
     map_bytes = max(MAP_BYTES, 4 * used)
     while True:
         try:
@@ -76,6 +136,8 @@ def _open(path: Path, *, sync: bool) -> Any:
                 max_spare_txns=8,
                 sync=sync,
                 meminit=False,
+                mode=FILE_MODE,
+                create=False,
                 lib_version=LIB_VERSION,
             )
         except (MemoryError, lmdb.Error) as error:
@@ -100,7 +162,9 @@ def _open_databases(env: Any, path: Path) -> Environment:
     elif not stored.isdigit() or int(stored) > FORMAT:
         found = stored.decode(errors="replace")
         raise UnsupportedFormat(f"{path} has format {found}, this Holdfast knows {FORMAT}")
-    return Environment(env=env, data=env.open_db(b"data"), notices=env.open_db(b"notices"))
+    return Environment(
+        env=env, data=env.open_db(b"data"), notices=env.open_db(b"notices"), meta=meta
+    )
 
 
 def explain(error: Exception, path: Path) -> HoldfastError:

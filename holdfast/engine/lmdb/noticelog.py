@@ -2,6 +2,9 @@
 
 Those of commits that still wait for LMDB are read where they wait; then they are the first ones of
 the LMDB commit that follows.
+
+0                 -> commit     the last one whose notices were forgotten
+number of commit  -> notices
 """
 
 from collections.abc import Callable
@@ -10,8 +13,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from holdfast.engine.contract import Notice
-from holdfast.limits import KEPT_NOTICE_COMMITS
+from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS
 
+_FORGOTTEN: Final = bytes(8)  # no commit has the number 0
+_FORGOTTEN_PER_COMMIT: Final = 16  # more than one, so that it shrinks after a long pause
 _DECODE: Final = msgspec.msgpack.Decoder(list[Notice]).decode
 
 
@@ -23,7 +28,8 @@ class Place(NamedTuple):
 
 
 class NoticeLog:
-    """Notices by the number of their commit, the last `KEPT_NOTICE_COMMITS` of them."""
+    """Notices by the number of their commit: the last `KEPT_NOTICE_COMMITS` commits at most, and
+    `KEPT_NOTICE_BYTES`. Where all who could listen are known, only what they have not read."""
 
     def __init__(
         self,
@@ -32,21 +38,42 @@ class NoticeLog:
         *,
         begin_snapshot: Callable[[], Any],
         waiting: Callable[[], tuple[int, list[Notice]]],
+        read_by_all: Callable[[], int | None],
     ) -> None:
         self._env = env
         self._db = db
         self._begin_snapshot = begin_snapshot
         self._waiting = waiting
+        self._read_by_all = read_by_all  # up to which commit; None: up to all of them
+        self._page_bytes = int(env.stat()["psize"])
 
     def store(self, txn: Any, notices: list[Notice]) -> None:
         """Writes the notices of a group under the number of its commit, and forgets old ones."""
         commit = txn.id()
         txn.put(_number(commit), msgspec.msgpack.encode(notices), db=self._db, append=True)
-        bound = _number(max(0, commit - KEPT_NOTICE_COMMITS))
+        self._forget_some(txn, commit)
+
+    def _forget_some(self, txn: Any, commit: int) -> None:
+        """Forgets old ones, at most a few for each commit, and all that is too much."""
+        read = self._read_by_all()
+        bound = max(commit - KEPT_NOTICE_COMMITS - 1, commit - 1 if read is None else read)
+        forgotten, left = 0, _FORGOTTEN_PER_COMMIT
         with txn.cursor(db=self._db) as cursor:
-            for _ in range(2):  # two for each one that is added: it shrinks after a long pause
-                if cursor.first() and cursor.key() < bound:
-                    cursor.delete()
+            while cursor.set_range(_number(1)):
+                oldest = int.from_bytes(cursor.key())
+                if oldest >= commit:
+                    break
+                if (oldest > bound or not left) and self._bytes(txn) <= KEPT_NOTICE_BYTES:
+                    break
+                cursor.delete()
+                forgotten = oldest
+                left = max(0, left - 1)
+        if forgotten:
+            txn.put(_FORGOTTEN, _number(forgotten), db=self._db)
+
+    def _bytes(self, txn: Any) -> int:
+        stat = txn.stat(self._db)
+        return self._page_bytes * int(stat["leaf_pages"] + stat["overflow_pages"])
 
     def forget_all(self) -> None:
         """Whoever opens a store alone finds no one who could still want the old ones."""
@@ -65,11 +92,11 @@ class NoticeLog:
         forgotten, notices = 0, list[Notice]()
         while True:
             above, waiting = self._waiting()
-            following, stored = self._stored_since(place)
+            following, lost, stored = self._stored_since(place)
             if following == place.commit:
                 break
             notices += stored
-            forgotten += max(0, following - KEPT_NOTICE_COMMITS - place.commit)
+            forgotten += lost
             place = Place(following, 0)
         if above == place.commit:
             waiting = waiting[place.waiting :]
@@ -77,21 +104,23 @@ class NoticeLog:
             place = Place(above, place.waiting + len(waiting))
         return place, forgotten, notices
 
-    def _stored_since(self, place: Place) -> tuple[int, list[Notice]]:
-        """The notices of LMDB's commits behind a place, and the last of those commits.
+    def _stored_since(self, place: Place) -> tuple[int, int, list[Notice]]:
+        """The last of LMDB's commits behind a place, how many of those were forgotten, and the
+        notices of the others.
 
         While a commit waits for the disk, its number is known already, and its records are not.
         """
         notices: list[Notice] = []
         if self.newest_commit() == place.commit:
-            return place.commit, notices
+            return place.commit, 0, notices
         with self._begin_snapshot() as txn:
             first = _number(place.commit + 1)
             cursor = txn.cursor(db=self._db)
             if cursor.set_range(first):
                 for key, value in cursor.iternext():
                     notices += _DECODE(value)[place.waiting if key == first else 0 :]
-            return txn.id(), notices
+            lost = int.from_bytes(txn.get(_FORGOTTEN, db=self._db) or b"") - place.commit
+            return txn.id(), max(0, lost), notices
 
 
 def _number(commit: int) -> bytes:

@@ -30,18 +30,19 @@ from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.environment import explain
-from holdfast.engine.lmdb.redo import RedoLog, Writes
+from holdfast.engine.lmdb.redo import Found, RedoLog, Writes
 from holdfast.engine.lmdb.room import Room
 from holdfast.engine.lmdb.stacked import Base, Waiting
 from holdfast.engine.lmdb.transaction import LmdbTransaction
-from holdfast.engine.notices import NoticeHub
-from holdfast.errors import HoldfastError, StoreFull
+from holdfast.engine.notices import NoticeHub, bytes_of
+from holdfast.errors import HoldfastError, LogDamaged, StoreFull
 from holdfast.limits import (
     COMMITS_WITHOUT_LOG,
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
     MAX_WAITING_KEYS,
+    MAX_WAITING_NOTICE_BYTES,
     MAX_WAITING_SECONDS,
     RESERVED_BYTES,
 )
@@ -220,6 +221,7 @@ class Overlay:
                 take(tx)
                 if tx.notices:
                     base.notices[noted:] = tx.notices
+                    base.notice_bytes += sum([bytes_of(notice) for notice in tx.notices])
                 publish()
                 break
             except KeyboardInterrupt:
@@ -233,6 +235,7 @@ class Overlay:
             or self._room.needed > self._most_reserved
             or base.deleted > MAX_DELETED_IN_OVERLAY
             or len(base.notices) > MAX_WAITING_KEYS
+            or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
             or (self._synced and len(base.written) > MAX_WAITING_KEYS)
         ):
             try:
@@ -397,12 +400,14 @@ class Overlay:
             with self._folder.write_turn:
                 self._env.begin(write=True).abort()
             if not self._synced:
+                self._log.declare()
                 return True
             if self._env.info()["last_txnid"] != self._known:
                 self._env.sync(True)
             if not self._prepared:
                 self._log.prepare()
                 self._prepared = True
+            self._log.declare()
         except (lmdb.Error, OSError):
             self._broken = True
             return False
@@ -437,6 +442,9 @@ class Overlay:
             if self._stopped.wait(FLUSH_SECONDS):
                 return
             self._hindered = self._broken or self._log.shared
+            if self._synced and self._lock.acquire(blocking=False):
+                self._log.note_end()
+                self._lock.release()
             base, now = self._base, time.monotonic()
             if base is not None and (base.above, base.commits) != newest:
                 newest, since = (base.above, base.commits), now
@@ -497,16 +505,22 @@ class Overlay:
             pass
 
 
-def replay(env: Any, data: Any, log: RedoLog) -> None:
-    """Writes what a process that was stopped has left in the log into LMDB's file."""
-    if not log.counts():
-        return
+def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> Found:
+    """Writes what a process that was stopped has left in the log into LMDB's file.
+
+    A damaged log is refused, unless one accepts to lose what is behind the damage.
+    """
+    found = log.read(env.info()["last_txnid"])
+    if found.problem and not accept_loss:
+        whole = f"{len(found.records)} records before that are whole"
+        raise LogDamaged(f"{log.path} is damaged: {found.problem}; {whole}")
     writes: Writes = {}
-    for each in log.records(env.info()["last_txnid"]):
+    for each in found.records:
         writes.update(each)
     if writes:
         with env.begin(db=data, write=True) as txn:
             _apply(LmdbTransaction(txn, b"", 0.0), writes)
+    return found
 
 
 def write_out(txn: Any, buffer: Buffer) -> None:

@@ -5,13 +5,19 @@ state of that file: it names the number of the LMDB commit that it stands above.
 commit, which holds all of them, all records are void at once, and the log begins anew.
 
 page 0      a header: whose log it is, and a number of its own that its records are marked with
-page 1      a mark: whether several processes have the store open
+page 1      a mark: whether several processes have the store open; and the end of the records, as of
+            a moment ago
 behind it   records: length, checksum and mark, then the writes of one group of transactions
 
 In interval mode the file is mapped into memory: a record is in the system's hands as soon as it is
 copied there, without a system call, and the death of the process takes nothing away. In commit mode
 a record is written and synced, and survives the machine too. There it begins on a page of its own,
 so that no later write touches a page that holds what was acknowledged.
+
+A last record that is not whole is one in whose middle its writer was stopped: nobody was told of
+it. A bad one that others follow, or that lies before the noted end, is damage, and so is a log that
+is missing although the file `redo-state` names it. Then the store is not opened, as commits would
+be lost without a word.
 """
 
 import errno
@@ -20,15 +26,18 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 
-from holdfast.engine import folder
+from holdfast.engine import checkpoints, folder
+from holdfast.errors import StoreDamaged
 from holdfast.limits import REDO_LOG_BYTES
 
 FILE_NAME: Final = "redo"
+STATE: Final = "redo-state"
+_NEW_STATE: Final = "redo-state-new"  # until it is whole
 Writes = dict[bytes, bytes | None]
 
 _MAGIC: Final = b"HOLDFAST REDO 2\n"
@@ -37,22 +46,58 @@ _NUMBER: Final = slice(56, 64)
 _SYNCED: Final = 64
 _PAGE: Final = 4096
 _SHARED: Final = _PAGE  # on a page of its own: others set it while the owner's records count
+_END: Final = slice(_PAGE + 64, _PAGE + 80)  # the mark of the records, and where they end
 _BEGIN: Final = 2 * _PAGE
 _HEAD: Final = struct.Struct("<IIQ")
 _pack_head: Final = _HEAD.pack
+_pack_end: Final = struct.Struct("<QQ").pack
+_unpack_end: Final = struct.Struct("<QQ").unpack
 _MASK: Final = 2**64 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Writes).decode
 
 
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """Says that there is a log which may hold commits, and which one."""
+
+    number: bytes
+    synced: bool
+    boot_id: bytes
+
+    def counts(self) -> bool:
+        """Whether the log has to be there: it was synced, or the machine has not been restarted."""
+        return self.synced or self.boot_id == _boot_id()
+
+
+class Found(NamedTuple):
+    """What a log holds above an LMDB commit."""
+
+    records: list[Writes]  # in the order of their commits, up to the first that is damaged
+    problem: str = ""  # with the log; empty if there is none
+    lost: int = 0  # records that can't be used, at least
+
+
 class RedoLog:
     """The log of one store. Who writes to it, or begins it anew, holds the folder's lease."""
 
-    __slots__ = ("_file", "_map", "_mark", "_synced", "end", "path", "position")
+    __slots__ = (
+        "_declared",
+        "_file",
+        "_map",
+        "_mark",
+        "_synced",
+        "end",
+        "path",
+        "position",
+        "problem",
+    )
 
     def __init__(self, path: Path, *, synced: bool) -> None:
         self.path = path / FILE_NAME
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        state = read_state(path)
+        self.problem = "" if state is None else self._size_problem()
+        self._declared = b""  # the number that `redo-state` is known to hold
+        self._file = folder.open_file(self.path)
         try:
             # Real blocks, so that no write to the map finds the disk full: it could not even say
             # so. A log that is synced gets the rest of them when it is needed.
@@ -60,6 +105,8 @@ class RedoLog:
             if os.fstat(self._file).st_size < REDO_LOG_BYTES:
                 os.ftruncate(self._file, REDO_LOG_BYTES)
             self._map = mmap.mmap(self._file, REDO_LOG_BYTES)
+            if state is not None and not self.problem and not self._is(state):
+                self.problem = "its first page is damaged"
         except BaseException:
             os.close(self._file)
             raise
@@ -69,6 +116,21 @@ class RedoLog:
         self.end = REDO_LOG_BYTES
 
     # --- opening and closing ---------------------------------------------------------------------
+
+    def _size_problem(self) -> str:
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return "it is missing"
+        return f"it has {size} bytes of {REDO_LOG_BYTES}" if size < REDO_LOG_BYTES else ""
+
+    def _is(self, state: State) -> bool:
+        return (
+            self._map[: len(_MAGIC)] == _MAGIC
+            and self._map[_NUMBER] == state.number
+            and self.was_synced() == state.synced
+            and self._map[_BOOT_ID] == state.boot_id
+        )
 
     def counts(self) -> bool:
         """Whether all is there that was ever acknowledged: it was synced, or it was written since
@@ -86,6 +148,8 @@ class RedoLog:
         Its number is random: any pages may be left of older ones, and none of their records may be
         taken for one of this.
         """
+        forget_state(self.path.parent)
+        self.problem = ""
         self._map[: len(_MAGIC)] = bytes(len(_MAGIC))
         self._map[_NUMBER] = os.urandom(8)
         self._map[_BOOT_ID] = _boot_id()
@@ -96,11 +160,19 @@ class RedoLog:
 
     def prepare(self) -> None:
         """Gives a log that is synced its blocks, and writes to all of them: from then on a sync
-        has nothing to note but the record."""
+        has nothing to note but the record. `declare` syncs them."""
         os.posix_fallocate(self._file, 0, REDO_LOG_BYTES)
         _write(self._file, bytes(REDO_LOG_BYTES - _BEGIN), _BEGIN)
-        os.fsync(self._file)
-        folder.sync_folder(self.path.parent)
+
+    def declare(self) -> None:
+        """Notes in `redo-state` that this log is there, before it gets its first record."""
+        number = self._map[_NUMBER]
+        if number != self._declared:
+            if self._synced:
+                os.fsync(self._file)  # first: what is said to be there has to be there
+            state = State(number=number, synced=self._synced, boot_id=_boot_id())
+            _save_state(self.path.parent, state)
+            self._declared = number
 
     def close(self) -> None:
         self._map.close()
@@ -108,6 +180,7 @@ class RedoLog:
 
     def remove(self) -> None:
         """Only for a log that holds nothing, and a store that nobody else has open."""
+        forget_state(self.path.parent)
         self.path.unlink(missing_ok=True)
 
     # --- sharing ---------------------------------------------------------------------------------
@@ -150,29 +223,123 @@ class RedoLog:
             os.fdatasync(self._file)
         else:
             self._map[position:end] = record
+            self._map[_END] = _pack_end(self._mark, end)
         self.position = end
+
+    def note_end(self) -> None:
+        """Notes where the records end. In commit mode, where each commit would pay for one more
+        page, this is done now and then."""
+        if not self.is_empty():
+            self._map[_END] = _pack_end(self._mark, self.position)
 
     def spoil(self, position: int) -> None:
         """Makes sure, as far as possible, that a record that could not be synced never counts."""
         _write(self._file, bytes(_HEAD.size), position)
 
-    def records(self, above: int) -> Iterator[Writes]:
-        """What one who was stopped has left above an LMDB commit, in the order of its commits."""
+    def read(self, above: int) -> Found:
+        """What one who was stopped has left above an LMDB commit."""
+        if self.problem:
+            return Found([], self.problem)
+        if not self.counts():
+            return Found([])
+        # By a call, not through the map: to read a page that has no block needs one, and on a full
+        # tmpfs that would end the process.
+        content = os.pread(self._file, REDO_LOG_BYTES, 0)
         mark = self._mark_of(above)
         step = _PAGE if self.was_synced() else 1
+        records: list[Writes] = []
         position = _BEGIN
-        while position + _HEAD.size <= REDO_LOG_BYTES:
-            length, checksum, found = _HEAD.unpack_from(self._map, position)
-            begin = position + _HEAD.size
-            body = self._map[begin : begin + length]
-            if found != mark or len(body) != length or crc32(body, mark & 0xFFFFFFFF) != checksum:
-                return  # the end, or a record in whose middle its writer was stopped
-            yield _decode(body)
-            position = begin + length
+        while (body := _body(content, position, mark)) is not None:
+            records.append(_decode(body))
+            position += _HEAD.size + len(body)
             position += -position % step
+        behind = _count_behind(content, position, mark)
+        noted, end = _unpack_end(content[_END])
+        if behind:
+            return Found(records, f"record {len(records) + 1} is damaged", behind + 1)
+        if noted == mark and end > position:
+            return Found(records, f"it ends behind record {len(records)}, and had more", 1)
+        return Found(records)  # the end, or a record in whose middle its writer was stopped
+
+    def records(self, above: int) -> Iterator[Writes]:
+        """The whole records above an LMDB commit, up to the first that is not."""
+        return iter(self.read(above).records)
 
     def _mark_of(self, above: int) -> int:
         return (int.from_bytes(self._map[_NUMBER]) + above) & _MASK
+
+
+def _body(content: bytes, position: int, mark: int) -> bytes | None:
+    """The body of the record at `position`, if there is one of this mark and it is whole."""
+    begin = position + _HEAD.size
+    if begin > len(content):
+        return None
+    length, checksum, found = _HEAD.unpack_from(content, position)
+    if found != mark or begin + length > len(content):
+        return None
+    body = content[begin : begin + length]
+    return body if crc32(body, mark & 0xFFFFFFFF) == checksum else None
+
+
+def _count_behind(content: bytes, position: int, mark: int) -> int:
+    """How many whole records of this mark lie behind a place that has none."""
+    count = 0
+    word = mark.to_bytes(8, "little")
+    at = content.find(word, position)
+    while at >= 0:
+        body = _body(content, at - 8, mark)  # the mark ends the head
+        count += body is not None
+        at = content.find(word, at + (8 if body is None else 8 + len(body)))
+    return count
+
+
+# --- what says that there is a log ---------------------------------------------------------------
+
+
+def read_state(path: Path) -> State | None:
+    """Which log has to be there; None if none has to, or if nobody can say."""
+    state = _load_state(path)
+    return state if state is not None and state.counts() else None
+
+
+def _load_state(path: Path) -> State | None:
+    try:
+        content = (path / STATE).read_bytes()
+        if crc32(content[4:]).to_bytes(4) != content[:4]:
+            return None
+        return msgspec.msgpack.decode(content[4:], type=State)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
+def refuse_lost_checkpoint(path: Path) -> None:
+    """Raises if the machine was stopped under an interval mode, and the state to return to is gone:
+    the file may then hold anything."""
+    state = _load_state(path)
+    if state is not None and not state.counts() and checkpoints.load(path) is None:
+        raise StoreDamaged(
+            f"{path / checkpoints.FILE_NAME} is missing, the state to return to after a power "
+            "failure"
+        )
+
+
+def _save_state(path: Path, state: State) -> None:
+    body = msgspec.msgpack.encode(state)
+    with folder.open_private(path / _NEW_STATE, "wb") as file:
+        file.write(crc32(body).to_bytes(4) + body)
+        file.flush()
+        if state.synced:
+            os.fsync(file.fileno())
+    (path / _NEW_STATE).replace(path / STATE)
+    if state.synced:
+        folder.sync_folder(path)
+
+
+def forget_state(path: Path) -> None:
+    """Nothing depends on the log any more; on disk when it returns."""
+    if (path / STATE).exists():
+        (path / STATE).unlink()
+        folder.sync_folder(path)
 
 
 def _write(file: int, content: bytes, position: int) -> None:

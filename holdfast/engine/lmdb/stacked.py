@@ -149,6 +149,7 @@ class Base(_Stacked):
         "above",
         "commits",
         "deleted",
+        "notice_bytes",
         "seen",
         "since",
         "txn",
@@ -162,6 +163,7 @@ class Base(_Stacked):
         self._waiting: Waiting | None = None  # made for the first view that asks
         self._lock = threading.RLock()  # held for moments: views freeze what others change
         self.commits = 0
+        self.notice_bytes = 0  # about what the notices take
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
         self._bare: Range | None = None  # a range in which there is nothing
         self.seen: Writes = {}  # what was read of the snapshot

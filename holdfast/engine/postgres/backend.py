@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 import psycopg
@@ -44,7 +44,7 @@ from holdfast.errors import (
     StoreUnusable,
     UnsupportedFormat,
 )
-from holdfast.limits import KEPT_NOTICE_COMMITS, MAX_QUEUED_NOTICES
+from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS, MAX_QUEUED_NOTICES
 
 LONG_KEYS: Final = LongKeys(2_600)  # an entry of a B-tree has at most 2,704 bytes
 _STATEMENT_BYTES: Final = 16 * 1024 * 1024  # of pairs in one statement; a message ends at 1 GB
@@ -217,9 +217,11 @@ class PostgresBackend:
             [_, [made]] = connection.exchange()
             return bool(made.ntuples)
 
-    def is_time_to_clean(self) -> bool:
-        """By chance, so that processes which make few commits do their share."""
-        return random.randrange(_COMMITS_PER_CLEANING) == 0
+    def is_time_to_clean(self, notice_bytes: int = 0) -> bool:
+        """By chance, so that processes which make few commits do their share; larger notices are
+        cleaned up more often."""
+        chances = 1 + notice_bytes * _COMMITS_PER_CLEANING // KEPT_NOTICE_BYTES
+        return random.randrange(_COMMITS_PER_CLEANING) < chances
 
     def explain(self, error: Refused) -> HoldfastError:
         """What an error of PostgreSQL means for the user of a store."""
@@ -279,7 +281,7 @@ class PostgresBackend:
             connection.sync()
             connection.exchange()
 
-    def backup(self, target: Path) -> None:
+    def backup(self, target: Path) -> NoReturn:
         raise BadInput(
             f"a store on PostgreSQL can't be copied into the folder {target}",
             hint="Copy it into a folder with `holdfast copy URL FOLDER`, or use pg_dump.",
@@ -443,7 +445,8 @@ class PostgresSession:
             deltas = [INT8.pack(delta) for delta in commit.adds.values()]
             send(sql.ADD, bytea_array(list(commit.adds)), int8_array(deltas), version)
         if commit.notices:
-            send(sql.NOTICE, msgspec.msgpack.encode(commit.notices))
+            noted = msgspec.msgpack.encode(commit.notices)
+            send(sql.NOTICE, noted)
         if begun:
             send(sql.COMMIT)
         connection.sync()
@@ -454,8 +457,12 @@ class PostgresSession:
         if commit.notices:
             send(sql.NOTIFY)
             connection.sync()
-            if self._backend.is_time_to_clean():
-                send(sql.FORGET_NOTICES, INT8.pack(KEPT_NOTICE_COMMITS))
+            if self._backend.is_time_to_clean(len(noted)):
+                send(
+                    sql.FORGET_NOTICES,
+                    INT8.pack(KEPT_NOTICE_COMMITS),
+                    INT8.pack(KEPT_NOTICE_BYTES),
+                )
                 connection.sync()
 
     def _send_locks(self, connection: Connection) -> int:

@@ -147,8 +147,9 @@ NOTIFY: Final = _prepared("notify", "SELECT pg_notify('holdfast', '')")
 FORGET_NOTICES: Final = _prepared(
     "forget",
     "DELETE FROM holdfast_notice WHERE id IN (SELECT id FROM holdfast_notice "
-    "WHERE id <= (SELECT max(id) FROM holdfast_notice) - $1::int8 ORDER BY id LIMIT 2000 "
-    "FOR UPDATE SKIP LOCKED)",
+    "WHERE id <= (SELECT max(id) FROM holdfast_notice) - $1::int8 OR id < (SELECT max(id) FROM "
+    "(SELECT id, sum(octet_length(body)) OVER (ORDER BY id DESC) AS bytes FROM holdfast_notice) "
+    "AS each WHERE bytes > $2::int8) ORDER BY id LIMIT 2000 FOR UPDATE SKIP LOCKED)",
 )
 
 # --- what became of a commit ----------------------------------------------------------------------

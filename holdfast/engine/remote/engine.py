@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from holdfast.engine.contract import (
+    Backup,
     Draws,
     Guard,
     Notice,
@@ -462,9 +463,15 @@ class RemoteEngine:
         self._lines.refuse_inside("a checkpoint was asked for inside a transaction: let it end")
         self._patiently(self.backend.checkpoint)
 
-    def backup(self, target: Path) -> None:
+    def backup(self, target: Path) -> Backup:
         self._refuse_unusable()
         self.backend.backup(target)
+
+    def refuse_full(self) -> None:
+        """The server's disk is for the server to look at; a commit that it refuses says why."""
+
+    def refuse_unreadable(self) -> None:
+        """Nothing that a server sends can end this process."""
 
     def check(self) -> list[str]:
         return self._patiently(self.backend.problems)

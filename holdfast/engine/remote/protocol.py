@@ -7,7 +7,7 @@ ones are folded, and the shared part does that.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import msgspec
 
@@ -156,7 +156,7 @@ class Backend(Protocol):
 
     def checkpoint(self) -> None: ...
 
-    def backup(self, target: Path) -> None: ...
+    def backup(self, target: Path) -> NoReturn: ...
 
     def stats(self) -> dict[str, int]: ...
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.longkeys import LongKeys
@@ -143,7 +143,7 @@ class ValkeyBackend:
                     raise explain(reply, self.name)
                 synced = reply[0]
 
-    def backup(self, target: Path) -> None:
+    def backup(self, target: Path) -> NoReturn:
         raise BadInput(
             f"a store in Valkey is not copied into a folder by a backup: {target}",
             hint="Let the servers make their own (BGSAVE), or use `holdfast copy`.",

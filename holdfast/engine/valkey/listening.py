@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.engine.contract import Notice
+from holdfast.engine.notices import bytes_of
 from holdfast.engine.remote import Unreachable
 from holdfast.engine.valkey.address import Address, Host
 from holdfast.engine.valkey.library import function
 from holdfast.engine.valkey.links import FAILURES, Link, NotSent, ResponseError
-from holdfast.limits import KEPT_NOTICE_COMMITS
+from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS
 
 if TYPE_CHECKING:
     from holdfast.engine.valkey.backend import ValkeyBackend
@@ -39,7 +40,8 @@ class Listener:
         self._links: dict[Host, Link] = {}
         self._changes = -1  # of the servers, when the links were made
         self._said: dict[bytes, int] = {}  # space -> the last version whose notices were heard
-        self._heard: deque[list[Notice]] = deque(maxlen=KEPT_NOTICE_COMMITS)
+        self._heard: deque[list[Notice]] = deque()
+        self._bytes = 0  # of what is in `_heard`
         self._count = 0  # of all that was ever in `_heard`
         self._lost = 0  # commits whose notices can't be had any more
         self._closed = False
@@ -153,6 +155,11 @@ class Listener:
     def _keep(self, notices: list[Notice]) -> None:
         self._heard.append(notices)
         self._count += 1
+        self._bytes += sum([bytes_of(notice) for notice in notices])
+        while len(self._heard) > 1 and (
+            len(self._heard) > KEPT_NOTICE_COMMITS or self._bytes > KEPT_NOTICE_BYTES
+        ):
+            self._bytes -= sum([bytes_of(notice) for notice in self._heard.popleft()])
 
     # --- connecting ------------------------------------------------------------------------------
 

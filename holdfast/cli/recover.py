@@ -1,0 +1,56 @@
+"""`holdfast recover`: a store whose log or seal is damaged, with what is left of it."""
+
+import sys
+
+import click
+
+from holdfast.cli.output import FOUND, Output, many
+from holdfast.cli.place import Place, place_options, refuse_missing
+
+
+@click.command("recover")
+@click.argument("folder", required=False)
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on without what is damaged; commits that were only there are lost.",
+)
+@place_options
+def command(place: Place, out: Output, folder: str | None, accept_loss: bool) -> None:
+    """Say what is damaged in a store that does not open, and go on without it.
+
+    For the log of commits that the data file has not yet got, for the seal of a closed store and
+    for a checkpoint. Nothing is changed without --accept-loss; with it, the records of the log
+    before the damage are kept, those behind it are lost, and both are counted. A damaged data file
+    is not repaired: restore a backup. Exits with 3 if something is wrong and was left as it is.
+
+    Example: holdfast recover data --accept-loss
+    """
+    place.refuse_server("a server's own store can't be recovered while it runs")
+    data = place.data if folder is None else folder
+    if "://" in data:
+        raise click.UsageError("recover is for folders; other engines look after their own logs")
+    from pathlib import Path
+
+    from holdfast.engine.lmdb.recovering import recover
+
+    refuse_missing(data, "Name the folder of a store.")
+    with out.progress("recover"):
+        found = recover(Path(data.removeprefix("lmdb:")), accept_loss=accept_loss)
+
+    def show() -> None:
+        for problem in found.problems:
+            out.say(problem)
+        if not found.problems:
+            out.say(f"{data}: nothing is wrong with its log, seal and checkpoint")
+            return
+        records = f"{many(found.applied, 'record')} of the log"
+        lost = f"at least {many(found.lost, 'record')}" if found.lost else "what it held besides"
+        if found.recovered:
+            out.say(f"{data}: {records} applied, {lost} lost. Run `holdfast check` next.")
+        else:
+            out.say(f"With --accept-loss, {records} would be applied, and {lost} would be lost.")
+
+    out.result(found, show)
+    if found.problems and not found.recovered:
+        sys.exit(FOUND)

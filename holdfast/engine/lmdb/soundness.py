@@ -1,0 +1,216 @@
+"""Looks at a store's file before LMDB maps it: a damaged one is an error, and never a dead process.
+
+Size and meta pages are looked at whenever a store is opened. What was closed in peace has a seal,
+a file of checksums, and is compared with it; what was not is walked page by page if it is small.
+A seal is broken when the store is opened: while it is open, nothing says what the file should be.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+
+from holdfast.engine.folder import open_private, sync_folder
+from holdfast.engine.lmdb import pages
+from holdfast.engine.lmdb.environment import DATA_FILE
+from holdfast.errors import StoreDamaged, UnsupportedFormat
+from holdfast.limits import MAX_SEALED_BYTES, MAX_UNWRITTEN_BYTES, MAX_WALKED_BYTES
+
+SEAL: Final = "seal"
+_NEW_SEAL: Final = "seal-new"
+_BLOCK: Final = 1024 * 1024
+# Files that a store leaves behind only where it has had a data file.
+_TRACES: Final = ("lock.mdb", "redo", "redo-state", "checkpoint", SEAL)
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """What the data file was when the store was closed."""
+
+    transaction_id: int  # of the last commit: after a later one it says nothing
+    bytes: int
+    checksums: list[int]  # of each MiB
+
+
+def refuse_missing(path: Path) -> None:
+    """Raises if a store has lost its data file: it would open as an empty one."""
+    traces = [name for name in _TRACES if (path / name).exists()]
+    if traces and not (path / DATA_FILE).exists():
+        raise StoreDamaged(
+            f"{path / DATA_FILE} is missing, and {traces[0]} shows that it was there",
+            hint="Put it back, or restore the newest backup into a new folder.",
+        )
+
+
+def refuse_damaged(path: Path, *, alone: bool) -> None:
+    """Raises if the data file can't be what a store has written. Breaks its seal.
+
+    While others have the store open only its meta pages are looked at: the rest is theirs.
+    """
+    with _opened(path / DATA_FILE) as file:
+        size = os.fstat(file).st_size
+        if size == 0:
+            raise _damaged(path, "it is empty")
+        try:
+            newest = pages.read_metas(file)[0]
+        except pages.Foreign as why:
+            raise UnsupportedFormat(
+                f"{path} holds something that is not a Holdfast store: {why}"
+            ) from None
+        except pages.Damaged as why:
+            raise _damaged(path, str(why)) from None
+        if not alone:
+            return
+        if newest.file_bytes - size > MAX_UNWRITTEN_BYTES:
+            raise _damaged(path, f"it has {size} bytes of {newest.file_bytes}")
+        if not _is_sealed(path, file, newest):
+            walks = size < newest.file_bytes or size <= MAX_WALKED_BYTES
+            found = pages.Walk(file, newest).run(roots_only=not walks)
+            if found:
+                raise _damaged(path, found[0])
+    break_seal(path)
+
+
+def refuse_any_damage(path: Path) -> None:
+    """Raises if any page is damaged, however large the file is. Nobody may have it open."""
+    with _opened(path / DATA_FILE) as file:
+        if found := pages.problems_of(file):
+            raise _damaged(path, found[0])
+
+
+def refuse_unreadable(path: Path, txn: Any) -> None:
+    """Raises if a page of the snapshot of `txn` is damaged: to read it could end the process."""
+    if found := structural_problems(path, txn):
+        raise _damaged(path, found[0])
+
+
+def _damaged(path: Path, what: str) -> StoreDamaged:
+    return StoreDamaged(f"{path / DATA_FILE} is damaged: {what}")
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[int]:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+# --- all pages -----------------------------------------------------------------------------------
+
+
+def structural_problems(path: Path, txn: Any) -> list[str]:
+    """What is wrong with the pages of the snapshot of `txn`, read by a process of its own.
+
+    That process is there so that neither damage nor a long look disturbs this one.
+    """
+    with _opened(path / DATA_FILE) as file:
+        meta = _meta_of(file, txn)
+        if meta is None:
+            return ["the meta page of the last commit is damaged"]
+        command = [sys.executable, "-I", pages.__file__, str(path / DATA_FILE), pages.encode(meta)]
+        try:
+            done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
+        except (OSError, ValueError):
+            return pages.problems_of(file, meta)  # a Python that can't be started again
+    if done.returncode == 0:
+        with suppress(ValueError):
+            return [str(problem) for problem in json.loads(done.stdout)]
+    if done.returncode < 0:
+        return [f"the process that read the file was ended by signal {-done.returncode}"]
+    return [f"the file can't be read: {done.stderr.decode(errors='replace')[-200:].strip()}"]
+
+
+def _meta_of(file: int, txn: Any) -> pages.Meta | None:
+    """The meta page that a snapshot began with, if two commits have not replaced it already."""
+    try:
+        metas = pages.read_metas(file)
+    except pages.Damaged:
+        return None
+    for meta in metas:
+        if meta.transaction_id == txn.id():
+            return meta
+    return metas[0]
+
+
+# --- the seal ------------------------------------------------------------------------------------
+
+
+def seal(path: Path) -> None:
+    """Notes what the data file is. Only for one that is on disk, and that nobody has open.
+
+    Nothing waits for the disk here: a seal that a power failure has spoilt counts as none.
+    """
+    with suppress(OSError, pages.Damaged), _opened(path / DATA_FILE) as file:
+        size = os.fstat(file).st_size
+        if size > MAX_SEALED_BYTES:
+            return
+        noted = Seal(
+            transaction_id=pages.read_metas(file)[0].transaction_id,
+            bytes=size,
+            checksums=list(_checksums(file, size)),
+        )
+        body = msgspec.msgpack.encode(noted)
+        new = path / _NEW_SEAL
+        with open_private(new, "wb") as written:
+            written.write(crc32(body).to_bytes(4) + body)
+        new.replace(path / SEAL)
+
+
+def break_seal(path: Path) -> None:
+    """Forgets what the file was; on disk when it returns, before the first write to the file."""
+    if (path / SEAL).exists():
+        (path / SEAL).unlink()
+        sync_folder(path)
+
+
+def _is_sealed(path: Path, file: int, newest: pages.Meta) -> bool:
+    """Whether the file is what its seal says. Raises if it is something else.
+
+    Without a seal, or with one that is damaged itself, nobody knows; nor after a commit by someone
+    who knows nothing of seals.
+    """
+    noted = _read_seal(path)
+    if noted is None or newest.transaction_id > noted.transaction_id:
+        return False
+    size = os.fstat(file).st_size
+    if size != noted.bytes:
+        raise _changed(path, f"it has {size} bytes, and had {noted.bytes}")
+    for number, checksum in enumerate(_checksums(file, size)):
+        if checksum != noted.checksums[number]:
+            raise _changed(path, f"between the bytes {number * _BLOCK} and {(number + 1) * _BLOCK}")
+    return True
+
+
+class SealBroken(StoreDamaged):
+    """A data file is sound as far as its structure goes, and is not what was closed."""
+
+
+def _changed(path: Path, where: str) -> StoreDamaged:
+    return SealBroken(
+        f"{path / DATA_FILE} has changed since its store was closed: {where}",
+        hint="Restore the newest backup. If you have put the file there yourself, or want what is "
+        f"left of it, run `holdfast recover {path} --accept-loss`.",
+    )
+
+
+def _read_seal(path: Path) -> Seal | None:
+    try:
+        content = (path / SEAL).read_bytes()
+        if crc32(content[4:]).to_bytes(4) != content[:4]:
+            return None
+        return msgspec.msgpack.decode(content[4:], type=Seal)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _checksums(file: int, size: int) -> Iterator[int]:
+    for begin in range(0, size, _BLOCK):
+        yield crc32(os.pread(file, _BLOCK, begin))

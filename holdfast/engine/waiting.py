@@ -1,0 +1,93 @@
+"""Waits for the lock of a file, and names the process that keeps it if that takes too long.
+
+A process that was stopped (Ctrl-Z, a debugger, a frozen container) keeps its locks. Whoever waits
+for one of them would hang without a word.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.errors import StoreBusy
+from holdfast.limits import MAX_OPENING_SECONDS, STOPPED_PROCESS_SECONDS
+
+_LONGEST_PAUSE_SECONDS = 0.02
+
+
+def try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def lock(file: int, path: Path) -> None:
+    """Locks a file of the store in `path`, or raises `StoreBusy`."""
+    await_free(lambda: try_lock(file), lambda: _holder(file), path)
+
+
+def await_free(is_free: Callable[[], bool], holder: Callable[[], int], path: Path) -> None:
+    """Returns when something is free. Raises `StoreBusy` if the process that has it is stopped, or
+    does not let go of it for a long time."""
+    begin = time.monotonic()
+    pause = 0.0005
+    while not is_free():
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        waited = time.monotonic() - begin
+        if waited > MAX_OPENING_SECONDS:
+            raise _busy(holder(), path, waited)
+        if waited > STOPPED_PROCESS_SECONDS and _is_stopped(pid := holder()):
+            raise _busy(pid, path, waited)
+
+
+def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
+    stopped = _is_stopped(pid)
+    who = f"process {pid} ({_command(pid)})" if pid else "another process"
+    state = "is stopped, and has" if stopped else "has had"
+    return StoreBusy(
+        f"{path} can't be used: {who} {state} it locked for {waited:.0f} seconds",
+        hint=f"Let it go on (kill -CONT {pid}) or end it; nothing that it acknowledged is lost."
+        if stopped
+        else "Let it end what it does, or end it; nothing that it acknowledged is lost.",
+    )
+
+
+def _holder(file: int) -> int:
+    """The process that has a file locked; 0 if the system does not tell."""
+    found = os.fstat(file)
+    name = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if "->" not in words and words[1] == "FLOCK" and words[5] == name:
+                return max(int(words[4]), 0)
+    return 0
+
+
+def _is_stopped(pid: int) -> bool:
+    with suppress(OSError, IndexError):
+        # The state follows the name, which may hold anything but ends with the last parenthesis.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    return False
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if text := b" ".join(words).decode(errors="replace").strip():
+            return text[:100]
+    return "unknown"
+
+
+def process_of(thread: int) -> int:
+    """The process that a thread belongs to; 0 if there is no such thread."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{thread}/status").read_text().splitlines():
+            if line.startswith("Tgid:"):
+                return int(line.split()[1])
+    return 0

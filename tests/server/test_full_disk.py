@@ -1,0 +1,43 @@
+"""A server on a full disk: it says that it is not ready, lets things be deleted, and recovers."""
+
+import resource
+from pathlib import Path
+
+import holdfast
+from tests.server.serving import serving
+
+
+def test_readiness_tells_of_a_full_disk_and_of_its_end(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        assert server.get("/readyz").status == 200
+        pid = server.process.pid
+
+        # No file may grow: to the server, a disk that is full.
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        answer = server.get("/readyz")
+        assert (answer.status, b"no room left" in answer.body) == (503, True)
+        assert server.get("/livez").status == 200
+
+        resource.prlimit(
+            pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        )
+        assert server.get("/readyz").status == 200
+
+
+def test_a_server_that_checks_a_damaged_store_goes_on(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
+            for number in range(300):
+                client.jobs.put("emails", data="x" * 500, id=f"job-{number}")
+        file = tmp_path / "data" / "data.mdb"
+        pages = bytearray(file.read_bytes())
+        with file.open("r+b") as opened:
+            for place in range(2 * 4096, len(pages), 4096):
+                if pages[place + 10] == 2 and pages[place + 12] > 30:  # a leaf with many keys
+                    opened.seek(place)
+                    opened.write(bytes(4096))
+        with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
+            problems = client.admin.check_engine()
+
+        assert any("is damaged" in problem for problem in problems)
+        assert server.get("/livez").status == 200
