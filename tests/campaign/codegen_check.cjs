@@ -30,6 +30,12 @@ function plain(key, value) {
   return isText ? String(value) : value;
 }
 
+// The first source is the client alone; a table may be called HoldfastAnything too.
+const own = new Set(
+  program.getSourceFile([...sources.keys()][0]).statements
+    .filter((statement) => ts.isInterfaceDeclaration(statement))
+    .map((statement) => statement.name.text));
+
 function look(name) {
   const source = program.getSourceFile(name);
   const problems = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
@@ -38,7 +44,7 @@ function look(name) {
   found.pragmas = [...source.pragmas.keys()].filter((each) => each !== "reference");
   found.directives = (source.commentDirectives || []).length;
   for (const statement of source.statements) {
-    if (ts.isInterfaceDeclaration(statement) && !statement.name.text.startsWith("Holdfast")) {
+    if (ts.isInterfaceDeclaration(statement) && !own.has(statement.name.text)) {
       found.interfaces[statement.name.text] = statement.members.map(
         (member) => [member.name.text, member.questionToken !== undefined]);
     } else if (ts.isVariableStatement(statement) && ts.isAsExpression(

@@ -321,7 +321,11 @@ def check_python(source: str, schemas: list[Schema], style: str) -> Iterator[str
         if not models:
             continue
         assert all(issubclass(model, Model) for model in models)
-        again = parse_schema(schema_yaml(*models))
+        try:
+            again = parse_schema(schema_yaml(*models))
+        except SchemaInvalid as error:
+            yield f"the schema that Python describes is refused: {error}\n{schema_yaml(*models)}"
+            continue
         yield from (f"Python describes {each}" for each in differences(bare(again), bare(schema)))
 
 
