@@ -203,10 +203,18 @@ def _default(column: Col[Any]) -> Any:
         return NOW
     if default is UNSET or (callable(default) and default not in (set, list, dict)):
         return None  # a function of the program is no default that a schema could tell
-    made = column.make_default()
-    if isinstance(made, (set, frozenset)):
-        return sorted(made, key=lambda element: identity(keep(element)))  # as the store sorts them
-    return made
+    return _with_lists(column.make_default())
+
+
+def _with_lists(value: Any) -> Any:
+    """A default as a schema tells it, each set in it as a list, sorted as the store does."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=lambda element: identity(keep(element)))
+    if isinstance(value, (list, tuple)):
+        return [_with_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_lists(item) for key, item in value.items()}
+    return value
 
 
 def _field(column: Col[Any]) -> _Field:

@@ -765,3 +765,13 @@ def test_type_checkers_see_models_in_full(tmp_path: Path) -> None:
     lines = [line for line in run.stdout.splitlines() if "typed.py:" in line and "error:" in line]
     found = {(int(line.split(":")[1]), line.rsplit("[", 1)[1].rstrip("]")) for line in lines}
     assert found == expected, run.stdout + run.stderr
+
+
+class Nested(Model, schema="test", table="Nested"):
+    groups: list[set[str]] = column(default=[{"b", "a"}])
+
+
+def test_a_default_with_sets_inside_is_told_as_lists() -> None:
+    [column] = parse_schema(schema_yaml(Nested)).tables[0].columns
+
+    assert column.default == [["a", "b"]]
