@@ -108,3 +108,23 @@ def test_problems_that_come_with_a_backup_are_named(folder: Path, tmp_path: Path
 
     assert result.code == 3
     assert "job first: it is waiting, and not in that list" in result.out
+
+
+def test_check_and_backup_count_the_same_keys(folder: Path, tmp_path: Path) -> None:
+    with holdfast.open(folder) as store:
+        store.space("shop").jobs.put("emails", id="first")
+
+    checked = run("check", "--data", folder, "--json").json["keys"]
+    backed_up = run("backup", "--data", folder, tmp_path / "backup", "--json").json["keys"]
+
+    assert checked == backed_up
+
+
+def test_a_backup_of_no_bytes_is_not_restored(folder: Path, tmp_path: Path) -> None:
+    run("backup", "--data", folder, tmp_path / "backup")
+    (tmp_path / "backup" / "data.mdb").write_bytes(b"")
+
+    result = run("restore", tmp_path / "backup", "--data", tmp_path / "again", "--json")
+
+    assert (result.code, result.error["code"]) == (1, "store_damaged")
+    assert not (tmp_path / "again" / "data.mdb").exists()

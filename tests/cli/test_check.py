@@ -98,7 +98,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], Callable[[Transaction], None]], str]]
     ),
     "a dependency": (
         lambda space: delete_first(jobs.keys_of(space).dependencies_of("second")),
-        "job second: waits for 1 jobs, and 0 are listed",
+        "job second: waits for 1 job, and 0 are listed",
     ),
     "a count of a queue": (
         lambda space: delete_first(jobs.keys_of(space).queue("emails").blocked),
