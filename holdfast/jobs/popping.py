@@ -32,7 +32,7 @@ from holdfast.jobs.records import NEVER, RUNNING, Failure, Job, JobRecord, Queue
 from holdfast.jobs.showing import all_shown
 from holdfast.jobs.typed import check, checks_itself
 from holdfast.keys import pack_float, pack_str, unpack
-from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
+from holdfast.limits import JOBS_PER_STEP, MAX_ANSWER_BYTES, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -57,9 +57,10 @@ class Popping:
         """Hands the next `count` jobs of `queue` to `worker`, each locked for `lock_seconds`.
 
         Without `lock_seconds` a lock lasts as long as the options `<queue>-heartbeat` or
-        `heartbeat` say. Whoever does not renew it in time loses the job, after a notice and a grace
-        period. A paused queue gives nothing. Reads 5 keys and writes 6 for one job, 2 and 4 for
-        each further one.
+        `heartbeat` say. A worker that does not renew it in time loses the job, after a notice and a
+        grace period. A paused queue gives nothing, and jobs whose data is large come in as many
+        pops as they need: one answer holds `MAX_ANSWER_BYTES`. Reads 5 keys and writes 6 for one
+        job, 2 and 4 for each further one.
         """
         if not (
             lock_seconds is None
@@ -120,18 +121,19 @@ def pop(
     if expires is None:
         expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
     jobs: list[JobRecord] = []
+    answer = _Answer(ledger) if count > 1 else None
     wake = record.wake
     if now >= wake:
         if grace_period is None:
-            jobs = _reclaim(ledger, keys, now, count, settings.grace_period)
+            jobs = _reclaim(ledger, keys, now, count, settings.grace_period, answer)
         else:  # the seed's pop: what had its notice from a later one gets no other
-            jobs = _reclaim(ledger, keys, now, count, grace_period, once=True)
+            jobs = _reclaim(ledger, keys, now, count, grace_period, answer, once=True)
         if len(jobs) < count:
             recurring.spawn(ledger, keys, now, count - len(jobs))
             places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
-    _take_work(ledger, keys, now, count, jobs)
+    _take_work(ledger, keys, now, count, jobs, answer)
     # After the scan, which is quickest before any write.
     ledger.tx.put(worker_keys.seen, pack_time(now))
     if jobs:
@@ -156,11 +158,36 @@ def _take_away(ledger: "Ledger", jobs: list[JobRecord]) -> None:
         ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
 
 
+class _Answer:
+    """What the data of the jobs of one pop may take in all.
+
+    A pop of several jobs ends early rather than being refused: a worker that asks for 100 jobs
+    should get the few large ones that are there. Jobs whose data is short are not counted.
+    """
+
+    __slots__ = ("_begun", "_ledger")
+
+    def __init__(self, ledger: "Ledger") -> None:
+        self._ledger = ledger
+        self._begun = ledger.long_data_bytes
+
+    def holds(self, job: JobRecord) -> bool:
+        """Counts the data of one more job; False if it does not fit."""
+        if not job.data:
+            self._ledger.data_of(job)
+        return self._ledger.long_data_bytes - self._begun <= MAX_ANSWER_BYTES
+
+
 def _take_work(
-    ledger: "Ledger", keys: QueueKeys, now: float, count: int, jobs: list[JobRecord]
+    ledger: "Ledger",
+    keys: QueueKeys,
+    now: float,
+    count: int,
+    jobs: list[JobRecord],
+    answer: _Answer | None,
 ) -> None:
-    """Takes jobs from the work list until there are `count` in `jobs`; sets those aside whose
-    throttle is full."""
+    """Takes jobs from the work list until there are `count` in `jobs`, or as many as one answer
+    holds; sets those aside whose throttle is full."""
     tx = ledger.tx
     job_keys = ledger.keys.jobs
     aside = 0
@@ -169,6 +196,9 @@ def _take_work(
         for key, packed_jid in entries:
             job = ledger.take_job(job_keys + packed_jid)
             assert job is not None
+            if answer is not None and not answer.holds(job) and jobs:
+                entries.clear()  # the next pop gets the rest
+                break
             tx.delete(key)
             if job.throttles and (full := slots.acquire(ledger, job, now)) is not None:
                 slots.set_aside(ledger, keys, job, full, now)
@@ -245,7 +275,14 @@ def _keep_wake(
 
 
 def _reclaim(
-    ledger: "Ledger", keys: QueueKeys, now: float, count: int, grace: float, *, once: bool = False
+    ledger: "Ledger",
+    keys: QueueKeys,
+    now: float,
+    count: int,
+    grace: float,
+    answer: _Answer | None,
+    *,
+    once: bool = False,
 ) -> list[JobRecord]:
     """Looks at up to `count` locks that have ended, earliest first; returns the jobs to hand over.
 
@@ -263,6 +300,8 @@ def _reclaim(
                 places.extend_lock(ledger, keys, job, now + grace)
                 ledger.save(job)
                 continue
+        if answer is not None and not answer.holds(job) and found:
+            break  # it had its notice, and the next pop hands it over
         job.remaining -= 1
         if job.remaining < 0:
             exhaust(ledger, job, now)

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.errors import BadArgument, JobLost, WrongState
-from holdfast.jobs import NewJob
+from holdfast.jobs import NewJob, popping
 from holdfast.limits import JOBS_PER_STEP, MAX_JOBS_PER_CALL
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -497,3 +497,35 @@ def test_a_refused_operation_changes_nothing(store: Store) -> None:
 
     job = store.jobs["jid"].get()
     assert [entry.what for entry in job.history] == ["put"]
+
+
+# --- large data ---------------------------------------------------------------------------------
+
+
+@pytest.mark.every_engine
+def test_a_pop_ends_early_where_the_data_of_the_jobs_would_be_too_much_for_one_answer(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(popping, "MAX_ANSWER_BYTES", 10_000)
+    for number in range(5):
+        store.jobs.put("queue", data="x" * 4_000, id=f"large{number}")
+    store.jobs.put("queue", data="x" * 20_000, id="huge")
+
+    taken = [[job.id for job in store.jobs.pop("queue", "one", 100)] for _ in range(5)]
+
+    assert taken == [["large0", "large1"], ["large2", "large3"], ["large4"], ["huge"], []]
+
+
+def test_jobs_of_a_lost_worker_come_in_several_pops_too(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(popping, "MAX_ANSWER_BYTES", 10_000)
+    store.jobs.config_set("grace-period", 0)
+    for number in range(3):
+        store.jobs.put("queue", data="x" * 4_000, id=f"large{number}")
+        store.jobs.pop("queue", "lost", lock_seconds=60)
+    clock.advance(seconds=61)
+
+    taken = [[job.id for job in store.jobs.pop("queue", "next", 100)] for _ in range(3)]
+
+    assert taken == [["large0", "large1"], ["large2"], []]
