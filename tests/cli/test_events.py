@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 def test_events_come_one_on_each_line_or_as_an_array(folder: Path, text: str) -> None:
     result = run(folder, "send", input=text)
 
-    assert (result.exit_code, result.output) == (0, "accepted 2\n")
+    assert (result.exit_code, result.output) == (0, "accepted 2 events\n")
     with holdfast.open(folder / "store") as store:
         assert store.events.gross("viewers") == 2
 
@@ -51,14 +51,14 @@ def test_events_come_one_on_each_line_or_as_an_array(folder: Path, text: str) ->
 def test_one_event_may_be_spread_over_lines(folder: Path) -> None:
     text = json.dumps(json.loads(view("ann")), indent=2)
 
-    assert run(folder, "send", input=text).output == "accepted 1\n"
+    assert run(folder, "send", input=text).output == "accepted 1 event\n"
 
 
 def test_bad_events_are_named_by_their_position(folder: Path) -> None:
     result = run(folder, "send", input=f"{view('ann')}\n{view({})}\n{view('bob')}\n")
 
     assert result.exit_code == 3
-    assert result.stdout == "accepted 2\n"
+    assert result.stdout == "accepted 2 events\n"
     assert result.stderr.startswith("event 1: this is no event")
 
 
@@ -74,7 +74,7 @@ def test_lines_that_are_no_json_are_named_by_their_position_too(folder: Path) ->
 
 
 def test_no_events_are_no_mistake(folder: Path) -> None:
-    assert run(folder, "send", input="\n").output == "accepted 0\n"
+    assert run(folder, "send", input="\n").output == "accepted 0 events\n"
     assert run(folder, "explain", input="").exit_code == 0
 
 
