@@ -25,7 +25,7 @@ campaign: ## attack the store for minutes, and write docs/reliability.md; args="
 docs:  ## write docs/reference/ and docs/limits.md anew from the source
 	@.ci/docs
 
-faces: ## write holdfast/client/generated/ anew from operations.py
+faces: ## write src/holdfast/client/generated/ anew from operations.py
 	@.ci/generate
 
 bench: ## run all benchmarks, quickly, and write docs/benchmarks.md; args="engine" runs one

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
+IMPORT_PATH: Final = (
+    f"{ROOT / 'src'}{os.pathsep}{ROOT}"  # this tree, whether or not it is installed
+)
 
 _PROGRAM: Final = """
 import json, os, signal, socket, sys
@@ -92,7 +95,7 @@ class Forking:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, self._path],
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": IMPORT_PATH},
         )
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"listens\n"

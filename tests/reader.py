@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
-from tests.forking import forking
-from tests.pages import ROOT, Block, Typed, blocks, typed
+from tests.forking import IMPORT_PATH, forking
+from tests.pages import Block, Typed, blocks, typed
 from tests.servers.process import free_ports
 
 HTTP, RESP = "9966", "9977"  # where `holdfast serve` listens unless told otherwise
@@ -81,7 +81,7 @@ class Reader:
         kept = {name: each for name, each in os.environ.items() if "HOLDFAST_" not in name}
         return kept | {
             "PATH": f"{programs}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": IMPORT_PATH,
             "CURL_HOME": str(self._scratch),
             "HOME": str(self._scratch),
             "HOLDFAST_HTTP": f"127.0.0.1:{self._ports[HTTP]}",

@@ -132,7 +132,7 @@ def command_exists(command: str) -> bool:
 
 
 def package_exists(requirement: str) -> bool:
-    """Whether it is Holdfast itself, with extras that it has."""
-    match = re.fullmatch(r"holdfast(?:\[([\w,]+)\])?", requirement)
+    """Whether it is Holdfast itself, from its clone, with extras that it has."""
+    match = re.fullmatch(r"(?:\.|holdfastdb)(?:\[([\w,]+)\])?", requirement)
     extras = (match[1] or "") if match else "?"
     return set(filter(None, extras.split(","))) <= set(PROJECT["optional-dependencies"])

@@ -18,7 +18,7 @@ DOCS = {page.relative_to(ROOT): page.read_text() for page in sorted(ROOT.glob("d
 LAYERS = [
     module.name
     for module in pkgutil.iter_modules(holdfast.__path__)
-    if (ROOT / "holdfast" / module.name / "layout.py").exists()
+    if (ROOT / "src" / "holdfast" / module.name / "layout.py").exists()
 ]
 
 

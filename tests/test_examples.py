@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forking import IMPORT_PATH
 from tests.pages import ROOT, blocks, commands
 
 EXAMPLES = sorted(readme.parent for readme in ROOT.glob("examples/*/README.md"))
@@ -21,7 +22,7 @@ def test_an_example_prints_what_its_readme_says(folder: Path, tmp_path: Path) ->
     ran = subprocess.run(
         [sys.executable, "-W", "error", *command.split()[1:]],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": IMPORT_PATH},
         capture_output=True,
         text=True,
         timeout=120,

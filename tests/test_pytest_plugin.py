@@ -7,7 +7,7 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.forking import IMPORT_PATH, ROOT
 
 A_USERS_TEST = """
 def test_the_store_runs_on_the_clock(holdfast_store, holdfast_clock):
@@ -32,7 +32,7 @@ def test_a_users_tests_get_a_store_and_a_clock_as_fixtures(tmp_path: Path) -> No
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-s", "-p", "holdfast.pytest_plugin", "test_mine.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

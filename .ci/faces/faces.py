@@ -1,4 +1,4 @@
-"""Writes holdfast/client/generated/ from operations.py: every operation as a typed method, three
+"""Writes src/holdfast/client/generated/ from operations.py: each operation as a typed method, three
 times.
 
 `Called` classes call and return, `Awaited` ones are the same with `await`, and `Recorded` ones keep
@@ -22,7 +22,7 @@ import msgspec
 from holdfast.operations import LAYERS, OPERATIONS, Operation
 
 ROOT = Path(__file__).parent.parent.parent
-TARGET = Path("holdfast/client/generated")
+TARGET = Path("src/holdfast/client/generated")
 HEAD = '''"""The operations of {layer}, for a client. Made by `make faces` from operations.py."""
 
 '''

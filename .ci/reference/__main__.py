@@ -2,7 +2,7 @@
 
 What is public comes from the imported modules; signatures and the comments behind fields and limits
 come from their source text, where people wrote them. A module appears by itself: whatever lies
-directly in holdfast/ and has public names gets a page.
+directly in src/holdfast/ and has public names gets a page.
 """
 
 import ast
@@ -315,7 +315,7 @@ def error_sections() -> Iterator[str]:
 def limit_sections() -> Iterator[str]:
     yield (
         "Every number that bounds something. They are the same on all engines, and stand in "
-        "`holdfast/limits.py`, each with its reason."
+        "`src/holdfast/limits.py`, each with its reason."
     )
     source = Source.of(limits)
     found = {limit.name: limit for limit in source.assignments()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from tests.forking import ROOT, forking
+from tests.forking import IMPORT_PATH, forking
 
 
 class Ran:
@@ -34,7 +34,7 @@ class Ran:
 def environment(**variables: str) -> dict[str, str]:
     """That of this process without settings of Holdfast, and with `variables`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return kept | {"PYTHONPATH": str(ROOT)} | variables
+    return kept | {"PYTHONPATH": IMPORT_PATH} | variables
 
 
 def holdfast(

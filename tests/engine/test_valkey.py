@@ -465,7 +465,7 @@ def test_a_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatc
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "valkey", None)
 
-    with pytest.raises(MissingDriver, match=r"pip install 'holdfast\[valkey\]'"):
+    with pytest.raises(MissingDriver, match=r"pip install 'holdfastdb\[valkey\]'"):
         open_engine("valkey://127.0.0.1:1")
 
 

@@ -13,7 +13,7 @@ except ImportError as _error:
 
     raise MissingDriver(
         f"PostgreSQL needs the package psycopg: {_error}",
-        hint="Install it with `pip install 'holdfast[postgres]'`.",
+        hint="Install it with `pip install 'holdfastdb[postgres]'`.",
     ) from _error
 
 from holdfast.engine.postgres.backend import PostgresBackend

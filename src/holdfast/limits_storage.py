@@ -19,7 +19,7 @@ try:
     from limits.storage import MovingWindowSupport, SlidingWindowCounterSupport, Storage
 except ImportError as error:
     raise MissingDriver(
-        "the package `limits` is not installed", hint="pip install 'holdfast[limits]'"
+        "the package `limits` is not installed", hint="pip install 'holdfastdb[limits]'"
     ) from error
 
 __all__ = ["HoldfastStorage"]

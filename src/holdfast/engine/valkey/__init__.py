@@ -25,7 +25,7 @@ def open_valkey(url: str, *, durability: str, clock: Callable[[], float]) -> Rem
             raise
         raise MissingDriver(
             "the package valkey is not installed, and a store in Valkey needs it",
-            hint="Install it with: pip install 'holdfast[valkey]'.",
+            hint="Install it with: pip install 'holdfastdb[valkey]'.",
         ) from error
     backend = ValkeyBackend(address, durability=durability)
     return RemoteEngine(backend, clock=clock, reconnect_seconds=address.patience)
