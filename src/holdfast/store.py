@@ -700,7 +700,7 @@ def _events(tx: Transaction) -> "Events":
     """A handler that enqueues puts its job in the transaction of its event."""
     jobs = _layer("jobs").Jobs
     made: Events = _layer("events").Events(
-        tx, enqueue=jobs(tx).put, rehearse=lambda stage: jobs(stage).put
+        tx, enqueue=jobs(tx).put, enqueue_dry_run=lambda dry_run: jobs(dry_run).put
     )
     return made
 

@@ -8,7 +8,7 @@ import holdfast
 from holdfast.engine.contract import Transaction, pack_counter
 from holdfast.entities import layout as entities
 from holdfast.events import layout as events
-from holdfast.events.batch import Batch
+from holdfast.events.record_cache import RecordCache
 from holdfast.jobs import layout as jobs
 from holdfast.keys import prefix_range
 from holdfast.tables import layout as tables
@@ -58,7 +58,7 @@ def overwrite(key: bytes, value: bytes) -> Callable[[Transaction], None]:
 
 
 def lose_a_place_of_a_set(tx: Transaction) -> None:
-    record = Batch(tx).record(b"viewers")
+    record = RecordCache(tx).record(b"viewers")
     assert record.has_rows
     delete_first(events.keys_of(tx.space).generation(record.generation) + events.PLACES)(tx)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.events import boards
-from holdfast.events.batch import WritingBatch
-from holdfast.events.record import prepare
+from holdfast.events.codec import prepare
+from holdfast.events.record_cache import RecordWriter
 from holdfast.store import Store
 from tests.events.conftest import Send
 
@@ -87,7 +87,7 @@ class Memory(dict[bytes, bytes]):
 
 def test_the_top_hundred_of_a_million_events_are_right_within_their_errors() -> None:
     stream = [b"%d" % value for value in zipf(2, 100_000, 1_000_000)]
-    batch = WritingBatch(Memory())  # type: ignore[arg-type]  # all of it that a board uses
+    batch = RecordWriter(Memory())  # type: ignore[arg-type]  # all of it that a board uses
     records = [batch.record(b"b")]
     prepared = {raw: prepare(raw, b"digest", 0, b"") for raw in set(stream)}
 

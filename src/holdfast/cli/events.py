@@ -13,7 +13,7 @@ from holdfast.cli.output import FOUND, Output, many, moment
 from holdfast.cli.place import Place, place_options
 
 if TYPE_CHECKING:
-    from holdfast.events.reading import By
+    from holdfast.events.reads import By
 
 _FILE = click.argument("file", default="-")
 _PER_CALL = 1_000  # events that are sent together

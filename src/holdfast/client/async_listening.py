@@ -11,7 +11,7 @@ from holdfast.client.calls import Broken
 from holdfast.client.pool import pause_before
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadInput, NoAnswer, Unreachable
-from holdfast.events.batch import CHANGED
+from holdfast.events.layout import CHANGED
 from holdfast.limits import MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:

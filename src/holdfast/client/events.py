@@ -9,7 +9,7 @@ from holdfast.client.faces import Handle
 from holdfast.client.generated import events as generated
 from holdfast.client.generated.events import AwaitedEvents, CalledEvents, RecordedEvents
 from holdfast.events import AnyEvent, KeySubscription, Query, Result
-from holdfast.events.batch import CHANGED
+from holdfast.events.layout import CHANGED
 from holdfast.events.records import EventError, SendManyReply
 from holdfast.limits import EVENTS_PER_STREAM_STEP
 

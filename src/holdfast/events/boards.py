@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.events import digests
-from holdfast.events.batch import Batch, WritingBatch
+from holdfast.events.codec import BOARD, MIXED, PARTIAL, Record, Value, unescaped
 from holdfast.events.layout import (
     SMALLEST,
     VALUES,
@@ -24,7 +24,7 @@ from holdfast.events.layout import (
     part_value,
     value_part,
 )
-from holdfast.events.record import BOARD, MIXED, PARTIAL, Record, Value, unescaped
+from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import (
     MIN_TRACKED_VALUES,
@@ -59,7 +59,7 @@ def capacity(k: int) -> int:
 
 
 def count(
-    batch: WritingBatch,
+    cache: RecordWriter,
     records: list[Record],
     value: Value,
     k: int,
@@ -76,17 +76,17 @@ def count(
         if record.bound != k:
             record.bound = k
             if record.size > room:
-                _shrink(batch, record, room)
-        known = _count_on(batch, record, value, room)
+                _shrink(cache, record, room)
+        known = _count_on(cache, record, value, room)
         if counted and (not known or record.flags & MIXED):
             record.digests += value.digest
             if len(record.digests) > digests.PENDING_BYTES:
-                digests.settle(batch, record)
+                digests.settle(cache, record)
         elif not counted and not known:
             record.flags |= MIXED | PARTIAL
 
 
-def _count_on(batch: WritingBatch, record: Record, value: Value, room: int) -> bool:
+def _count_on(cache: RecordWriter, record: Record, value: Value, room: int) -> bool:
     """Counts a value, and says whether it was among the candidates."""
     if not room:
         # Untracked, any value may be the one that is counted here each time.
@@ -94,14 +94,14 @@ def _count_on(batch: WritingBatch, record: Record, value: Value, room: int) -> b
         record.flags |= PARTIAL
         return False
     if record.has_rows:
-        return _count_in_rows(batch, record, value, room)
+        return _count_in_rows(cache, record, value, room)
     if record.floor:
-        _write_rows(batch, record, ())
-        return _count_in_rows(batch, record, value, room)
-    return _count_in_head(batch, record, value)
+        _write_rows(cache, record, ())
+        return _count_in_rows(cache, record, value, room)
+    return _count_in_head(cache, record, value)
 
 
-def _count_in_head(batch: WritingBatch, record: Record, value: Value) -> bool:
+def _count_in_head(cache: RecordWriter, record: Record, value: Value) -> bool:
     head = record.head
     found = head.find(value.pattern)
     if found >= 0:
@@ -114,99 +114,99 @@ def _count_in_head(batch: WritingBatch, record: Record, value: Value) -> bool:
     record.head = head + value.pattern + b"1"
     record.size += 1
     if record.size > PACKED_BOARD_ENTRIES or len(record.head) > PACKED_BOARD_BYTES:
-        _unpack_to_rows(batch, record)
+        _unpack_to_rows(cache, record)
     return False
 
 
-def _count_in_rows(batch: WritingBatch, record: Record, value: Value, room: int) -> bool:
-    prefix = batch.keys.generation(record.generation)
+def _count_in_rows(cache: RecordWriter, record: Record, value: Value, room: int) -> bool:
+    prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
-    stored = batch.get(by_value)
+    stored = cache.get(by_value)
     if stored is not None:
         times, error, raw = _unpacked(stored)
-        batch.put(by_value, _packed(times + 1, error, raw))
+        cache.put(by_value, _packed(times + 1, error, raw))
         return True
     if record.size < room:
         record.size += 1
     else:
-        record.floor = max(record.floor, _let_go_smallest(batch, record, prefix))
+        record.floor = max(record.floor, _evict_smallest(cache, record, prefix))
         record.flags |= PARTIAL
     # Whoever was let go with the highest count may be this newcomer, back again.
-    batch.put(by_value, _packed(record.floor + 1, record.floor, _long(value.raw)))
+    cache.put(by_value, _packed(record.floor + 1, record.floor, _stored_beside_digest(value.raw)))
     return False
 
 
-def _let_go_smallest(batch: WritingBatch, record: Record, prefix: bytes) -> int:
+def _evict_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> int:
     """Removes a candidate with the smallest count, and returns that count."""
     while True:
         if record.victim >= record.victims:
-            _list_smallest(batch, record, prefix)
+            _list_smallest(cache, record, prefix)
         row, index = divmod(record.victim, _VICTIMS_PER_ROW)
-        listed = batch.get(prefix + SMALLEST + pack_int(row))
+        listed = cache.get(prefix + SMALLEST + pack_int(row))
         assert listed is not None  # written by _list_smallest, up to `victims`
         by_value = prefix + VALUES + listed.split(_PART_END, index + 1)[index] + _PART_END
         record.victim += 1
-        stored = batch.get(by_value)
+        stored = cache.get(by_value)
         # One that was counted since the list was made is no longer among the smallest.
         if stored is not None and _unpacked(stored)[0] == record.smallest:
-            batch.delete(by_value)
+            cache.delete(by_value)
             return record.smallest
 
 
-def _list_smallest(batch: WritingBatch, record: Record, prefix: bytes) -> None:
+def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
     """Reads the whole board once and lists all candidates that have the smallest count.
 
     The list stays right while it is used: counts only grow, and a newcomer's is larger.
     """
     begin, end = prefix_range(prefix + VALUES)
-    counts = [(_unpacked(stored)[0], key) for key, stored in batch.scan(begin, end)]
+    counts = [(_unpacked(stored)[0], key) for key, stored in cache.scan(begin, end)]
     smallest = min(times for times, _ in counts)
     parts = [key[len(begin) :] for times, key in counts if times == smallest]
     record.smallest = smallest
     record.victims, record.victim = len(parts), 0
     for row, first in enumerate(range(0, len(parts), _VICTIMS_PER_ROW)):
         listed = b"".join(parts[first : first + _VICTIMS_PER_ROW])
-        batch.put(prefix + SMALLEST + pack_int(row), listed)
+        cache.put(prefix + SMALLEST + pack_int(row), listed)
 
 
-def _unpack_to_rows(batch: WritingBatch, record: Record) -> None:
+def _unpack_to_rows(cache: RecordWriter, record: Record) -> None:
     candidates = list(_head(record))
     record.head = b""
-    _write_rows(batch, record, candidates)
+    _write_rows(cache, record, candidates)
 
 
-def _write_rows(batch: WritingBatch, record: Record, candidates: Sequence[Candidate]) -> None:
-    prefix = batch.new_generation(record)
+def _write_rows(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
+    prefix = cache.new_generation(record)
     record.victims = record.victim = 0
     record.size = len(candidates)
     for candidate in candidates:
-        batch.put(
+        cache.put(
             prefix + VALUES + value_part(candidate.value),
-            _packed(candidate.count, candidate.error, _long(candidate.value)),
+            _packed(candidate.count, candidate.error, _stored_beside_digest(candidate.value)),
         )
 
 
-def _shrink(batch: WritingBatch, record: Record, room: int) -> None:
+def _shrink(cache: RecordWriter, record: Record, room: int) -> None:
     """Keeps the `room` highest candidates: the handler that writes now tracks fewer."""
-    ranked = sorted(_candidates(batch, record), key=_rank)
+    ranked = sorted(_candidates(cache, record), key=_rank)
     record.floor = max(record.floor, ranked[room].count)
     record.flags |= PARTIAL
-    batch.leave_generation(record)
+    cache.abandon_generation(record)
     record.head = b""
     record.size = 0
     if room:
-        _write_rows(batch, record, ranked[:room])
+        _write_rows(cache, record, ranked[:room])
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
-def top(batch: Batch, record: Record, k: int) -> list[Candidate]:
+def top(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
     """The `k` highest candidates; ties are ordered by value."""
-    return sorted(_candidates(batch, record), key=_rank)[:k]
+    return sorted(_candidates(cache, record), key=_rank)[:k]
 
 
-def merged(batch: Batch, records: Sequence[Record], k: int) -> list[Candidate]:
+def merged(cache: RecordCache, records: Sequence[Record], k: int) -> list[Candidate]:
     """The `k` highest candidates of several boards together.
 
     A value that a board does not track may still have come up there, as often as the highest count
@@ -216,7 +216,7 @@ def merged(batch: Batch, records: Sequence[Record], k: int) -> list[Candidate]:
     errors: dict[bytes, int] = {}
     floors = sum(record.floor for record in records)
     for record in records:
-        for candidate in _candidates(batch, record):
+        for candidate in _candidates(cache, record):
             value = candidate.value
             counts[value] = counts.get(value, floors) + candidate.count - record.floor
             errors[value] = errors.get(value, floors) + candidate.error - record.floor
@@ -228,8 +228,8 @@ def _rank(candidate: Candidate) -> tuple[int, bytes]:
     return -candidate.count, candidate.value
 
 
-def _candidates(batch: Batch, record: Record) -> Iterator[Candidate]:
-    return _rows(batch, record) if record.has_rows else _head(record)
+def _candidates(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+    return _rows(cache, record) if record.has_rows else _head(record)
 
 
 def _head(record: Record) -> Iterator[Candidate]:
@@ -238,10 +238,10 @@ def _head(record: Record) -> Iterator[Candidate]:
         yield Candidate(unescaped(value), int(times), 0)
 
 
-def _rows(batch: Batch, record: Record) -> Iterator[Candidate]:
-    begin, end = prefix_range(batch.keys.generation(record.generation) + VALUES)
+def _rows(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+    begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
     at = len(begin)
-    for key, stored in batch.scan(begin, end):
+    for key, stored in cache.scan(begin, end):
         times, error, raw = _unpacked(stored)
         yield Candidate(raw or part_value(key[at:]), times, error)
 
@@ -260,6 +260,6 @@ def _unpacked(stored: bytes) -> tuple[int, int, bytes]:
     return times, error, stored[_COUNT.size :]
 
 
-def _long(raw: bytes) -> bytes:
+def _stored_beside_digest(raw: bytes) -> bytes:
     """A value that its key holds the digest of only, and that its row must therefore hold."""
     return raw if len(raw) > WHOLE_VALUE_BYTES else b""

@@ -1,36 +1,43 @@
-"""What is wrong with a stored key of this layer: records, archives, sketches and rows must agree.
+"""Checks stored keys of this layer: records, archives, sketches and rows must agree.
 
-`problems_at` is given one key after the other, by whoever walks a space in bounded steps.
+The consistency check walks a space in bounded steps and calls `problems_at` with each key.
 """
 
 from collections.abc import Iterator
 
 from holdfast.engine.contract import Reader
-from holdfast.events.layout import LAYER, PLACES, VALUES, keys_of, value_part
-from holdfast.events.record import Record, decode
+from holdfast.events.codec import Record, decode
+from holdfast.events.layout import (
+    BUNDLE,
+    LAYER,
+    PLACES,
+    RECORD,
+    SKETCH,
+    VALUES,
+    keys_of,
+    value_part,
+)
 from holdfast.keys import pack_int, prefix_range, unpack, unpack_first
 
 __all__ = ["problems_at"]
 
-_RECORDS, _BUNDLES, _SKETCHES = 2, 3, 4  # as layout.py numbers them
-
 
 def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """What is wrong with the pair at `key`, a sentence each.
+    """Yields a sentence for each problem of the pair at `key`.
 
     Reads a few keys, for a large set or board all of its rows.
     """
     base = len(reader.space) + len(pack_int(LAYER))
     kind, begin = unpack_first(key, base)
-    if kind == _RECORDS:
+    if kind == RECORD:
         [name] = unpack(key, begin)
         yield from _record(reader, decode(name.encode(), key, value))
-    elif kind == _BUNDLES:
+    elif kind == BUNDLE:
         name, number = unpack(key, begin)
         record = _find(reader, name.encode())
         if record is None or number >= record.bundles:
             yield f"events key {name!r}: a bundle of its archive is left over"
-    elif kind == _SKETCHES:
+    elif kind == SKETCH:
         [name] = unpack(key, begin)
         record = _find(reader, name.encode())
         if record is None or not record.is_dense:
@@ -58,7 +65,7 @@ def _record(reader: Reader, record: Record) -> Iterator[str]:
 
 
 def _places(reader: Reader, prefix: bytes, name: str, size: int) -> Iterator[str]:
-    """A member's place must be the one that its value names."""
+    """Yields a sentence for each member whose place is not the one that its value names."""
     begin, end = prefix_range(prefix + PLACES)
     places = 0
     for key, value in reader.scan(begin, end):

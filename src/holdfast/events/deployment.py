@@ -9,11 +9,11 @@ import msgspec
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import Conflict, InvalidSchema, UnknownSchema
-from holdfast.events.configuration import DIGEST_BYTES, NO_SCHEMAS, settings_in
 from holdfast.events.handlers import CompiledSchemas
 from holdfast.events.layout import keys_of
 from holdfast.events.records import Settings
 from holdfast.events.schema import read_schema
+from holdfast.events.settings import DIGEST_BYTES, NO_SCHEMAS, settings_in
 from holdfast.limits import MAX_EVENT_SCHEMA_BYTES, MAX_SCHEMA_NAME_BYTES
 
 __all__ = ["deploy", "deployed", "schemas", "withdraw"]
@@ -34,7 +34,7 @@ def deploy(tx: Transaction, schema: Mapping[str, Any] | str | bytes, name: str) 
             [f"the schema has {len(stored)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
         )
     tx.put(keys_of(tx.space).schema(name), stored)
-    _sign(tx)
+    _store_digest(tx)
 
 
 def withdraw(tx: Transaction, name: str) -> None:
@@ -43,7 +43,7 @@ def withdraw(tx: Transaction, name: str) -> None:
     if key is None or tx.get(key) is None:
         raise UnknownSchema(f"no schema {name!r} is deployed")
     tx.delete(key)
-    _sign(tx)
+    _store_digest(tx)
 
 
 def schemas(reader: Reader) -> dict[str, dict[str, Any]]:
@@ -59,11 +59,11 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     stored = reader.get(keys_of(reader.space).schemas_digest)
     settings = settings_in(stored)
     if stored is None:
-        return _nothing(), settings
-    return _compile(_Deployed(stored[:DIGEST_BYTES], reader)), settings
+        return _no_schemas(), settings
+    return _compile(_DeployedSchemas(stored[:DIGEST_BYTES], reader)), settings
 
 
-class _Deployed:
+class _DeployedSchemas:
     """What is deployed, known by its digest: whoever has compiled it need not read it again."""
 
     def __init__(self, digest: bytes, reader: Reader) -> None:
@@ -84,18 +84,18 @@ class _Deployed:
         return hash(self._digest)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Deployed) and self._digest == other._digest
+        return isinstance(other, _DeployedSchemas) and self._digest == other._digest
 
 
 @lru_cache(maxsize=256)
-def _compile(deployed: _Deployed) -> CompiledSchemas:
+def _compile(deployed: _DeployedSchemas) -> CompiledSchemas:
     return CompiledSchemas(
         (name, read_schema(msgspec.msgpack.decode(stored))[1]) for name, stored in deployed.take()
     )
 
 
 @lru_cache(maxsize=1)
-def _nothing() -> CompiledSchemas:
+def _no_schemas() -> CompiledSchemas:
     return CompiledSchemas(())
 
 
@@ -104,7 +104,7 @@ def _stored(reader: Reader) -> list[tuple[str, bytes]]:
     return [(keys.schema_name(key), stored) for key, stored in reader.scan(*keys.schemas)]
 
 
-def _sign(tx: Transaction) -> None:
+def _store_digest(tx: Transaction) -> None:
     """Renews the digest by which every process notices that the schemas have changed."""
     key = keys_of(tx.space).schemas_digest
     settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]

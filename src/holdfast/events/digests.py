@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.events import sketch
-from holdfast.events.batch import Batch, WritingBatch
-from holdfast.events.record import DENSE, Record
+from holdfast.events.codec import DENSE, Record
+from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.limits import EXACT_DISTINCT, MAX_BUNDLES
 
 __all__ = ["PENDING_BYTES", "absorbed", "archive", "distinct", "read_archive", "rewrite", "settle"]
@@ -26,23 +26,23 @@ _COLLECTED_BYTES: Final = 300 * sketch.DIGEST_BYTES
 _LENGTH: Final = struct.Struct(">H")
 
 
-def settle(batch: WritingBatch, record: Record) -> None:
+def settle(cache: RecordWriter, record: Record) -> None:
     """Moves the digests of a record to its archive."""
     if record.bundles < MAX_BUNDLES:
-        archive(batch, record, b"")
+        archive(cache, record, b"")
     else:
-        known, entries = read_archive(batch, record)
-        rewrite(batch, record, absorbed(batch, record, known), entries)
+        known, entries = read_archive(cache, record)
+        rewrite(cache, record, absorbed(cache, record, known), entries)
 
 
-def archive(batch: WritingBatch, record: Record, entries: bytes) -> None:
+def archive(cache: RecordWriter, record: Record, entries: bytes) -> None:
     """Adds a bundle: the digests of a record, and some of its entries."""
-    _write_bundle(batch, record, record.bundles, record.digests, entries)
+    _write_bundle(cache, record, record.bundles, record.digests, entries)
     record.digests = b""
     record.bundles += 1
 
 
-def absorbed(batch: WritingBatch, record: Record, known: bytes) -> bytes:
+def absorbed(cache: RecordWriter, record: Record, known: bytes) -> bytes:
     """What an archive still has to keep of its digests `known` and those of the record, which has
     none afterwards; the rest goes into the sketch."""
     known += record.digests
@@ -56,16 +56,16 @@ def absorbed(batch: WritingBatch, record: Record, known: bytes) -> bytes:
     elif len(known) <= _COLLECTED_BYTES:
         return known
     else:
-        registers = _registers(batch, record)
-    batch.put(batch.keys.sketch(record.key), sketch.update(registers, known))
+        registers = _registers(cache, record)
+    cache.put(cache.keys.sketch(record.key), sketch.update(registers, known))
     return b""
 
 
-def read_archive(batch: Batch, record: Record) -> tuple[bytes, bytes]:
+def read_archive(cache: RecordCache, record: Record) -> tuple[bytes, bytes]:
     """The digests and the entries of a key's archive, those of the newest bundle first."""
     digests = entries = b""
     for number in reversed(range(record.bundles)):
-        stored = batch.get(batch.keys.bundle(record.key, number))
+        stored = cache.get(cache.keys.bundle(record.key, number))
         assert stored is not None  # the record counts what was written
         end = _LENGTH.size + _LENGTH.unpack_from(stored)[0]
         digests += stored[_LENGTH.size : end]
@@ -73,31 +73,31 @@ def read_archive(batch: Batch, record: Record) -> tuple[bytes, bytes]:
     return digests, entries
 
 
-def rewrite(batch: WritingBatch, record: Record, known: bytes, entries: bytes) -> None:
+def rewrite(cache: RecordWriter, record: Record, known: bytes, entries: bytes) -> None:
     """Puts one bundle in place of all, or none if there is nothing to keep."""
     left = 1 if known or entries else 0
     if left:
-        _write_bundle(batch, record, 0, known, entries)
+        _write_bundle(cache, record, 0, known, entries)
     for number in range(left, record.bundles):
-        batch.delete(batch.keys.bundle(record.key, number))
+        cache.delete(cache.keys.bundle(record.key, number))
     record.bundles = left
 
 
 def _write_bundle(
-    batch: WritingBatch, record: Record, number: int, known: bytes, entries: bytes
+    cache: RecordWriter, record: Record, number: int, known: bytes, entries: bytes
 ) -> None:
     stored = _LENGTH.pack(len(known)) + known + entries
-    batch.put(batch.keys.bundle(record.key, number), stored)
+    cache.put(cache.keys.bundle(record.key, number), stored)
 
 
-def distinct(batch: Batch, records: Sequence[Record]) -> tuple[int, bool]:
+def distinct(cache: RecordCache, records: Sequence[Record]) -> tuple[int, bool]:
     """How many different values the keys have seen together, and whether that is exact."""
     digests: set[bytes] = set()
     sketches: list[bytes] = []
     for record in records:
-        known = record.digests + read_archive(batch, record)[0]
+        known = record.digests + read_archive(cache, record)[0]
         if record.is_dense:
-            sketches.append(sketch.update(_registers(batch, record), known))
+            sketches.append(sketch.update(_registers(cache, record), known))
         else:
             digests.update(_split(known))
     if not sketches:
@@ -106,8 +106,8 @@ def distinct(batch: Batch, records: Sequence[Record]) -> tuple[int, bool]:
     return round(sketch.merged_estimate(sketches)), False
 
 
-def _registers(batch: Batch, record: Record) -> bytes:
-    return batch.get(batch.keys.sketch(record.key)) or sketch.EMPTY
+def _registers(cache: RecordCache, record: Record) -> bytes:
+    return cache.get(cache.keys.sketch(record.key)) or sketch.EMPTY
 
 
 def _split(digests: bytes) -> list[bytes]:

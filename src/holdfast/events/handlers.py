@@ -27,7 +27,7 @@ from holdfast.limits import (
 __all__ = [
     "CompiledHandler",
     "CompiledSchemas",
-    "Plan",
+    "HandlerPlan",
     "Scope",
     "Unresolved",
     "encoded",
@@ -290,7 +290,7 @@ def _expressions(handler: Handler) -> list[Expression]:
     return [*handler.targets, *value, *data]
 
 
-class Plan(NamedTuple):
+class HandlerPlan(NamedTuple):
     """What an event name means, settled when the first event of that name comes."""
 
     handlers: tuple[CompiledHandler, ...]  # in the order of their execution
@@ -309,14 +309,14 @@ class CompiledSchemas:
                 listed.append(CompiledHandler(schema, handler))
         self.plan_of = lru_cache(maxsize=4_096)(self._plan_of)
 
-    def _plan_of(self, name: str) -> Plan:
+    def _plan_of(self, name: str) -> HandlerPlan:
         """The handlers of all prefixes of a name, shorter prefixes first."""
         segments = _checked_segments(name)
         prefixes = (":".join(segments[:count]) for count in range(len(segments) + 1))
         found = tuple(handler for prefix in prefixes for handler in self._by_prefix.get(prefix, ()))
         attributes = dict.fromkeys(name for handler in found for name in handler.attributes)
         can_fail = any(handler.can_fail for handler in found)
-        return Plan(found, tuple(attributes), can_fail)
+        return HandlerPlan(found, tuple(attributes), can_fail)
 
 
 def _checked_segments(name: str) -> list[str]:

@@ -1,18 +1,22 @@
-"""Where events live, below (space, 3).
+"""Where events are stored, below (space, LAYER). The first part is one of the named codes:
 
-(0,)                       -> digest    of all deployed schemas, then the settings: all that
-                                        ingesting reads of both
-(1, name)                  -> schema    as it was deployed, msgpack
-(2, key)                   -> record    what a key holds: counters and newest members, see record.py
-(3, key, number)           -> bundle    older members of a small set, and digests of its values
-(4, key)                   -> sketch    8,192 registers, see sketch.py
-(5, generation, 0, value)  -> place     of a member in a large set, or the count in a large board
-(5, generation, 1, place)  -> value     the members of a large set, oldest first
-(5, generation, 2, number) -> parts     the smallest candidates of a large board, 16 to a row
-(6, id)                    -> end       ids of events that were seen, until the dedup window ends
+SCHEMAS_DIGEST  ()                       -> digest  of all deployed schemas, then the settings:
+                                                    ingestion reads both with one key
+SCHEMA          (name)                   -> schema  as it was deployed, msgpack
+RECORD          (key)                    -> record  counters and newest members of a key, see
+                                                    codec.py
+BUNDLE          (key, number)            -> bundle  older members of a small set, and digests of
+                                                    its values
+SKETCH          (key)                    -> sketch  8,192 registers, see sketch.py
+ROWS            (generation, 0, value)   -> place   of a member in a large set, or the count in a
+                                                    large board
+                (generation, 1, place)   -> value   the members of a large set, oldest first
+                (generation, 2, number)  -> parts   the smallest candidates of a large board, 16 to
+                                                    a row
+SEEN_ID         (id)                     -> end     ids of events, until the dedup window ends
 
-A generation is the rows of a large set or board. A key that is forgotten or shrinks leaves its
-generation behind, which is then removed in bounded steps.
+A generation holds the rows of a large set or board. A key that is forgotten, or that shrinks,
+abandons its generation, which is then removed in bounded steps.
 """
 
 from functools import lru_cache
@@ -21,16 +25,26 @@ from typing import Final
 
 from holdfast.keys import pack_bytes, pack_int, pack_str, prefix_range
 
-__all__ = ["Keys", "keys_of", "place"]
+__all__ = ["CHANGED", "Keys", "keys_of", "place"]
 
 LAYER: Final = 3
 
+SCHEMAS_DIGEST: Final = 0
+SCHEMA: Final = 1
+RECORD: Final = 2
+BUNDLE: Final = 3
+SKETCH: Final = 4
+ROWS: Final = 5
+SEEN_ID: Final = 6
+
+CHANGED: Final = "events:"  # followed by a key, the topic of the notice that the key has changed
+
 _END: Final = b"\x00"  # of a packed str
-WHOLE_VALUE_BYTES: Final = 128  # a longer value is found by its digest: no order is asked of it
+WHOLE_VALUE_BYTES: Final = 128  # a longer value is stored by its digest: it needs no order
 
 
 class Keys:
-    """The keys of one space, built from prefixes that are packed once."""
+    """Builds the keys of one space from prefixes that are packed once."""
 
     __slots__ = (
         "_bundle",
@@ -46,14 +60,14 @@ class Keys:
     def __init__(self, space: bytes) -> None:
         base = space + pack_int(LAYER)
         text = pack_str("")[:-1]  # the code of a str
-        self.schemas_digest: Final = base + pack_int(0)
-        self._schema: Final = base + pack_int(1)
+        self.schemas_digest: Final = base + pack_int(SCHEMAS_DIGEST)
+        self._schema: Final = base + pack_int(SCHEMA)
         self.schemas: Final = prefix_range(self._schema)
-        self._record: Final = base + pack_int(2) + text
-        self._bundle: Final = base + pack_int(3) + text
-        self._sketch: Final = base + pack_int(4) + text
-        self._rows: Final = base + pack_int(5)
-        self._id: Final = base + pack_int(6)
+        self._record: Final = base + pack_int(RECORD) + text
+        self._bundle: Final = base + pack_int(BUNDLE) + text
+        self._sketch: Final = base + pack_int(SKETCH) + text
+        self._rows: Final = base + pack_int(ROWS)
+        self._id: Final = base + pack_int(SEEN_ID)
 
     def schema(self, name: str) -> bytes:
         return self._schema + pack_str(name)
@@ -65,7 +79,7 @@ class Keys:
         return self._record + _escaped(key) + _END
 
     def records(self, keys: list[bytes]) -> list[bytes]:
-        """`record` of each, for the many keys of an event."""
+        """Returns `record` of each key; faster than one by one for the many keys of an event."""
         together = b"".join(keys)
         if b"\x00" in together or b"\x01" in together:
             return [self.record(key) for key in keys]
@@ -73,7 +87,7 @@ class Keys:
         return [prefix + key + end for key in keys]
 
     def record_range(self, prefix: bytes) -> tuple[bytes, bytes]:
-        """All records whose key begins with `prefix`."""
+        """Returns the range of all records whose key begins with `prefix`."""
         return prefix_range(self._record + _escaped(prefix))
 
     def record_name(self, record: bytes) -> bytes:
@@ -86,7 +100,7 @@ class Keys:
         return self._sketch + _escaped(key) + _END
 
     def generation(self, number: int) -> bytes:
-        """The prefix of all rows of a generation."""
+        """Returns the prefix of all rows of a generation."""
         return self._rows + pack_int(number)
 
     def seen_id(self, id: str) -> bytes:
@@ -104,19 +118,19 @@ SMALLEST: Final = pack_int(2)
 
 
 def value_part(value: bytes) -> bytes:
-    """A value as part of a key; what is too long for one is stood in for by its digest."""
+    """Returns a value as part of a key; a long value is replaced by its digest."""
     if len(value) > WHOLE_VALUE_BYTES:
         value = b"\xff" + blake2b(value, digest_size=16).digest()  # no UTF-8 begins with ff
     return pack_bytes(value)
 
 
 def part_value(part: bytes) -> bytes:
-    """The value that `value_part` made a part of, if it was not too long."""
+    """Returns the value that `value_part` packed, unless it was replaced by a digest."""
     return _unescaped(part[1:-1])
 
 
 def place(at: int, sequence: int) -> bytes:
-    """The place of a member in its set: by time, and by arrival within a millisecond."""
+    """Returns a member's place in its set: by time, within a millisecond by arrival."""
     return at.to_bytes(6, "big") + sequence.to_bytes(8, "big")
 
 

@@ -16,9 +16,7 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from holdfast.events import digests
-from holdfast.events.batch import Batch, WritingBatch
-from holdfast.events.layout import PLACES, VALUES, place, value_part
-from holdfast.events.record import (
+from holdfast.events.codec import (
     MIXED,
     PARTIAL,
     ROWS,
@@ -31,6 +29,8 @@ from holdfast.events.record import (
     unescaped,
     unpack_time,
 )
+from holdfast.events.layout import PLACES, VALUES, place, value_part
+from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.events.sketch import DIGEST_BYTES
 from holdfast.keys import prefix_range
 from holdfast.limits import (
@@ -55,7 +55,7 @@ _UNPACKED_MEMBERS: Final = PACKED_MEMBERS // 4  # a set that shrinks to this is 
 
 
 def add(
-    batch: WritingBatch,
+    cache: RecordWriter,
     records: list[Record],
     value: Value,
     bound: int,
@@ -70,10 +70,10 @@ def add(
         record.dirty = True
         record.gross += gross
         if record.bound != bound:
-            _change_bound(batch, record, bound)
+            _change_bound(cache, record, bound)
         flags = record.flags
         if flags & ROWS:
-            _add_row(batch, record, value, counted=counted)
+            _add_row(cache, record, value, counted=counted)
             continue
         head, pending = record.head, record.digests
         if (
@@ -101,21 +101,21 @@ def add(
                 record.digests = pending + digest
             _move_up(record, value, found)
         if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
-            _move_to_archive(batch, record)
+            _move_to_archive(cache, record)
         if len(record.digests) > digests.PENDING_BYTES:
-            digests.settle(batch, record)
+            digests.settle(cache, record)
 
 
-def remove(batch: WritingBatch, record: Record, raw: bytes) -> bool:
+def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
     """Takes a value out; says whether it was there."""
     if record.has_rows:
-        return _remove_row(batch, record, raw)
-    entries = _entries(batch, record)
+        return _remove_row(cache, record, raw)
+    entries = _entries(cache, record)
     kept = [entry for entry in entries if entry[_VALUE:] != escaped(raw)]
     if len(kept) == len(entries):
         return False
     record.flags |= PARTIAL
-    _repack(batch, record, kept)
+    _repack(cache, record, kept)
     return True
 
 
@@ -144,7 +144,7 @@ def _cut_head(record: Record) -> None:
     record.size -= 1
 
 
-def _change_bound(batch: WritingBatch, record: Record, bound: int) -> None:
+def _change_bound(cache: RecordWriter, record: Record, bound: int) -> None:
     """The bound of the handler that writes applies to its write.
 
     What the old bound has put out of the set must not come back under a larger one, and a smaller
@@ -152,35 +152,35 @@ def _change_bound(batch: WritingBatch, record: Record, bound: int) -> None:
     """
     if record.has_rows:
         record.bound = bound
-        _evict_rows(batch, record)
+        _evict_rows(cache, record)
     elif record.size or record.bundles:
-        entries = _entries(batch, record)
+        entries = _entries(cache, record)
         record.bound = bound
         if len(entries) > bound:
             record.flags |= PARTIAL
-        _repack(batch, record, entries[:bound])
+        _repack(cache, record, entries[:bound])
     else:
         record.bound = bound
 
 
-def _move_to_archive(batch: WritingBatch, record: Record) -> None:
+def _move_to_archive(cache: RecordWriter, record: Record) -> None:
     """Empties the head into the archive, which is tidied when it holds about twice the set."""
     if record.bound <= HEAD_MEMBERS:
         return  # a few long values; there will be no more of them
     if record.bundles < min(2 + record.bound // HEAD_MEMBERS, MAX_BUNDLES):
-        digests.archive(batch, record, record.head)
+        digests.archive(cache, record, record.head)
         record.head, record.size = b"", 0
         return
-    merged = _merged(record.head, digests.read_archive(batch, record)[1])
+    merged = _merged(record.head, digests.read_archive(cache, record)[1])
     if len(merged) > record.bound:
         record.flags |= PARTIAL
-    _repack(batch, record, merged[: record.bound])
+    _repack(cache, record, merged[: record.bound])
 
 
-def _repack(batch: WritingBatch, record: Record, entries: list[bytes]) -> None:
+def _repack(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
     """Stores all members of a set anew, in the form that suits their number."""
-    known, _ = digests.read_archive(batch, record)
-    known = digests.absorbed(batch, record, known)
+    known, _ = digests.read_archive(cache, record)
+    known = digests.absorbed(cache, record, known)
     packed = _joined(entries)
     archive = b""
     record.size = len(entries)
@@ -188,12 +188,12 @@ def _repack(batch: WritingBatch, record: Record, entries: list[bytes]) -> None:
         len(packed) > PACKED_BYTES and record.bound > HEAD_MEMBERS
     ):
         record.head = b""
-        _unpack_to_rows(batch, record, entries)
+        _unpack_to_rows(cache, record, entries)
     elif len(entries) > HEAD_MEMBERS:
         record.head, record.size, archive = b"", 0, packed
     else:
         record.head = packed
-    digests.rewrite(batch, record, known, archive)
+    digests.rewrite(cache, record, known, archive)
 
 
 def _joined(entries: list[bytes]) -> bytes:
@@ -203,25 +203,25 @@ def _joined(entries: list[bytes]) -> bytes:
 # --- rows -------------------------------------------------------------------------------------
 
 
-def _unpack_to_rows(batch: WritingBatch, record: Record, entries: list[bytes]) -> None:
-    prefix = batch.new_generation(record)
+def _unpack_to_rows(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
+    prefix = cache.new_generation(record)
     record.sequence = 0
     for entry in reversed(entries):
         raw = unescaped(entry[_VALUE:])
         record.sequence += 1
         where = place(unpack_time(entry[:TIME_BYTES]), record.sequence)
-        batch.put(prefix + VALUES + value_part(raw), where)
-        batch.put(prefix + PLACES + where, raw)
+        cache.put(prefix + VALUES + value_part(raw), where)
+        cache.put(prefix + PLACES + where, raw)
 
 
-def _add_row(batch: WritingBatch, record: Record, value: Value, *, counted: bool) -> None:
-    prefix = batch.keys.generation(record.generation)
+def _add_row(cache: RecordWriter, record: Record, value: Value, *, counted: bool) -> None:
+    prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
-    old = batch.get(by_value)
+    old = cache.get(by_value)
     if counted and (old is None or record.flags & MIXED):
         record.digests += value.digest
         if len(record.digests) > digests.PENDING_BYTES:
-            digests.settle(batch, record)
+            digests.settle(cache, record)
     if old is None:
         record.size += 1
         if not counted:
@@ -229,79 +229,79 @@ def _add_row(batch: WritingBatch, record: Record, value: Value, *, counted: bool
     elif int.from_bytes(old[:TIME_BYTES], "big") > value.at:
         return
     else:
-        batch.delete(prefix + PLACES + old)
+        cache.delete(prefix + PLACES + old)
     record.sequence += 1
     where = place(value.at, record.sequence)
-    batch.put(by_value, where)
-    batch.put(prefix + PLACES + where, value.raw)
+    cache.put(by_value, where)
+    cache.put(prefix + PLACES + where, value.raw)
     if record.size > record.bound:
-        _evict_rows(batch, record)
+        _evict_rows(cache, record)
 
 
-def _evict_rows(batch: WritingBatch, record: Record) -> None:
+def _evict_rows(cache: RecordWriter, record: Record) -> None:
     """Lets go the oldest members beyond the bound, or copies the rest if that is less work."""
     excess = record.size - record.bound
     if excess <= 0:
         return
     record.flags |= PARTIAL
     if record.bound <= _UNPACKED_MEMBERS or excess > record.bound + CLEARED_PER_STEP:
-        _pack_rows(batch, record, record.bound)
+        _pack_rows(cache, record, record.bound)
         return
-    prefix = batch.keys.generation(record.generation)
-    oldest = list(batch.scan(*prefix_range(prefix + PLACES), limit=excess))
+    prefix = cache.keys.generation(record.generation)
+    oldest = list(cache.scan(*prefix_range(prefix + PLACES), limit=excess))
     for where, raw in oldest:
-        batch.delete(where)
-        batch.delete(prefix + VALUES + value_part(raw))
+        cache.delete(where)
+        cache.delete(prefix + VALUES + value_part(raw))
     record.size = record.bound
 
 
-def _remove_row(batch: WritingBatch, record: Record, raw: bytes) -> bool:
-    prefix = batch.keys.generation(record.generation)
+def _remove_row(cache: RecordWriter, record: Record, raw: bytes) -> bool:
+    prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(raw)
-    where = batch.get(by_value)
+    where = cache.get(by_value)
     if where is None:
         return False
-    batch.delete(by_value)
-    batch.delete(prefix + PLACES + where)
+    cache.delete(by_value)
+    cache.delete(prefix + PLACES + where)
     record.size -= 1
     record.flags |= PARTIAL
     if record.size <= _UNPACKED_MEMBERS:
-        _pack_rows(batch, record, record.size)
+        _pack_rows(cache, record, record.size)
     return True
 
 
-def _pack_rows(batch: WritingBatch, record: Record, count: int) -> None:
+def _pack_rows(cache: RecordWriter, record: Record, count: int) -> None:
     """Leaves the generation with a copy of the `count` newest members."""
-    newest = _rows(batch, record, limit=count)
+    newest = _rows(cache, record, limit=count)
     entries = [_entry(raw, at) for raw, at in newest]
-    batch.leave_generation(record)
-    _repack(batch, record, entries)
+    cache.abandon_generation(record)
+    _repack(cache, record, entries)
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
-def size(batch: Batch, record: Record) -> int:
+def size(cache: RecordCache, record: Record) -> int:
     """How many members the set has."""
     if record.has_rows or not record.bundles:
         return record.size
-    return len(_entries(batch, record))
+    return len(_entries(cache, record))
 
 
-def contains(batch: Batch, record: Record, raw: bytes) -> Member | None:
+def contains(cache: RecordCache, record: Record, raw: bytes) -> Member | None:
     """The member, if the set has it."""
     if record.has_rows:
-        by_value = batch.keys.generation(record.generation) + VALUES + value_part(raw)
-        where = batch.get(by_value)
+        by_value = cache.keys.generation(record.generation) + VALUES + value_part(raw)
+        where = cache.get(by_value)
         return None if where is None else (raw, int.from_bytes(where[:TIME_BYTES], "big"))
     value = escaped(raw)
-    found = (entry for entry in _entries(batch, record) if entry[_VALUE:] == value)
+    found = (entry for entry in _entries(cache, record) if entry[_VALUE:] == value)
     entry = next(found, None)
     return None if entry is None else (raw, unpack_time(entry[:TIME_BYTES]))
 
 
 def members(
-    batch: Batch, record: Record, *, limit: int, after: Member | None = None
+    cache: RecordCache, record: Record, *, limit: int, after: Member | None = None
 ) -> list[Member]:
     """The newest members, or those that follow `after`.
 
@@ -309,8 +309,8 @@ def members(
     millisecond some may come twice, and none is left out.
     """
     if record.has_rows:
-        return _rows(batch, record, limit=limit, after=after)
-    entries = _entries(batch, record)
+        return _rows(cache, record, limit=limit, after=after)
+    entries = _entries(cache, record)
     if after is not None:
         entries = entries[_index_after(entries, after) :]
     return [
@@ -318,16 +318,16 @@ def members(
     ]
 
 
-def newest_values(batch: Batch, record: Record, limit: int) -> list[bytes]:
+def newest_values(cache: RecordCache, record: Record, limit: int) -> list[bytes]:
     """The values of the newest members, for a look-up."""
     if record.has_rows:
-        return [raw for raw, _ in _rows(batch, record, limit=limit)]
-    return [unescaped(entry[_VALUE:]) for entry in _entries(batch, record)[:limit]]
+        return [raw for raw, _ in _rows(cache, record, limit=limit)]
+    return [unescaped(entry[_VALUE:]) for entry in _entries(cache, record)[:limit]]
 
 
-def _entries(batch: Batch, record: Record) -> list[bytes]:
+def _entries(cache: RecordCache, record: Record) -> list[bytes]:
     """All members of a packed set, as entries, newest first."""
-    _, older = digests.read_archive(batch, record)
+    _, older = digests.read_archive(cache, record)
     merged = _merged(record.head, older)
     return merged if record.bound == UNBOUNDED else merged[: record.bound]
 
@@ -357,24 +357,26 @@ def _entry(raw: bytes, at: int) -> bytes:
     return pack_time(at) + b"\x01" + escaped(raw)
 
 
-def _rows(batch: Batch, record: Record, *, limit: int, after: Member | None = None) -> list[Member]:
-    prefix = batch.keys.generation(record.generation)
+def _rows(
+    cache: RecordCache, record: Record, *, limit: int, after: Member | None = None
+) -> list[Member]:
+    prefix = cache.keys.generation(record.generation)
     begin, end = prefix_range(prefix + PLACES)
     if after is not None:
         raw, at = after
-        where = batch.get(prefix + VALUES + value_part(raw))
+        where = cache.get(prefix + VALUES + value_part(raw))
         same = where is not None and int.from_bytes(where[:TIME_BYTES], "big") == at
         end = begin + (where if same and where is not None else place(at + 1, 0))
     times = len(begin)
     return [
         (raw, int.from_bytes(key[times : times + TIME_BYTES], "big"))
-        for key, raw in batch.scan(begin, end, limit=limit, reverse=True)
+        for key, raw in cache.scan(begin, end, limit=limit, reverse=True)
     ]
 
 
-def whole_size(batch: Batch, record: Record) -> int | None:
+def exact_size(cache: RecordCache, record: Record) -> int | None:
     """How many members there are, if none was ever let go; a tidy-up may be due that will."""
     if record.has_rows:
         return record.size
-    count = len(_merged(record.head, digests.read_archive(batch, record)[1]))
+    count = len(_merged(record.head, digests.read_archive(cache, record)[1]))
     return count if count <= record.bound else None

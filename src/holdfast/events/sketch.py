@@ -56,7 +56,7 @@ def update(registers: bytes, digests: bytes) -> bytes:
 
 def estimate(registers: bytes) -> float:
     """How many different values the registers have seen."""
-    return _likeliest(Counter(registers).items())
+    return _maximum_likelihood(Counter(registers).items())
 
 
 def merged_estimate(sketches: Sequence[bytes]) -> float:
@@ -64,7 +64,7 @@ def merged_estimate(sketches: Sequence[bytes]) -> float:
     together: Counter[int] = Counter()
     for registers, count in Counter(zip(*sketches, strict=True)).items():
         together[_union(registers)] += count
-    return _likeliest(together.items())
+    return _maximum_likelihood(together.items())
 
 
 def _union(registers: Iterable[int]) -> int:
@@ -79,7 +79,7 @@ def _union(registers: Iterable[int]) -> int:
     return highest << 2 | (seen << 2 >> highest) & 3
 
 
-def _likeliest(registers: Iterable[tuple[int, int]]) -> float:
+def _maximum_likelihood(registers: Iterable[tuple[int, int]]) -> float:
     """The number of values that makes these registers likeliest.
 
     With x values per register on average, rank k has come up with probability 1 - exp(-x p), where
@@ -90,7 +90,7 @@ def _likeliest(registers: Iterable[tuple[int, int]]) -> float:
     with `missing` the sum of p over all ranks that did not. Its derivative falls and is convex:
     Newton's method from the left finds the zero without ever stepping over it.
     """
-    missing, came_up = _witness(registers)
+    missing, came_up = _observations(registers)
     total = sum(came_up)
     if not total:
         return 0.0
@@ -112,7 +112,7 @@ def _likeliest(registers: Iterable[tuple[int, int]]) -> float:
     return x * REGISTERS
 
 
-def _witness(registers: Iterable[tuple[int, int]]) -> tuple[float, list[int]]:
+def _observations(registers: Iterable[tuple[int, int]]) -> tuple[float, list[int]]:
     """The summed probability of the ranks that did not come up, and how often each rank did."""
     missing = 0.0
     came_up = [0] * (_HIGHEST_RANK + 1)

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from holdfast.client.calls import Call, as_text
 from holdfast.client.faces import AwaitFace, CallFace, Handle, RecordFace
-from holdfast.events import Query, Result
-from holdfast.events.ingest import AnyEvent
-from holdfast.events.reading import By, Moment
+from holdfast.events.ingestion import AnyEvent
+from holdfast.events.layer import Query, Result
+from holdfast.events.reads import By, Moment
 from holdfast.events.records import (
     BoardEntry,
     Distinct,

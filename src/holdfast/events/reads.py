@@ -1,4 +1,4 @@
-"""Reading what keys hold: members, leaderboards, counters, series of them, and the keys."""
+"""Reads what keys hold: members, leaderboards, counters, series of them, and the keys."""
 
 import base64
 import binascii
@@ -12,10 +12,9 @@ import msgspec
 from holdfast.engine.contract import Reader
 from holdfast.errors import BadInput, WrongKind
 from holdfast.events import boards, digests, sets
-from holdfast.events.batch import Batch
-from holdfast.events.configuration import settings_of
+from holdfast.events.codec import Record, decode
 from holdfast.events.layout import keys_of
-from holdfast.events.record import Record, decode
+from holdfast.events.record_cache import RecordCache
 from holdfast.events.records import (
     BoardEntry,
     Distinct,
@@ -26,12 +25,13 @@ from holdfast.events.records import (
     Point,
     Settings,
 )
+from holdfast.events.settings import settings_of
 from holdfast.events.times import LABELS, labels_between
 from holdfast.keys import after as key_after
 from holdfast.limits import MAX_EVENT_SERIES_POINTS, MAX_MERGED_KEYS, MAX_PAGE_MEMBERS
 from holdfast.shown import shown
 
-__all__ = ["By", "Moment", "Reading", "answer_bytes", "encoded"]
+__all__ = ["By", "Moment", "Reads", "answer_bytes", "encoded"]
 
 By: TypeAlias = Literal["gross", "distinct", "size"]
 Moment: TypeAlias = str | int | datetime
@@ -41,18 +41,18 @@ _TOKEN: Final = msgspec.msgpack.Decoder(tuple[int, bytes])
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
-class Reading:
+class Reads:
     """Any number of reads on one snapshot."""
 
     def __init__(self, reader: Reader, settings: Settings | None = None) -> None:
-        self._batch = Batch(reader)
+        self._cache = RecordCache(reader)
         self._settings = settings
 
     def members(self, key: str, limit: int, after: str | None) -> MemberPage:
         record = self._record(key, board=False)
         last = None if after is None else _read_token(after)
         count = _checked_limit(limit)
-        found = sets.members(self._batch, record, limit=count + 1, after=last)
+        found = sets.members(self._cache, record, limit=count + 1, after=last)
         page = found[:count]
         more = len(found) > count and page
         return MemberPage(
@@ -62,17 +62,17 @@ class Reading:
 
     def contains(self, key: str, value: str) -> Member | None:
         record = self._record(key, board=False)
-        found = sets.contains(self._batch, record, encoded(value))
+        found = sets.contains(self._cache, record, encoded(value))
         return None if found is None else Member(value=value, at=found[1])
 
     def size(self, key: str) -> int:
         record = self._record(key.removeprefix("#") if isinstance(key, str) else key)
         if record.is_board:
             return min(record.size, record.bound)
-        return sets.size(self._batch, record)
+        return sets.size(self._cache, record)
 
     def top(self, key: str | Sequence[str], k: int | None) -> list[BoardEntry]:
-        records = [self._record(each, board=True) for each in dict.fromkeys(_several(key))]
+        records = [self._record(each, board=True) for each in dict.fromkeys(_key_list(key))]
         if k is None:
             k = max((record.bound for record in records if record.is_board), default=0)
         elif type(k) is not int or k < 0:
@@ -80,9 +80,9 @@ class Reading:
                 f"a leaderboard has no {k!r} highest entries", hint="Give k of 0 or more."
             )
         if len(records) == 1:
-            found = boards.top(self._batch, records[0], k)
+            found = boards.top(self._cache, records[0], k)
         else:
-            found = boards.merged(self._batch, records, k)
+            found = boards.merged(self._cache, records, k)
         return [
             BoardEntry(value=entry.value.decode(), count=entry.count, error=entry.error)
             for entry in found
@@ -92,19 +92,19 @@ class Reading:
         return self._record(key).gross
 
     def distinct(self, key: str | Sequence[str]) -> Distinct:
-        records = [self._record(each) for each in dict.fromkeys(_several(key))]
+        records = [self._record(each) for each in dict.fromkeys(_key_list(key))]
         if len(records) == 1:
-            whole = self._whole_size(records[0])
+            whole = self._exact_size(records[0])
             if whole is not None:
                 return Distinct(count=whole, exact=True)
-        count, exact = digests.distinct(self._batch, records)
+        count, exact = digests.distinct(self._cache, records)
         return Distinct(count=count, exact=exact)
 
-    def _whole_size(self, record: Record) -> int | None:
+    def _exact_size(self, record: Record) -> int | None:
         """The number of members, if they are all that were ever added."""
         if not record.is_whole or not record.is_dense:
             return None  # a short list of digests says the same
-        return record.size if record.is_board else sets.whole_size(self._batch, record)
+        return record.size if record.is_board else sets.exact_size(self._cache, record)
 
     def series(self, template: str, by: By, begin: Moment, end: Moment) -> list[Point]:
         found = _PLACEHOLDER.findall(template) if isinstance(template, str) else ()
@@ -116,7 +116,7 @@ class Reading:
         if by not in ("gross", "distinct", "size"):
             raise BadInput(f"a series is by gross, distinct or size, not by {shown(by)}")
         points: list[Point] = []
-        timezone = (self._settings or settings_of(self._batch.tx)).timezone
+        timezone = (self._settings or settings_of(self._cache.tx)).timezone
         for label in labels_between(LABELS[found[0]], begin, end, timezone):
             if len(points) == MAX_EVENT_SERIES_POINTS:
                 raise BadInput(
@@ -133,17 +133,17 @@ class Reading:
         return self.size(key) if by == "size" else self.distinct(key).count
 
     def keys(self, prefix: str, limit: int, after: str | None) -> KeyPage:
-        batch = self._batch
-        layout = keys_of(batch.tx.space)
+        cache = self._cache
+        layout = keys_of(cache.tx.space)
         begin, end = layout.record_range(encoded(prefix))
         if after is not None:
             begin = max(begin, key_after(layout.record(encoded(after))))
         count = _checked_limit(limit)
         found: list[KeyInfo] = []
-        for stored_key, stored in batch.scan(begin, end):
+        for stored_key, stored in cache.scan(begin, end):
             key = layout.record_name(stored_key)
             record = decode(key, stored_key, stored)
-            if record.expires_ms and record.expires_ms <= batch.now_ms:
+            if record.expires_ms and record.expires_ms <= cache.now_ms:
                 continue
             if len(found) == count:
                 return KeyPage(keys=found, next=found[-1].key)
@@ -153,7 +153,7 @@ class Reading:
         return KeyPage(keys=found)
 
     def _record(self, key: str, *, board: bool | None = None) -> Record:
-        record = self._batch.record(encoded(key))
+        record = self._cache.record(encoded(key))
         if board is not None and record.known and record.is_board is not board:
             held, hint = ("leaderboard", "`top`") if record.is_board else ("set", "`members`")
             raise WrongKind(f"key {key} holds a {held}", hint=f"Read it with {hint}.")
@@ -173,7 +173,7 @@ def answer_bytes(answer: Any) -> int:
     ) + _ITEM_BYTES * len(answer)
 
 
-def _several(key: str | Sequence[str]) -> Sequence[str]:
+def _key_list(key: str | Sequence[str]) -> Sequence[str]:
     keys = (key,) if isinstance(key, str) else key
     if not isinstance(keys, list | tuple):
         raise BadInput(f"a key, or a list of keys, is asked for, not {key!r}")

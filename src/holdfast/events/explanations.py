@@ -2,10 +2,10 @@
 
 from holdfast.engine.contract import Reader
 from holdfast.errors import HoldfastError
+from holdfast.events.dry_run import DryRun
 from holdfast.events.handlers import CompiledHandler, Scope
-from holdfast.events.ingest import AnyEvent, Ingest, Run, as_event
+from holdfast.events.ingestion import AnyEvent, EventRun, Ingestion, as_event
 from holdfast.events.records import Explanation, HandlerExplanation, Settings, Write
-from holdfast.events.rehearsal import Rehearsal
 
 __all__ = ["explain"]
 
@@ -13,9 +13,9 @@ __all__ = ["explain"]
 def explain(reader: Reader, settings: Settings | None, given: AnyEvent) -> Explanation:
     """What each handler of an event would do, in order, each seeing the writes of those before."""
     event = as_event(given)
-    ingest = Ingest(Rehearsal(reader), settings, None)
+    ingest = Ingestion(DryRun(reader), settings, None)
     at, plan = ingest.arrival(event)
-    run = Run(ingest, Scope(event, at, ingest.settings, ingest.look_up))
+    run = EventRun(ingest, Scope(event, at, ingest.settings, ingest.look_up))
     return Explanation(
         name=event.name,
         at=at,
@@ -24,7 +24,7 @@ def explain(reader: Reader, settings: Settings | None, given: AnyEvent) -> Expla
     )
 
 
-def _explain_handler(run: Run, handler: CompiledHandler) -> HandlerExplanation:
+def _explain_handler(run: EventRun, handler: CompiledHandler) -> HandlerExplanation:
     skipped = len(run.skipped)
     keys: list[str] = []
     writes: list[Write] = []

@@ -9,19 +9,18 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Reader, Transaction, draw
-from holdfast.events.layout import keys_of
-from holdfast.events.record import BOARD, ROWS, Record, decode
+from holdfast.events.codec import BOARD, ROWS, Record, decode
+from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
 from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
 
-__all__ = ["CHANGED", "KEY_KIND", "ROWS_KIND", "Batch", "WritingBatch"]
+__all__ = ["KEY_KIND", "ROWS_KIND", "RecordCache", "RecordWriter"]
 
-CHANGED: Final = "events:"  # with a key, the topic of the notice that it has changed
 KEY_KIND: Final = "events.key"  # what expires: a whole key
 ROWS_KIND: Final = "events.rows"  # a generation that nobody reads any more
 
 
-class Batch:
+class RecordCache:
     """The records of a snapshot."""
 
     def __init__(self, tx: Reader) -> None:
@@ -53,16 +52,16 @@ class Batch:
                 if record.expires_ms:
                     self.some_expire = True
                     if record.expires_ms <= self.now_ms:
-                        self._let_go(record)
+                        self._discard_expired(record)
                         record = Record(key, stored_key)
             met[key] = record
         return [met[key] for key in keys]
 
-    def _let_go(self, expired: Record) -> None:
+    def _discard_expired(self, expired: Record) -> None:
         """A reader only looks past what has expired."""
 
 
-class WritingBatch(Batch):
+class RecordWriter(RecordCache):
     """The records of a transaction, with their changes.
 
     Rows are written at once, through `put` and `delete`; records when the batch ends.
@@ -80,7 +79,7 @@ class WritingBatch(Batch):
 
     # --- what belongs to a key as a whole --------------------------------------------------------
 
-    def live_on(self, record: Record, lifetime_ms: int) -> None:
+    def extend_lifetime(self, record: Record, lifetime_ms: int) -> None:
         """Moves the end of a key that was just written; the remover looks when the first one comes.
 
         A handler that says nothing of expiry keeps the lifetime that the key has.
@@ -95,14 +94,14 @@ class WritingBatch(Batch):
             record.scheduled_ms = record.expires_ms
             self._due.append((record.expires_ms / 1_000, KEY_KIND, record.key))
 
-    def drop(self, record: Record) -> None:
+    def remove_all(self, record: Record) -> None:
         """Removes a key with all that belongs to it; many rows, later and in bounded steps."""
         self.delete(record.stored_key)
         for number in range(record.bundles):
             self.delete(self.keys.bundle(record.key, number))
         if record.is_dense:
             self.delete(self.keys.sketch(record.key))
-        self.leave_generation(record)
+        self.abandon_generation(record)
         self._records.pop(record.key, None)
         self._changed[record.key] = b""
 
@@ -113,7 +112,7 @@ class WritingBatch(Batch):
         record.flags |= ROWS
         return self.keys.generation(record.generation)
 
-    def leave_generation(self, record: Record) -> None:
+    def abandon_generation(self, record: Record) -> None:
         """Gives up the rows of a key: a remover clears them."""
         if record.has_rows:
             generation = record.generation.to_bytes(8, "big")
@@ -121,8 +120,8 @@ class WritingBatch(Batch):
         record.flags &= ~ROWS
         record.generation = record.victims = record.victim = 0
 
-    def _let_go(self, expired: Record) -> None:
-        self.drop(expired)
+    def _discard_expired(self, expired: Record) -> None:
+        self.remove_all(expired)
 
     # --- writing back, taking back ---------------------------------------------------------------
 
@@ -139,7 +138,7 @@ class WritingBatch(Batch):
             expiry.schedule(self.tx, at, kind, subject)
         self._due.clear()
 
-    def make_room(self) -> None:
+    def write_out_if_many(self) -> None:
         """Writes and lets go all records once there are many of them."""
         if len(self._records) > MAX_BATCH_RECORDS:
             self.flush()
@@ -154,7 +153,7 @@ class WritingBatch(Batch):
         self._changed.clear()
 
     def begin(self) -> None:
-        """From here until `keep` or `take_back`, remembers what each write replaces."""
+        """From here until `keep` or `undo`, remembers what each write replaces."""
         self.flush()
         self._before = dict(self._changed)
         self.put, self.delete = self._remembering_put, self._remembering_delete
@@ -163,7 +162,7 @@ class WritingBatch(Batch):
         self._undo.clear()
         self.put, self.delete = self.tx.put, self.tx.delete
 
-    def take_back(self) -> None:
+    def undo(self) -> None:
         """Undoes all since `begin`: an event that fails in a batch fails alone."""
         for key, replaced in reversed(self._undo):
             if replaced is None:
@@ -189,15 +188,14 @@ class WritingBatch(Batch):
 
 def remove_key(tx: Transaction, subject: bytes) -> bool:
     """Removes a key whose end has come; looks again later if it was written to since."""
-    batch = Batch(tx)
-    stored_key = batch.keys.record(subject)
+    stored_key = keys_of(tx.space).record(subject)
     stored = tx.get(stored_key)
     if stored is None:
         return True
     record = decode(subject, stored_key, stored)
-    writing = WritingBatch(tx)
+    writing = RecordWriter(tx)
     if record.expires_ms and record.expires_ms <= writing.now_ms:
-        writing.drop(record)
+        writing.remove_all(record)
     elif record.scheduled_ms and record.scheduled_ms <= writing.now_ms:
         record.scheduled_ms = record.expires_ms
         tx.put(stored_key, record.encode())

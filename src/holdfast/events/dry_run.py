@@ -6,10 +6,10 @@ from itertools import islice
 
 from holdfast.engine.contract import Notice, Reader, pack_counter, read_counter
 
-__all__ = ["Rehearsal"]
+__all__ = ["DryRun"]
 
 
-class Rehearsal:
+class DryRun:
     """A transaction on top of a view that sees its own writes and forgets them."""
 
     def __init__(self, reader: Reader) -> None:

@@ -10,11 +10,12 @@ from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadInput, ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
 from holdfast.events import boards, sets
-from holdfast.events.batch import WritingBatch
+from holdfast.events.codec import BOARD, UNBOUNDED, Record, Value, pack_time, prepare
 from holdfast.events.deployment import deployed
+from holdfast.events.dry_run import DryRun
 from holdfast.events.handlers import (
     CompiledHandler,
-    Plan,
+    HandlerPlan,
     Scope,
     Strings,
     Unresolved,
@@ -22,7 +23,7 @@ from holdfast.events.handlers import (
     joined_keys,
 )
 from holdfast.events.layout import keys_of
-from holdfast.events.record import BOARD, UNBOUNDED, Record, Value, pack_time, prepare
+from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
     Event,
     EventError,
@@ -31,7 +32,6 @@ from holdfast.events.records import (
     Settings,
     Skipped,
 )
-from holdfast.events.rehearsal import Rehearsal
 from holdfast.events.sketch import digest
 from holdfast.events.times import to_event_ms
 from holdfast.json_data import unfit_in
@@ -43,7 +43,16 @@ from holdfast.limits import (
     MAX_EVENT_WRITES,
 )
 
-__all__ = ["ID_KIND", "AnyEvent", "Enqueue", "Ingest", "Rehearse", "Run", "as_event", "remove_id"]
+__all__ = [
+    "ID_KIND",
+    "AnyEvent",
+    "DryRunEnqueue",
+    "Enqueue",
+    "EventRun",
+    "Ingestion",
+    "as_event",
+    "remove_id",
+]
 
 AnyEvent: TypeAlias = Event | Mapping[str, Any]
 ID_KIND: Final = "events.id"
@@ -56,10 +65,10 @@ class Enqueue(Protocol):
 
 
 # The same for a transaction of which nothing is kept.
-Rehearse: TypeAlias = Callable[[Transaction], Enqueue]
+DryRunEnqueue: TypeAlias = Callable[[Transaction], Enqueue]
 
 
-class Step:
+class HandlerStep:
     """A handler with what it means for one event."""
 
     __slots__ = ("handler", "keys", "values")
@@ -70,7 +79,7 @@ class Step:
         self.values = values
 
 
-class Ingest:
+class Ingestion:
     """The events of one call, on one transaction."""
 
     def __init__(
@@ -78,12 +87,12 @@ class Ingest:
         tx: Transaction,
         settings: Settings | None,
         enqueue: Enqueue | None,
-        rehearse: Rehearse | None = None,
+        enqueue_dry_run: DryRunEnqueue | None = None,
     ) -> None:
-        self.batch = WritingBatch(tx)
+        self.cache = RecordWriter(tx)
         self._tx = tx
         self._enqueue = enqueue
-        self._rehearse = rehearse
+        self._enqueue_dry_run = enqueue_dry_run
         self._schemas, stored = deployed(tx)
         self.settings: Settings = settings or stored
 
@@ -91,7 +100,7 @@ class Ingest:
 
     def send(self, event: AnyEvent) -> SendReply:
         reply = self.one(event)
-        self.batch.finish()
+        self.cache.finish()
         return reply
 
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
@@ -111,8 +120,8 @@ class Ingest:
                 self.one(event)
             except HoldfastError as error:
                 errors.append(EventError(position=position, message=error.message))
-            self.batch.make_room()
-        self.batch.finish()
+            self.cache.write_out_if_many()
+        self.cache.finish()
         return SendManyReply(accepted=len(events) - len(errors), errors=errors)
 
     def one(self, given: AnyEvent) -> SendReply:
@@ -122,7 +131,7 @@ class Ingest:
         if event.id is not None and self.is_duplicate(event.id):
             return SendReply(duplicate=True)
         scope = Scope(event, at, self.settings, self.look_up, plan.attributes)
-        run = Run(self, scope)
+        run = EventRun(self, scope)
         if plan.can_fail:
             self._run_guarded(run, plan.handlers)
         else:
@@ -135,57 +144,57 @@ class Ingest:
             if 0 < lacking < len(run.skipped):
                 run.sort_skipped(plan.handlers)
         if event.id is not None:
-            self._remember(event.id)
+            self._remember_id(event.id)
         return SendReply(
             handlers=len(plan.handlers) - len(run.skipped),
             keys=len(run.written),
             skipped=run.skipped,
         )
 
-    def arrival(self, event: Event) -> tuple[int, Plan]:
+    def arrival(self, event: Event) -> tuple[int, HandlerPlan]:
         """The event's time, and what its name means."""
-        at = self.batch.now_ms
+        at = self.cache.now_ms
         if event.at is not None:
             at = to_event_ms(event.at, self.settings.timezone)
         return at, self._schemas.plan_of(event.name)
 
-    def _run_guarded(self, run: "Run", handlers: Sequence[CompiledHandler]) -> None:
-        self.batch.begin()
+    def _run_guarded(self, run: "EventRun", handlers: Sequence[CompiledHandler]) -> None:
+        self.cache.begin()
         try:
             for handler in handlers:
                 step = run.resolve(handler)
                 if step is not None:
                     run.write(step)
-            if run.jobs > 1 and self._rehearse is not None:
+            if run.jobs > 1 and self._enqueue_dry_run is not None:
                 # The second may be refused, and the first would be left in a neighbour's house.
-                run.enqueue_jobs(self._rehearse(Rehearsal(self._tx)))
+                run.enqueue_jobs(self._enqueue_dry_run(DryRun(self._tx)))
             run.enqueue_jobs(self._enqueue)
-            self.batch.flush()
+            self.cache.flush()
         except BaseException:
-            self.batch.take_back()
+            self.cache.undo()
             raise
-        self.batch.keep()
+        self.cache.keep()
 
     # --- what handlers ask for -------------------------------------------------------------------
 
     def look_up(self, key: bytes) -> Strings:
-        record = self.batch.record(key)
+        record = self.cache.record(key)
         if record.is_board:
             return []
-        return sets.newest_values(self.batch, record, self.settings.looked_up_members)
+        return sets.newest_values(self.cache, record, self.settings.looked_up_members)
 
     # --- ids -------------------------------------------------------------------------------------
 
     def is_duplicate(self, id: str) -> bool:
         if not 0 < len(encoded("id", id)) <= MAX_EVENT_ID_BYTES:
             raise InvalidEvent(f"an event's id has 1 to {MAX_EVENT_ID_BYTES} bytes")
-        end = self._tx.get(self.batch.keys.seen_id(id))
-        return end is not None and int.from_bytes(end, "big") > self.batch.now_ms
+        end = self._tx.get(self.cache.keys.seen_id(id))
+        return end is not None and int.from_bytes(end, "big") > self.cache.now_ms
 
-    def _remember(self, id: str) -> None:
+    def _remember_id(self, id: str) -> None:
         ends = self._tx.now + self.settings.dedup_seconds
         ends_ms = expiry.schedule(self._tx, ends, ID_KIND, id.encode())
-        self._tx.put(self.batch.keys.seen_id(id), ends_ms.to_bytes(8, "big"))
+        self._tx.put(self.cache.keys.seen_id(id), ends_ms.to_bytes(8, "big"))
 
 
 def remove_id(tx: Transaction, subject: bytes) -> bool:
@@ -240,11 +249,11 @@ def _is_well_typed(event: Event) -> bool:
     )
 
 
-class Run:
+class EventRun:
     """One event on its way through its handlers."""
 
-    def __init__(self, ingest: Ingest, scope: Scope) -> None:
-        self._batch = ingest.batch
+    def __init__(self, ingest: Ingestion, scope: Scope) -> None:
+        self._cache = ingest.cache
         self._scope = scope
         self._limit = scope.settings.fan_out_keys
         self._values: dict[bytes, Value] = {}
@@ -252,7 +261,7 @@ class Run:
         self.skipped: list[Skipped] = []
         self.written: set[bytes] = set()
 
-    def resolve(self, handler: CompiledHandler) -> Step | None:
+    def resolve(self, handler: CompiledHandler) -> HandlerStep | None:
         """The keys and values of a handler; None if the event lacks what it needs."""
         scope = self._scope
         try:
@@ -266,14 +275,14 @@ class Run:
         _check_sizes(keys, values)
         if handler.operation == "enqueue" and (keys or not parts):
             self._jobs.append((handler, job))
-        return Step(handler, keys, values)
+        return HandlerStep(handler, keys, values)
 
-    def write(self, step: Step) -> None:
+    def write(self, step: HandlerStep) -> None:
         """Writes what a handler asks for, unless one of its keys holds something else."""
         operation = step.handler.operation
         if operation == "enqueue" or not step.values:
             return
-        records = self._batch.records(step.keys)
+        records = self._cache.records(step.keys)
         board = BOARD if operation == "count_frequency" else 0
         for record in records:
             if record.flags & BOARD != board and (record.known or record.dirty):
@@ -283,9 +292,9 @@ class Run:
         if operation == "remove":
             self._remove(step, records)
         else:
-            self._put_in(step, records)
+            self._add_or_count(step, records)
 
-    def _put_in(self, step: Step, records: list[Record]) -> None:
+    def _add_or_count(self, step: HandlerStep, records: list[Record]) -> None:
         """Adds the values to sets, or counts them on boards."""
         handler = step.handler.handler
         values = self._prepared(step.values)
@@ -295,20 +304,20 @@ class Run:
         if not (bound or gross or counted):
             return  # neither members nor counters: nothing is kept of it
         put_in = boards.count if step.handler.operation == "count_frequency" else sets.add
-        batch = self._batch
+        cache = self._cache
         for value in values:
-            put_in(batch, records, value, bound, gross=gross, counted=counted)
-        for record in records if lifetime_ms or batch.some_expire else ():
-            batch.live_on(record, lifetime_ms)
+            put_in(cache, records, value, bound, gross=gross, counted=counted)
+        for record in records if lifetime_ms or cache.some_expire else ():
+            cache.extend_lifetime(record, lifetime_ms)
         self.written.update(step.keys)
 
-    def _remove(self, step: Step, records: list[Record]) -> None:
+    def _remove(self, step: HandlerStep, records: list[Record]) -> None:
         lifetime_ms = step.handler.handler.expire_after_ms
         for record in records:
-            removed = [sets.remove(self._batch, record, raw) for raw in step.values]
+            removed = [sets.remove(self._cache, record, raw) for raw in step.values]
             if any(removed):
                 record.dirty = True
-                self._batch.live_on(record, lifetime_ms)
+                self._cache.extend_lifetime(record, lifetime_ms)
                 self.written.add(record.key)
 
     @property
