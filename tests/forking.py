@@ -81,7 +81,8 @@ connection = socket.socket(socket.AF_UNIX)
 connection.connect({path!r})
 request = json.dumps([{words} + sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n"
 sent = socket.send_fds(connection, [request], [0, 1, 2])
-connection.sendall(request[sent:])
+if sent < len(request):  # a command that has ended by now would make even an empty message fail
+    connection.sendall(request[sent:])
 sys.exit(int(connection.recv(16) or b"1"))
 """
 
@@ -109,7 +110,8 @@ class Forking:
             connection.connect(self._path)
             request = json.dumps([list(words), str(cwd), variables]).encode() + b"\n"
             sent = socket.send_fds(connection, [request], files)
-            connection.sendall(request[sent:])
+            if sent < len(request):  # see CLIENT
+                connection.sendall(request[sent:])
             return int(connection.recv(16))
 
     def write_program(self, file: Path, *words: str) -> None:
