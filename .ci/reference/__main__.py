@@ -137,7 +137,15 @@ def command_entry(
     yield fenced(f"{context.command_path} {pieces}", language="text")
     yield command_help(command)
     options = [each for each in command.params if isinstance(each, click.Option)]
-    own = [each for each in options if each.name not in {*common, "out"} or name == "serve"]
+    names = {each.name for each in options if not each.hidden}
+    if names & common and not common <= names and name != "serve":
+        taken = [f"`--{each}`" for each in ("data", "url", "token", "space") if each in names]
+        yield f"Of the options above it takes {', '.join(taken)} and `--json`."
+    own = [
+        each
+        for each in options
+        if not each.hidden and (each.name not in {*common, "out"} or name == "serve")
+    ]
     if own:
         yield option_table([each for each in own if each.name != "out"])
 

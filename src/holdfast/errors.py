@@ -746,10 +746,20 @@ class BadDump(BadInput):
         self.loaded = loaded
 
     @classmethod
-    def at(cls, number: int, reason: str, *, unit: str, loaded: int, what: str) -> "BadDump":
+    def at(
+        cls,
+        number: int,
+        reason: str,
+        *,
+        unit: str,
+        loaded: int,
+        what: str,
+        hint: str | None = None,
+    ) -> "BadDump":
         """The error at a record; `what` says what was done, such as "7 entities were loaded"."""
         return cls(
             f"{unit} {number}: {reason.rstrip('.')}. {what}",
+            hint=hint,
             reason=reason,
             unit=unit,
             number=number,

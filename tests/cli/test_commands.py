@@ -96,11 +96,40 @@ def test_every_error_is_json_for_those_who_ask_for_it(
 @pytest.mark.parametrize("name", CALLED)
 def test_every_command_and_option_is_in_the_reference(name: str) -> None:
     [section] = re.findall(rf"^##+ `holdfast {name}`$(.*?)(?=^##|\Z)", REFERENCE, re.M | re.S)
-    options = [each.opts[0] for each in CALLED[name].params if isinstance(each, click.Option)]
+    params = CALLED[name].params
+    options = [
+        each.opts[0] for each in params if isinstance(each, click.Option) and not each.hidden
+    ]
 
     common = {"--data", "--url", "--token", "--space", "--json"}
     missing = [each for each in options if each not in common and f"`{each}`" not in section]
     assert missing == []
+
+
+@pytest.mark.parametrize("name", ["backup", "space list", "user list", "restore", "recover"])
+def test_a_command_about_the_whole_store_takes_no_space(name: str) -> None:
+    shown = run(*name.split(), "--help").out
+    asked = run(*name.split(), "--space", "shop")
+
+    assert "--space" not in shown
+    assert (asked.code, "--space" in asked.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["restore", "recover"])
+def test_what_no_server_can_do_shows_no_url(name: str) -> None:
+    shown = run(name, "--help").out
+
+    assert "--data" in shown
+    assert not {"--url", "--token"} & set(shown.split())
+
+
+def test_check_looks_at_all_spaces_unless_one_is_named() -> None:
+    assert "[default: default]" not in " ".join(run("check", "--help").out.split())
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in CALLED])
+def test_the_summaries_of_a_group_are_not_cut(name: str) -> None:
+    assert "..." not in run(name, "--help").out.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -219,10 +220,10 @@ def test_a_bad_line_is_named_with_how_many_were_loaded_before_it(
 ) -> None:
     result = command("load", "shop.Users", "--json", input=lines(6_001, bad))
 
-    were = "1 entity was" if bad == 2 else f"{bad - 1:,} entities were"
+    ends = {1: "Nothing was loaded", 2: "1 entity was loaded before it"}
     assert result.code == 1
     assert result.error["message"].startswith(f"line {bad}: ")
-    assert result.error["message"].endswith(f"{were} loaded before it")
+    assert result.error["message"].endswith(ends.get(bad, "6,000 entities were loaded before it"))
     found = users.entities.get_raw("shop.Users", [f"n{bad - 1}", f"n{bad + 1}"])
     assert len([each for each in found if each.id]) == (1 if bad > 1 else 0)
 
@@ -311,6 +312,90 @@ def test_a_byte_order_mark_and_any_array_are_read(command: Command, users: holdf
 
     assert command("load", "shop.Users", input=marked).out == "loaded 1 entity\n"
     assert command("load", "shop.Users", input=array).out == "loaded 2 entities\n"
+
+
+def test_csv_is_known_by_its_first_line(command: Command, rows: holdfast.Store) -> None:
+    text = '\ufeffname,count,_ttl\nx,1,\n"y\nz",2,60\n'
+
+    result = command("load", "rows", input=text)
+    at_once = command("load", "rows", "--atomic", input=text.replace("\n", "\r\n"))
+
+    assert (result.out, at_once.out) == ("loaded 2 rows\n", "loaded 2 rows\n")
+    found = {row["name"]: row["count"] for row in all_rows(rows)}
+    assert (found["x"], found["y\nz"]) == (1, 2)
+
+
+def test_a_first_line_that_names_no_attributes_is_told(
+    command: Command, rows: holdfast.Store
+) -> None:
+    misspelt = command("load", "rows", "--json", input="name,cuont\nx,1\n")
+    text = command("load", "rows", "--json", input="hello, this is a text\nof two lines\n")
+
+    assert "no attribute 'cuont', did you mean 'count'?" in misspelt.error["message"]
+    assert misspelt.error["message"].endswith("Nothing was loaded")
+    assert text.error["message"].startswith("line 1: the table has no attribute 'hello'")
+    assert "lines of JSON" in text.error["hint"]
+
+
+def test_of_many_refused_rows_some_are_shown_and_all_are_counted(
+    command: Command, rows: holdfast.Store
+) -> None:
+    wrong = '{"name": "x", "count": "many"}\n' * 2_500
+
+    shown = command("load", "rows", input=wrong)
+    told = command("load", "rows", "--json", input=wrong).json
+
+    assert (shown.code, shown.out) == (3, "loaded 0 rows\n")
+    assert len(shown.err.splitlines()) == 21
+    assert shown.err.endswith("2,480 more lines refused\n")
+    assert (told["refused"], len(told["refusals"])) == (2_500, 1_000)
+
+
+def test_a_dump_of_something_else_is_told_before_anything_is_made(
+    command: Command, rows: holdfast.Store, tmp_path: Path
+) -> None:
+    command("dump", "all", "-o", tmp_path / "all.ndjson")
+    command("dump", "rows", "-o", tmp_path / "rows.ndjson")
+
+    of_all = command("load", "rows", tmp_path / "all.ndjson", "--json")
+    of_rows = command("load", "all", tmp_path / "rows.ndjson", "--space", "new", "--json")
+    empty = command("load", "all", "--space", "new", "--json", input="\n")
+
+    assert of_all.error["message"] == "this is a dump of a whole space"
+    assert "load all FILE" in of_all.error["hint"]
+    assert of_rows.error["message"] == "this is no dump of a whole space"
+    assert empty.error["message"] == "the file is empty"
+    assert "new" not in command("space", "list").out
+
+
+def test_a_link_and_a_pipe_stay_what_they_are(
+    command: Command, rows: holdfast.Store, tmp_path: Path
+) -> None:
+    rows.tables.delete("rows", {"name": "Bob"})  # the time it has left goes down
+    whole = command("dump", "rows").bytes
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    results = [command("dump", "rows", "-o", each).code for each in (link, pipe)]
+    read = os.read(reading, 1 << 20)
+    os.close(reading)
+
+    assert results == [0, 0]
+    assert link.is_symlink()
+    assert pipe.is_fifo()
+    assert (tmp_path / "elsewhere").read_bytes() == read == whole
+
+
+def test_a_device_that_is_full_is_an_error_and_stays_a_device(
+    command: Command, rows: holdfast.Store
+) -> None:
+    result = command("dump", "rows", "-o", "/dev/full", "--json")
+
+    assert Path("/dev/full").is_char_device()
+    assert result.code == 1
+    assert "No space left" in result.error["message"]
 
 
 def test_a_row_of_csv_that_is_cut_is_named(command: Command, rows: holdfast.Store) -> None:

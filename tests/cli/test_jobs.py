@@ -37,7 +37,7 @@ def test_lists_are_tables_for_people(command: Command, emails: holdfast.Store) -
     lines = command("jobs", "list", "--queue", "emails").out.splitlines()
 
     assert lines[0].split() == ["id", "class", "state", "queue", "worker", "priority"]
-    assert lines[2].split() == ["first", "app.Send", "waiting", "emails", "0.0"]
+    assert lines[2].split() == ["first", "app.Send", "waiting", "emails", "0"]
 
 
 def test_a_job_is_shown_with_its_history(command: Command, emails: holdfast.Store) -> None:

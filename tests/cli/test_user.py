@@ -34,7 +34,7 @@ def test_a_server_takes_users_and_then_asks_for_a_token(folder: Path) -> None:
         guest = run("user", "add", "guest", "--grant", "admin:shop", *url, HOLDFAST_TOKEN=admin)
         token = guest.json["token"]
         elsewhere = run("status", *url, "--token", token)
-        whole = run("space", "list", *url, "--space", "shop", "--token", token)
+        whole = run("space", "list", *url, "--token", token)
         own = run("status", *url, "--space", "shop", "--token", token)
 
     assert (stranger.code, stranger.error["code"]) == (1, "noauth")

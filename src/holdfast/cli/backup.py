@@ -3,12 +3,12 @@
 import click
 
 from holdfast.cli.output import Output, many, size
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.place import Place, store_options
 
 
 @click.command("backup")
 @click.argument("target")
-@place_options
+@store_options
 def command(place: Place, out: Output, target: str) -> None:
     """Copy a store into the folder TARGET, and verify the copy.
 

@@ -33,7 +33,7 @@ def command(place: Place, out: Output, operation: str | None, arguments: str) ->
 
     ARGUMENTS of `-` are read from standard input. Without an OPERATION, all of them are listed.
 
-    Example: holdfast call jobs.pause '{"queue": "emails"}'
+    Example: holdfast call jobs.pause '{"queues": ["emails"]}'
     """
     if operation is None:
         _list(out)

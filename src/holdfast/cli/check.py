@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.output import FOUND, Output, many
-from holdfast.cli.place import Opened, Place, place_options
+from holdfast.cli.place import Opened, Place, any_space_options
 
 if TYPE_CHECKING:
     from holdfast.admin.records import CheckStep
 
 
 @click.command("check")
-@place_options
+@any_space_options
 def command(place: Place, out: Output) -> None:
     """Look for damage in a store and in its indexes.
 

@@ -5,11 +5,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import Output, json_option
 from holdfast.cli.settings import SETTINGS, FileSettings, settings, unknown_variables
 
 
-@click.group("config")
+@click.group("config", cls=Group)
 def command() -> None:
     """See which settings apply, and why.
 

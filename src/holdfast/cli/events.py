@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli import charts
 from holdfast.cli.files import read_file, reading
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import FOUND, Output, many, moment
 from holdfast.cli.place import Place, place_options
 
@@ -19,7 +20,7 @@ _FILE = click.argument("file", default="-")
 _PER_CALL = 1_000  # events that are sent together
 
 
-@click.group("events")
+@click.group("events", cls=Group)
 def command() -> None:
     """Deploy event schemas, send events, read what they add up to.
 

@@ -60,12 +60,26 @@ def writing(file: str | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    unfinished = Path(f"{file}.unfinished")
+    try:
+        with _unfinished(Path(file)) as opened:
+            yield opened
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+
+
+@contextmanager
+def _unfinished(file: Path) -> Iterator[IO[bytes]]:
+    target = file.resolve()  # a link stays, and leads to what was written
+    if target.exists() and not target.is_file():
+        # A device or a pipe has no other name while it is written: taking its place would remove
+        # it, and root may do that to /dev/null.
+        with target.open("wb") as opened:
+            yield opened
+        return
+    unfinished = target.with_name(f"{target.name}.unfinished")
     try:
         with unfinished.open("wb") as opened:
             yield opened
-        unfinished.replace(file)
-    except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}") from None
+        unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import Failure, Output, many, moment
 from holdfast.cli.place import Place, place_options
 
@@ -15,7 +16,7 @@ _OF_A_QUEUE = ("waiting", "running", "stalled", "scheduled", "depends", "recurri
 _STATES = (*_OF_A_QUEUE, "failed", "complete")
 
 
-@click.group("jobs")
+@click.group("jobs", cls=Group)
 def command() -> None:
     """List, show, retry and cancel jobs.
 
@@ -192,7 +193,7 @@ def _show(out: Output, job: "Job") -> None:
     import msgspec
 
     rows: list[tuple[str, Any]] = [("id", job.id), ("class", job.klass), ("state", job.state)]
-    rows += [("queue", job.queue), ("worker", job.worker), ("priority", job.priority)]
+    rows += [("queue", job.queue), ("worker", job.worker), ("priority", f"{job.priority:g}")]
     rows += [("retries left", f"{job.remaining:g} of {job.retries:g}")]
     rows += [("tags", " ".join(map(str, job.tags))), ("waits for", " ".join(job.dependencies))]
     rows += [("waited for by", " ".join(job.dependents))]

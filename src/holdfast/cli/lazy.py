@@ -30,7 +30,22 @@ class Entry(NamedTuple):
     summary: str
 
 
-class Explaining(click.Group):
+class Group(click.Group):
+    """Commands whose summaries are shown whole, on as many lines as they need."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _summary(each)) for name, each in sorted(self.commands.items())]
+            )
+
+
+def _summary(command: click.Command) -> str:
+    """The first paragraph of a command's help."""
+    return " ".join((command.help or "").strip().partition("\n\n")[0].split())
+
+
+class Explaining(Group):
     """A command at the root, which says in one way what went wrong."""
 
     def invoke(self, ctx: click.Context) -> Any:

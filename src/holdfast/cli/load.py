@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 256 * 1024  # that are sent together
 _PIECE_RECORDS = 1_000  # the same in records
+_SHOWN_REFUSALS = 20  # lines that people see; --json has more
 
 
 @click.command("load")
@@ -59,11 +60,14 @@ def command(
 
     def show() -> None:
         out.say(f"loaded {many(done.count, subject.noun)}")
-        for each in done.refusals:
+        for each in done.refusals[:_SHOWN_REFUSALS]:
             out.note(f"line {each['line']}: {each['message']}")
+        if (more := done.refused - _SHOWN_REFUSALS) > 0:
+            out.note(f"{many(more, 'more line')} refused")
 
-    out.result(subject.report(done.count) | {"refusals": done.refusals}, show)
-    if done.refusals:
+    report = {"refused": done.refused, "refusals": done.refusals}
+    out.result(subject.report(done.count) | report, show)
+    if done.refused:
         sys.exit(FOUND)
 
 
@@ -73,7 +77,14 @@ class Loaded:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.count = 0
-        self.refusals: list[dict[str, Any]] = []
+        self.refused = 0
+        self.refusals: list[dict[str, Any]] = []  # the first ones
+
+    def refuse(self, refusals: list[dict[str, Any]]) -> None:
+        from holdfast.limits import MAX_REPORTED_REFUSALS
+
+        self.refused += len(refusals)
+        self.refusals += refusals[: MAX_REPORTED_REFUSALS - len(self.refusals)]
 
 
 class Piece(NamedTuple):
@@ -144,10 +155,16 @@ def _load_rows(opened: Opened, piece: Piece, done: Loaded, *, atomic: bool) -> N
     lines = [record.data.decode(errors="surrogateescape") for record in piece.records]
     report = opened.space.tables.import_rows(done.subject.name, lines, atomic=atomic)
     done.count += report.rows
-    done.refusals += [
-        {"line": piece.records[each.line - 1].number, "code": each.code, "message": each.message}
-        for each in report.refusals
-    ]
+    done.refuse(
+        [
+            {
+                "line": piece.records[each.line - 1].number,
+                "code": each.code,
+                "message": each.message,
+            }
+            for each in report.refusals
+        ]
+    )
 
 
 def _placed(error: "BadDump", done: Loaded, unit: str, *, atomic: bool) -> "BadDump":
@@ -162,5 +179,6 @@ def _placed(error: "BadDump", done: Loaded, unit: str, *, atomic: bool) -> "BadD
         error.reason,
         unit=unit,
         loaded=loaded,
-        what="Nothing was loaded" if atomic else what,
+        what=what if loaded else "Nothing was loaded",
+        hint=error.hint,
     )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli import charts
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import Output, moment
 from holdfast.cli.place import Place, place_options
 
@@ -28,7 +29,7 @@ def _latest(default: float) -> "Callable[[Any], Any]":
     )
 
 
-@click.group("metrics")
+@click.group("metrics", cls=Group)
 def command() -> None:
     """Read metrics: values, rates, series and rankings.
 

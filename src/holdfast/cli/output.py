@@ -223,8 +223,8 @@ def _whole(value: Any) -> Any:
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
-    if isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return f"{int(value):,}"  # priorities are floats, and mostly whole
     return "" if value is None else str(value)
 
 

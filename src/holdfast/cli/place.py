@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from holdfast.cli.output import Failure, json_option
-from holdfast.cli.settings import settings
+from holdfast.cli.settings import SETTINGS, settings
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client, ClientSpace
@@ -68,7 +68,8 @@ class Place:
         with open_store(self.data, creates=creates) as store:
             if not creates:
                 _refuse_unknown(store.spaces(), self.space)
-            space = store if self.space == store.name else store.space(self.space)
+            is_own = self.space == store.name
+            space = store if is_own else store.space(self.space, create=False)
             yield Opened(store, space, is_server=False)
 
     def refuse_server(self, why: str) -> None:
@@ -79,8 +80,30 @@ class Place:
 
 def place_options(command: Callable[Concatenate[Place, P], T]) -> Callable[..., T]:
     """--data, --url, --token, --space and --json; the command is given a `Place`."""
+    return settings("data", "url", "token", "space")(_given_place(command))
 
-    def call(data: str, url: str | None, token: str | None, space: str, **more: Any) -> T:
+
+def store_options(command: Callable[Concatenate[Place, P], T]) -> Callable[..., T]:
+    """Like `place_options`, without --space, for a command about the whole store."""
+    return settings("data", "url", "token")(_given_place(command))
+
+
+def any_space_options(command: Callable[Concatenate[Place, P], T]) -> Callable[..., T]:
+    """Like `place_options`, for a command about all spaces, or the one that --space names."""
+    one = SETTINGS["space"]._replace(help="One space alone.", shows_default=False)
+    return settings("data", "url", "token", one)(_given_place(command))
+
+
+def folder_options(command: Callable[Concatenate[Place, P], T]) -> Callable[..., T]:
+    """--data and --json, for a command that no server can do; a --url is refused by it."""
+    url = SETTINGS["url"]._replace(is_hidden=True)
+    return settings("data", url)(_given_place(command))
+
+
+def _given_place(command: Callable[Concatenate[Place, P], T]) -> Callable[..., T]:
+    def call(
+        data: str, url: str | None, token: str | None = None, space: str = "default", **more: Any
+    ) -> T:
         ctx = click.get_current_context()
         chosen = _stronger(ctx, url)
         place = Place(data=data, url=url if chosen == "url" else None, token=token, space=space)
@@ -88,7 +111,7 @@ def place_options(command: Callable[Concatenate[Place, P], T]) -> Callable[..., 
         return command(place, **more)  # type: ignore[call-arg]  # click knows the rest
 
     update_wrapper(call, command)
-    return settings("data", "url", "token", "space")(json_option(call))
+    return json_option(call)
 
 
 def _stronger(ctx: click.Context, url: str | None) -> str:

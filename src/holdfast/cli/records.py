@@ -5,18 +5,22 @@ take.
 """
 
 import csv
-import io
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.cli.names import Subject
 from holdfast.cli.output import many
+from holdfast.shown import meant
 
 if TYPE_CHECKING:
     from holdfast.store import Space
 
 _PIECE_BYTES: Final = 256 * 1024
 _BLANKS: Final = b" \t\r\n"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_WHOLE_SPACE: Final = b'{"holdfast"'  # how a dump of `all` begins
+_ROWS_HINT: Final = "Rows are lines of JSON, an array of JSON, or CSV below a line of attributes."
 
 # Types whose JSON form is a text: a cell of CSV is taken as it is. Cells of other types are JSON.
 _TEXT_TYPES: Final = {
@@ -49,12 +53,35 @@ def read_records(source: IO[bytes], subject: Subject, kind: str | None, space: "
     """The records of a file in the format that was asked for, or that it begins as."""
     if kind is not None:
         subject.format(kind)
-    if kind == "csv":
-        return Records("line", _csv(source, space.tables.schema(subject.name)["attributes"]))
     begin = _begin(source)
+    _refuse_other_kind(begin, subject)
+    if kind == "csv" or (kind is None and subject.kind == "tables" and _may_be_csv(begin)):
+        types = space.tables.schema(subject.name)["attributes"]
+        return Records("line", _csv(_text(begin, source), types))
     if begin.strip(_BLANKS).startswith(b"[") and kind in (None, "json"):
         return _array(begin, source)
     return _lines_or_documents(begin, source, subject, kind)
+
+
+def _refuse_other_kind(begin: bytes, subject: Subject) -> None:
+    """Raises for a dump of a whole space where another is needed, and the other way round."""
+    from holdfast.errors import BadDump
+
+    first = begin.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS)
+    is_space = first.startswith(_WHOLE_SPACE)
+    if is_space and subject.kind != "space":
+        hint = "Load it into an empty space: holdfast load all FILE --space NAME."
+        raise BadDump("this is a dump of a whole space", hint=hint)
+    if not is_space and subject.kind == "space":
+        found = "the file is empty" if not first else "this is no dump of a whole space"
+        hint = "`holdfast dump all` writes one. For what is in one table, name the table."
+        raise BadDump(found, hint=hint)
+
+
+def _may_be_csv(begin: bytes) -> bool:
+    """Whether it is a text that does not begin as JSON does."""
+    first = begin.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS)
+    return bool(first) and first[:1] not in b"{[" and b"\0" not in first
 
 
 def _begin(source: IO[bytes]) -> bytes:
@@ -82,7 +109,7 @@ def _lines_or_documents(
 
     dump = Dump(_pieces(begin, source))
     if not dump.is_json and subject.kind != "entities":
-        raise BadDump("this is no text", hint="Rows are lines of JSON, an array of JSON, or CSV.")
+        raise BadDump("this is no text", hint=_ROWS_HINT)
     if kind is not None and dump.is_json != (kind != "bson"):
         found = "lines of text" if dump.is_json else "BSON documents"
         raise BadDump(f"the file holds {found}, and --format says {kind}")
@@ -126,16 +153,34 @@ def _array_elements(text: bytes) -> Iterator[Record]:
         yield Record(number, bytes(element).replace(b"\n", b" "))
 
 
-def _csv(source: IO[bytes], types: dict[str, str]) -> Iterator[Record]:
+def _text(begin: bytes, source: IO[bytes]) -> Iterator[str]:
+    """The lines of a file, each with its end."""
+    decoder = getincrementaldecoder("utf-8-sig")()
+    rest = ""
+    for piece in _pieces(begin, source):
+        *lines, rest = (rest + decoder.decode(piece)).split("\n")
+        yield from (f"{line}\n" for line in lines)
+    yield rest + decoder.decode(b"", final=True)
+
+
+def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
     """Rows of CSV below a line of names, as lines of JSON. An empty cell is no value."""
     import msgspec
 
     from holdfast.errors import BadDump
 
-    rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
+    rows = csv.reader(lines)
     try:
         names = next(rows, [])
+        for name in names:
+            if name != "_ttl" and name not in types:
+                near = meant(name, sorted(types))
+                raise BadDump(
+                    f"the table has no attribute {name!r}{near}", number=1, hint=_ROWS_HINT
+                )
         for row in rows:
+            if not row:
+                continue  # a blank line
             if len(row) != len(names):
                 raise BadDump(
                     f"this row has {many(len(row), 'cell')}, and the first line has "

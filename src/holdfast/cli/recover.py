@@ -5,7 +5,7 @@ import sys
 import click
 
 from holdfast.cli.output import FOUND, Output, many
-from holdfast.cli.place import Place, place_options, refuse_missing
+from holdfast.cli.place import Place, folder_options, refuse_missing
 
 
 @click.command("recover")
@@ -15,7 +15,7 @@ from holdfast.cli.place import Place, place_options, refuse_missing
     is_flag=True,
     help="Go on without what is damaged; commits that were only there are lost.",
 )
-@place_options
+@folder_options
 def command(place: Place, out: Output, folder: str | None, accept_loss: bool) -> None:
     """Say what is damaged in a store that does not open, and go on without it.
 

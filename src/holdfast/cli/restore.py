@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.check import problems_of
 from holdfast.cli.output import FOUND, Output, many, size
-from holdfast.cli.place import Place, place_options, refuse_missing
+from holdfast.cli.place import Place, folder_options, refuse_missing
 
 _NOT_COMPARED = (
     "The backup keeps no digest: an older Holdfast made it, or it was written to since. Its copy "
@@ -16,7 +16,7 @@ _NOT_COMPARED = (
 
 @click.command("restore")
 @click.argument("backup")
-@place_options
+@folder_options
 def command(place: Place, out: Output, backup: str) -> None:
     """Make the store in --data of the folder BACKUP, and verify it.
 
@@ -37,7 +37,6 @@ def command(place: Place, out: Output, backup: str) -> None:
     refuse_missing(backup, "Name a folder that `holdfast backup` has written.")
     with out.progress("restore"):
         kept = restore(Path(backup.removeprefix("lmdb:")), Path(place.data))
-    place.space = "default"
     with place.open() as opened:
         keys = opened.space.admin.status().store["keys"]
         problems = problems_of(opened, opened.space.admin.spaces().spaces, out)[1]

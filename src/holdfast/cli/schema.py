@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.files import read_file, title_of
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import FOUND, Output, json_option, many
 from holdfast.cli.place import Place, place_options
 
@@ -17,7 +18,7 @@ _files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 _prune = click.option("--prune", is_flag=True, help="Remove tables that no file mentions.")
 
 
-@click.group("schema")
+@click.group("schema", cls=Group)
 def command() -> None:
     """Check, plan and apply schemas of entities: YAML files, or - for standard input.
 

@@ -31,6 +31,8 @@ class Setting(NamedTuple):
     is_flag: bool = False
     multiple: bool = False
     section: str = ""  # of the file
+    shows_default: bool = True
+    is_hidden: bool = False
 
     @property
     def variable(self) -> str:
@@ -45,7 +47,8 @@ class Setting(NamedTuple):
             [self.flag if not self.multiple else "--limit", self.name],
             help=self.help,
             default=() if self.multiple else self.default,
-            show_default=self.default is not None and not self.is_flag,
+            show_default=self.default is not None and not self.is_flag and self.shows_default,
+            hidden=self.is_hidden,
             metavar=None if self.is_flag else self.metavar,
             type=click.Choice(self.choices) if self.choices else None,
             is_flag=self.is_flag,
@@ -91,14 +94,15 @@ SETTINGS: Final = {
 }
 
 
-def settings(*names: str) -> Callable[[F], F]:
+def settings(*given: str | Setting) -> Callable[[F], F]:
     """Gives a command the flags of these settings."""
+    found = [SETTINGS[each] if isinstance(each, str) else each for each in given]
 
     def decorate(command: F) -> F:
         params = getattr(command, "__click_params__", None)
         if params is None:
             params = command.__click_params__ = []  # type: ignore[attr-defined]  # as click does
-        params.extend(SETTINGS[name].option() for name in reversed(names))
+        params.extend(setting.option() for setting in reversed(found))
         return command
 
     return decorate

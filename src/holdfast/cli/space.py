@@ -2,11 +2,12 @@
 
 import click
 
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import Failure, Output
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.place import Place, store_options
 
 
-@click.group("space")
+@click.group("space", cls=Group)
 def command() -> None:
     """List and drop spaces: isolated sets of everything.
 
@@ -15,7 +16,7 @@ def command() -> None:
 
 
 @command.command("list")
-@place_options
+@store_options
 def list_spaces(place: Place, out: Output) -> None:
     """List all spaces.
 
@@ -29,7 +30,7 @@ def list_spaces(place: Place, out: Output) -> None:
 @command.command("drop")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@place_options
+@store_options
 def drop(place: Place, out: Output, name: str, yes: bool) -> None:
     """Remove the space NAME with all that is in it.
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holdfast.cli.lazy import Group
 from holdfast.cli.output import Failure, Output
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.place import Place, store_options
 
 if TYPE_CHECKING:
     from holdfast.admin import NewUser
@@ -22,7 +23,7 @@ _grants = click.option(
 )
 
 
-@click.group("user")
+@click.group("user", cls=Group)
 def command() -> None:
     """Add, change, remove and list the users of a store.
 
@@ -38,7 +39,7 @@ def command() -> None:
 @_grants
 @click.option("--password", is_flag=True, help="Ask for a password instead of making a token.")
 @click.option("--replace", is_flag=True, help="Replace the user of that name, if there is one.")
-@place_options
+@store_options
 def add(
     place: Place,
     out: Output,
@@ -63,7 +64,7 @@ def add(
 @command.command("grant")
 @click.argument("name")
 @_grants
-@place_options
+@store_options
 def grant(place: Place, out: Output, name: str, grants: tuple[str, ...]) -> None:
     """Give the user NAME these grants in place of the old ones. Password and token stay.
 
@@ -77,7 +78,7 @@ def grant(place: Place, out: Output, name: str, grants: tuple[str, ...]) -> None
 @command.command("token")
 @click.argument("name")
 @click.option("--revoke", is_flag=True, help="Make no new token: the user has none afterwards.")
-@place_options
+@store_options
 def token(place: Place, out: Output, name: str, revoke: bool) -> None:
     """Make a new token for the user NAME and print it. The old one is refused at once.
 
@@ -90,7 +91,7 @@ def token(place: Place, out: Output, name: str, revoke: bool) -> None:
 
 @command.command("remove")
 @click.argument("name")
-@place_options
+@store_options
 def remove(place: Place, out: Output, name: str) -> None:
     """Remove the user NAME. Servers that run let them do nothing more, also where they are in.
 
@@ -109,7 +110,7 @@ def remove(place: Place, out: Output, name: str) -> None:
 
 
 @command.command("list")
-@place_options
+@store_options
 def list_users(place: Place, out: Output) -> None:
     """List the users with their grants.
 
