@@ -56,6 +56,7 @@ from holdfast.limits import (
     EXPIRY_LOOK_SECONDS,
     MAX_SPACE_NAME_BYTES,
 )
+from holdfast.rehearsal import rehearse
 
 # A layer is loaded when it is first used: most programs use one or two of the five, and all of them
 # together take three times as long to load as the rest of Holdfast.
@@ -350,7 +351,16 @@ class NewSpaceRunner(SpaceRunner):
         self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
         self.prefix = prefix
 
+    def rehearse(self, work: Callable[[Transaction], T]) -> Outcome[T] | None:
+        """Returns what becomes of `work` if it needs no space; None if it has to run in one."""
+        if self.exists():
+            return None
+        with self.view() as reader:
+            return rehearse(work, reader)
+
     def transact(self, work: Callable[[Transaction], T]) -> T:
+        if (outcome := self.rehearse(work)) is not None:
+            return outcome.unwrap()
         self.create()
         return super().transact(work)
 
@@ -480,6 +490,11 @@ class Space:
         runner = self._runner
         return runner.exists() if isinstance(runner, NewSpaceRunner) else True
 
+    def create(self) -> None:
+        """Creates the space, if it was opened with `create=False` and does not exist yet."""
+        if isinstance(self._runner, NewSpaceRunner):
+            self._runner.create()
+
     # --- layers: one attribute each, a transaction for every call ---------------------------------
 
     @_Once
@@ -594,13 +609,13 @@ class Store(Space):
 
         Each succeeds or fails alone.
         """
+        if NOWHERE in [step.space._runner.prefix for step in steps]:
+            return self._transact_many_in_new(steps)
+        return self._transact_many(steps)
+
+    def _transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
         runners = [step.space._runner for step in steps]
         prefixes = [runner.prefix for runner in runners]
-        if NOWHERE in prefixes:
-            for runner in runners:
-                if isinstance(runner, NewSpaceRunner):
-                    runner.try_to_create()
-            prefixes = [runner.prefix for runner in runners]
         outcomes = self.engine.transact_many(
             [
                 partial(runner.run_and_sweep, partial(_on_layers, step.work, step.space._shared))
@@ -612,6 +627,24 @@ class Store(Space):
             if isinstance(outcome.error, RemovalFailed):
                 outcomes[number] = _again(steps[number])
         return outcomes
+
+    def _transact_many_in_new(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
+        """Runs steps of which some are in spaces that did not exist when they were opened.
+
+        Each of these is tried first: its space is created only if it writes something.
+        """
+        answered: dict[int, Outcome[Any]] = {}
+        for number, step in enumerate(steps):
+            runner = step.space._runner
+            if isinstance(runner, NewSpaceRunner):
+                outcome = runner.rehearse(partial(_on_layers, step.work, step.space._shared))
+                if outcome is None:
+                    runner.try_to_create()
+                else:
+                    answered[number] = outcome
+        rest = self._transact_many([s for n, s in enumerate(steps) if n not in answered])
+        others = iter(rest)
+        return [answered[n] if n in answered else next(others) for n in range(len(steps))]
 
     def spaces(self) -> list[str]:
         """The names of all spaces."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,63 @@ def test_entering_a_space_and_reading_in_it_creates_none(server: Server) -> None
         assert client.ask("SUBSCRIBE", "news")[0] == b"subscribe"
 
     assert spaces(server) == ["default"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "get a",
+        "queues",
+        "peek q 10",
+        "stats q 0",
+        "config.get",
+        "tag top 0 10",
+        "cancel a",
+        "heartbeat a w",
+        "dance",
+    ],
+)
+def test_a_command_of_qless_that_writes_nothing_creates_no_space(
+    server: Server, words: str
+) -> None:
+    command, *arguments = words.split()
+    with RawClient(server.resp_port) as client:
+        client.ask("SPACE", "unread")
+        client.ask("QLESS", command, "0", *arguments)
+
+    assert spaces(server) == ["default"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "status"),
+    [
+        ("jobs.complete", {"id": "a", "worker": "w"}, 404),
+        ("entities.put", {"table": "no.Table", "entities": [{"properties": {}}]}, 404),
+        ("events.send", {"event": {"name": ""}}, 400),
+        ("metrics.incr", {"metric": "unknown"}, 404),
+    ],
+)
+def test_a_write_that_is_refused_or_has_nothing_to_do_creates_no_space(
+    server: Server, operation: str, arguments: dict[str, Any], status: int
+) -> None:
+    reply = server.call(operation, space="unread", **arguments)
+
+    assert reply.status == status, reply.body
+    assert spaces(server) == ["default"]
+
+
+def test_steps_of_a_group_see_what_those_before_them_wrote_to_a_new_space(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "data") as server, RawClient(server.resp_port) as client:
+        client.ask("SPACE", "new")
+        for words in (["jobs.pop", "q", "w"], ["jobs.put", "q"], ["jobs.pop", "q", "w"]):
+            client.send(*words)
+        replies = [client.receive() for _ in range(3)]
+
+        assert replies[0] == b"[]"
+        assert b'"queue":"q"' in replies[2]
+        assert "new" in spaces(server)
 
 
 def test_the_first_write_creates_the_space_that_was_entered(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""Tries a transaction in a space that does not exist, to see whether it would write anything.
+
+A space is created by its first write. Commands that look are transactions too where they may move
+something, and so are writes that turn out to be refused or to have nothing to do: none of them is a
+reason to create a space.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from holdfast.engine.contract import Notice, Outcome, Reader, Transaction
+
+T = TypeVar("T")
+
+
+class _Writes(Exception):
+    """Ends a rehearsal: the rest needs a space."""
+
+
+class Rehearsal:
+    """A transaction on an empty space: it reads what is there, and ends with the first write."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.now = reader.now
+        self.space = reader.space
+        self.writes = False  # also if someone takes the exception for a failure of their own
+
+    def __getattr__(self, name: str) -> Any:
+        return self._needs_space()  # what an engine offers beyond the contract
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._reader.get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return self._reader.get_many(keys)
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self._reader.scan(begin, end, limit=limit, reverse=reverse)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._needs_space()
+
+    def delete(self, key: bytes) -> None:
+        if self._reader.get(key) is not None:  # a table that all spaces have
+            self._needs_space()
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        if next(self._reader.scan(begin, end, limit=1), None) is not None:
+            self._needs_space()
+
+    def add(self, key: bytes, delta: int) -> None:
+        self._needs_space()
+
+    def after_commit(self, notice: Notice) -> None:
+        self._needs_space()
+
+    def _needs_space(self) -> None:
+        self.writes = True
+        raise _Writes
+
+
+def rehearse(work: Callable[[Transaction], T], reader: Reader) -> Outcome[T] | None:
+    """Returns what becomes of `work` where there is nothing; None if it would write."""
+    rehearsal = Rehearsal(reader)
+    try:
+        outcome = Outcome(result=work(rehearsal))
+    except Exception as error:
+        outcome = Outcome(error=error)
+    return None if rehearsal.writes else outcome
