@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from holdfast import wire
+from holdfast.errors import RequestTooLarge
+from holdfast.limits import MAX_DESCRIBED_COMMANDS
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server.commands import COMMANDS
 
@@ -218,6 +220,8 @@ def _text(text: str) -> bytes:
 def reply_to(words: wire.Command, protocol: int) -> bytes:
     """The reply to `COMMAND` and its subcommands."""
     asked = words[1].upper() if len(words) > 1 else b""
+    if len(words) > MAX_DESCRIBED_COMMANDS:
+        raise RequestTooLarge(f"at most {MAX_DESCRIBED_COMMANDS} commands are described at once")
     answer = _ANSWERS.get(asked)
     if answer is not None:
         return answer([wire.text_of(word) for word in words[2:]], protocol)
@@ -232,14 +236,32 @@ def _count(words: list[str], protocol: int) -> bytes:
 
 
 def _docs(words: list[str], protocol: int) -> bytes:
-    chosen = everything() if not words else [each for name in words if (each := described(name))]
+    if not words:
+        return _all_docs(protocol)
+    return _docs_of([each for name in words if (each := described(name))], protocol)
+
+
+@cache
+def _all_docs(protocol: int) -> bytes:
+    """Some 200 KB that take milliseconds to write, so they are written once."""
+    return _docs_of(everything(), protocol)
+
+
+def _docs_of(chosen: list[Described], protocol: int) -> bytes:
     pairs = [(_text(each.name), docs_reply(each, protocol)) for each in chosen]
     return wire.mapping(pairs, protocol)
 
 
 def _infos(words: list[str], protocol: int) -> bytes:
-    chosen = everything() if not words else [described(name) for name in words]
+    if not words:
+        return _all_infos()
+    chosen = [described(name) for name in words]
     return wire.array(wire.null(protocol) if each is None else info_reply(each) for each in chosen)
+
+
+@cache
+def _all_infos() -> bytes:
+    return wire.array(info_reply(each) for each in everything())
 
 
 def _listed(words: list[str], protocol: int) -> bytes:

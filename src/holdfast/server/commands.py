@@ -131,7 +131,11 @@ def plan_operation(
     if kind == "long" or kind == "wait" or session.execution.is_everywhere(space, operation):
         return Later(lambda: session.execution.start(space, operation, arguments), encode)
     work = work_of(operation, arguments)
-    return Read(space, work, encode) if kind == "read" else Write(space, work, encode)
+    if kind != "read":
+        return Write(space, work, encode)
+    name = operation.full_name
+    is_large = session.execution.large_reads.expects(name, arguments)
+    return Read(space, work, encode, kind=name, is_large=is_large)
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

@@ -40,6 +40,7 @@ from holdfast.errors import (
 from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
+    LARGE_READ_THREADS,
     LONG_OPERATIONS,
     MAX_GROUP_TRANSACTIONS,
     MAX_OPEN_SPACES,
@@ -55,6 +56,7 @@ from holdfast.server.auth import Gate
 from holdfast.server.bounds import Bounds, Room
 from holdfast.server.browsers import Hosts
 from holdfast.server.bulletin import Bulletin
+from holdfast.server.large_reads import LargeReads
 from holdfast.server.lines import Lines
 from holdfast.server.logins import Logins
 from holdfast.server.unsent import Unsent
@@ -151,11 +153,11 @@ class Execution:
         self._writer.start()
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
-        self._readers = (
-            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="holdfast-reader")
-            if store.engine.is_remote
-            else None
-        )
+        # Whether a read waits for a network, and would hold up all others on the loop.
+        self.reads_in_threads = store.engine.is_remote
+        self.large_reads = LargeReads()
+        threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
+        self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
         self._waiting: deque[Request] = deque()
         self._enqueued = 0  # writes so far, counted by the loop
         self._dequeued = 0  # and by the writer: each number has one who counts
@@ -187,7 +189,7 @@ class Execution:
     async def created(self, space: Space) -> None:
         """Creates a space, before someone waits for what others will write to it."""
         if space.prefix == NOWHERE:
-            await self.write(space, lambda tx: None)
+            await self._loop.run_in_executor(self._directory, space.create)
 
     def listen(
         self, space: Space, begin: Callable[[bytes], Callable[[], None]]
@@ -256,7 +258,7 @@ class Execution:
                 raise
         work = work_of(operation, arguments)
         if operation.kind == "read":
-            return await self.look(space, work)
+            return await self.look(space, work, operation.full_name, arguments)
         return await self.write(space, work)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
@@ -291,15 +293,31 @@ class Execution:
             )
         return msgspec.structs.replace(arguments, target=str(self.backups / name))
 
-    async def look(self, space: Space, work: Callable[[View], T]) -> T:
-        """Runs a read on a view of its own; it waits for no commit."""
+    async def look(
+        self,
+        space: Space,
+        work: Callable[[View], T],
+        kind: str = "",
+        arguments: Any = None,
+        *,
+        is_large: bool = False,
+    ) -> T:
+        """Runs a read on a view of its own; it waits for no commit.
+
+        What is large, or may be by its `kind` and `arguments`, is run in a thread.
+        """
 
         def on_view() -> T:
             with space.view() as view:
                 return work(view)
 
         try:
-            return await self.read_in_thread(on_view) if self.reads_in_threads else on_view()
+            if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
+                return await self.read_in_thread(on_view)
+            begin = time.monotonic()
+            result = on_view()
+            self.large_reads.took(kind, time.monotonic() - begin)
+            return result
         except UnknownSpace:
             self.forget_space(space.name)
             raise
@@ -308,13 +326,7 @@ class Execution:
         """Calls what reads the store: at once, or in a thread where that is a round trip."""
         return await self.read_in_thread(call) if self.reads_in_threads else call()
 
-    @property
-    def reads_in_threads(self) -> bool:
-        """Whether a read waits for a network, and would hold up all others on the loop."""
-        return self._readers is not None
-
     def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        assert self._readers is not None
         return self._loop.run_in_executor(self._readers, call)
 
     async def write(self, space: Space, work: Work) -> Any:
@@ -332,7 +344,7 @@ class Execution:
         except UnknownSpace:
             self.forget_space(space.name)
             raise
-        if space.is_new and space.name not in self._spaces:
+        if space.is_new and space.name not in self._spaces and space.prefix != NOWHERE:
             self._keep(space)
         return result
 
@@ -450,8 +462,7 @@ class Execution:
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()
         self.logins.close()
-        if self._readers is not None:
-            self._readers.shutdown()
+        self._readers.shutdown()
         self.bulletin.close()
 
     # --- groups ----------------------------------------------------------------------------------

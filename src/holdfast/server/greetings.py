@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from holdfast import wire
@@ -161,14 +162,22 @@ def commands(session: Session, words: wire.Command) -> Plan:
 def help_(session: Session, words: wire.Command) -> Plan:
     """`HELP [layer or operation]`: a line for each operation."""
     wanted = words[1].decode(errors="replace").lower() if len(words) > 1 else ""
-    lines = [
-        f"{operation.full_name.upper()} {_arguments(operation)}: {operation.summary}"
-        for operation in OPERATIONS.values()
-        if operation.full_name.startswith(wanted)
-    ]
+    lines = [line for name, line in _help_lines() if name.startswith(wanted)]
     if not lines:
-        raise BadInput(f"nothing begins with {wanted!r}", hint="HELP alone lists everything.")
-    return wire.array(wire.bulk(line.encode()) for line in lines)
+        raise BadInput(f"nothing begins with {wanted!r:.100}", hint="HELP alone lists everything.")
+    return wire.array(lines)
+
+
+@cache
+def _help_lines() -> list[tuple[str, bytes]]:
+    """A line for each operation by its name, as it is sent."""
+    lines = {
+        operation.full_name: (
+            f"{operation.full_name.upper()} {_arguments(operation)}: {operation.summary}"
+        )
+        for operation in OPERATIONS.values()
+    }
+    return [(name, wire.bulk(line.encode())) for name, line in lines.items()]
 
 
 def _arguments(operation: Operation) -> str:

@@ -183,7 +183,7 @@ class RespConnection(asyncio.Protocol):
         if not self._commands:
             return None
         plan = plan_of(self.session, self._commands.popleft())
-        if self._reads_in_threads and isinstance(plan, Read):
+        if isinstance(plan, Read) and (plan.is_large or self._reads_in_threads):
             return self.session.later(plan)
         return plan
 

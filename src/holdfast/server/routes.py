@@ -83,7 +83,7 @@ async def _exposed(door: HttpDoor, request: Request, space: Space, own: list[Fam
     def read(view: View) -> str:
         return exposition(view.raw, view.raw.now, own=own, openmetrics=openmetrics)
 
-    exposed = await door.execution.look(space, read)
+    exposed = await door.execution.look(space, read, is_large=True)
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
     return Response(exposed.encode(errors="replace"), content_type=kind)
 
@@ -144,7 +144,10 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
 
     space, execution = await door.execution.space(found["space"]), door.execution
     only_reads = all(operation.kind == "read" for operation, _ in planned)
-    run = execution.look(space, work) if only_reads else execution.write(space, work)
+    if not only_reads:
+        run = execution.write(space, work)
+    else:
+        run = execution.look(space, work, is_large=len(planned) > 1)
     return answer(request, {"result": await run}, is_written=True)
 
 

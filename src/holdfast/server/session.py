@@ -43,6 +43,8 @@ class Read(NamedTuple):
     work: Callable[[View], Any]
     encode: Encode
     fail: Callable[[HoldfastError], bytes] | None = None  # where errors have a form of their own
+    kind: str = ""  # of operation; see large_reads.py
+    is_large: bool = False  # it would hold up all others on the loop
 
 
 class Write(NamedTuple):
@@ -221,15 +223,17 @@ class Session:
 
     def run(self, read: Read) -> bytes:
         """Runs a read at once."""
+        begin = time.monotonic()
         try:
             with read.space.view() as view:
                 return read.encode(read.work(view))
         except Exception as error:
             return self.failure(read, error)
+        finally:
+            self.execution.large_reads.took(read.kind, time.monotonic() - begin)
 
     def later(self, read: Read) -> Later:
-        """A read that waits for a network, in a thread."""
-
+        """A read that waits for a network, or that is large, in a thread."""
         return Later(lambda: self.execution.read_in_thread(_on_view(read)), read.encode, read.fail)
 
     def change(self, change: Change) -> bytes:
@@ -293,6 +297,8 @@ class Session:
             return wire.simple("QUEUED")  # as Redis says it; nothing of it is kept
         most = self.execution.bounds.request_bytes
         self._batch_bytes += sum(map(len, words))
+        if isinstance(plan, bytes):
+            self._batch_bytes += len(plan)  # a reply that is kept until then
         self._batch_words += 1
         if self._batch_bytes > most:
             refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
@@ -342,10 +348,8 @@ class Session:
 
         if any(isinstance(plan, Write) for plan in plans):
             return Write(self.space, work, wire.array)
-        read = Read(self.space, work, wire.array)
-        if len(plans) <= MANY_READS or self.execution.reads_in_threads:
-            return read
-        return Later(lambda: self.execution.in_thread(_on_view(read)), read.encode)
+        large = any(isinstance(plan, Read) and plan.is_large for plan in plans)
+        return Read(self.space, work, wire.array, is_large=large or len(plans) > MANY_READS)
 
 
 def _on_view(read: Read) -> Callable[[], Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from holdfast import wire as resp
 from holdfast.declarations import Role
 from holdfast.entities import bson_codec, wire
-from holdfast.entities.messages import Ping
+from holdfast.entities.messages import Get, Ping
 from holdfast.errors import HoldfastError, Malformed
 from holdfast.limits import MAX_MESSAGE_BYTES
 from holdfast.server import redis_words
@@ -50,8 +50,18 @@ def _serve(kind: str) -> Handler:
         def succeeded(result: Any) -> bytes:
             return _framed(kind, wire.write_reply(query, result, time_ns=_since(begin)))
 
-        plan = Read if wire.is_read(query) else Write
-        return plan(session.space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+        space = session.space
+        if not wire.is_read(query):
+            return Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+        paging = query.paging if isinstance(query, Get) else None
+        return Read(
+            space,
+            lambda view: wire.execute(view.raw, query),
+            succeeded,
+            failed,
+            kind="meduza",
+            is_large=session.execution.large_reads.expects("meduza", paging),
+        )
 
     return handle
 

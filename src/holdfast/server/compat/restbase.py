@@ -486,7 +486,7 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 async def _read(call: _Call, space: Space, work: Any) -> Any:
     if call.target.domain == EVERY_DOMAIN:
         return await _in_every_domain(call, space.tables, work)
-    return await call.door.execution.look(space, lambda view: work(view.tables))
+    return await call.door.execution.look(space, lambda view: work(view.tables), "restbase")
 
 
 async def _write(call: _Call, space: Space, work: Any) -> Any:

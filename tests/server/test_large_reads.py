@@ -1,0 +1,119 @@
+"""Reads that would hold up all other clients: in a thread if they are large, and within bounds."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+import holdfast
+from holdfast.operations import OPERATIONS
+from holdfast.server.large_reads import LargeReads
+from tests.server.running import RawClient, command
+from tests.server.serving import Server, serving
+
+
+def _slowest_livez(server: Server, attack: Callable[[], object]) -> float:
+    """Asks `/livez` again and again while `attack` runs; returns the longest time, in seconds."""
+    running = threading.Thread(target=attack)
+    running.start()
+    slowest = 0.0
+    while running.is_alive():
+        begin = time.monotonic()
+        assert server.get("/livez").status == 200
+        slowest = max(slowest, time.monotonic() - begin)
+    running.join()
+    return slowest
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with enough jobs to read for a while."""
+    data = tmp_path_factory.mktemp("full")
+    with holdfast.open(data, durability="interval") as store:
+        for step in range(10):
+            numbers = range(step * 1_000, (step + 1) * 1_000)
+            store.transact(
+                lambda tx, numbers=numbers: [  # type: ignore[misc]  # bound now
+                    tx.jobs.put("q", id=f"j{each}", data={"text": "y" * 2_000}) for each in numbers
+                ]
+            )
+    with serving(data) as server:
+        yield server
+
+
+IDS: Final = [f"j{number}" for number in range(10_000)]
+
+
+def _read_all(server: Server) -> None:
+    reply = server.call("jobs.multiget", ids=IDS)
+    assert (reply.status, len(reply.body) > 20_000_000) == (200, True)
+
+
+def _read_all_in_a_batch(server: Server) -> None:
+    steps = [{"operation": "jobs.get", "arguments": {"id": each}} for each in IDS]
+    reply = server.request("POST", "/default/batch", json.dumps(steps))
+    assert (reply.status, len(reply.body) > 20_000_000) == (200, True)
+
+
+def _read_all_in_multi(server: Server) -> None:
+    with RawClient(server.resp_port) as client:
+        some = json.dumps({"ids": IDS[:2_500]})
+        client.socket.sendall(command("MULTI") + command("JOBS.MULTIGET", some) * 4)
+        client.send("EXEC")
+        replies = [client.receive() for _ in range(6)]
+    assert len(replies[-1]) == 4
+
+
+@pytest.mark.parametrize("attack", [_read_all, _read_all_in_a_batch, _read_all_in_multi])
+def test_a_large_read_lets_others_be_answered(
+    full: Server, attack: Callable[[Server], None]
+) -> None:
+    begin = time.monotonic()
+    slowest = _slowest_livez(full, lambda: attack(full))
+    whole = time.monotonic() - begin
+
+    # On a machine that is busy with other tests everything is slower: the read's own time is the
+    # measure, because on the loop `/livez` would have waited for nearly all of it.
+    assert slowest < max(0.1, 0.5 * whole)
+
+
+def test_replies_that_a_batch_keeps_count_among_its_bytes(full: Server) -> None:
+    with RawClient(full.resp_port) as client:
+        client.socket.sendall(command("MULTI") + command("COMMAND", "DOCS") * 1_000)
+        client.send("EXEC")
+        replies = [client.receive() for _ in range(1_002)]
+
+    assert "REQUEST_TOO_LARGE" in str(next(r for r in replies if isinstance(r, Exception)))
+    assert "EXECABORT" in str(replies[-1])
+
+
+def test_a_million_commands_are_not_described_at_once(full: Server) -> None:
+    with RawClient(full.resp_port) as client:
+        reply = client.ask("COMMAND", "DOCS", *["get"] * 100_000)
+
+    assert "REQUEST_TOO_LARGE" in str(reply)
+
+
+def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None:
+    now = 0.0
+    reads = LargeReads(lambda: now)
+
+    reads.took("metrics.top", 0.001)
+    assert not reads.expects("metrics.top")
+    reads.took("metrics.top", 0.2)
+    assert reads.expects("metrics.top")
+    assert not reads.expects("jobs.get")
+    now = 61.0
+    assert not reads.expects("metrics.top")
+
+
+def test_a_read_that_asks_for_all_or_for_many_is_run_in_a_thread() -> None:
+    select = OPERATIONS["entities.select"].arguments
+    reads = LargeReads()
+
+    assert not reads.expects("entities.select", select(table="t", filters=[], limit=100))
+    assert reads.expects("entities.select", select(table="t", filters=[], limit=-1))
+    assert reads.expects("entities.select", select(table="t", filters=[], limit=5_000))
