@@ -153,3 +153,18 @@ def test_the_last_user_can_be_removed_on_the_store_itself(store: holdfast.Store)
 
     assert store.admin.remove_user("root")
     assert not store.admin.remove_user("root")
+
+
+def test_the_last_way_in_is_not_taken_from_the_last_admin_over_the_network(
+    store: holdfast.Store,
+) -> None:
+    store.keeps_admin = True
+    store.admin.add_user("ann", ["admin"])
+
+    with pytest.raises(LastAdmin):
+        store.admin.renew_token("ann", revoke=True)
+
+    store.admin.add_user("bob", ["admin"])
+    assert store.admin.renew_token("ann", revoke=True).token is None
+    with pytest.raises(LastAdmin):  # ann is an admin who can't log in
+        store.admin.remove_user("bob")

@@ -93,6 +93,10 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return any(grant.covers("admin", EVERYTHING, "admin") for grant in self.grants)
 
     @property
+    def can_log_in(self) -> bool:
+        return bool(self.password or self.token)
+
+    @property
     def login(self) -> str:
         """What this user can log in with, in words."""
         ways = [("password", self.password), ("token", self.token)]
@@ -155,10 +159,13 @@ def grant_user(
     return _known(name, _change(engine, name, change, keep_admin))
 
 
-def renew_token(engine: Engine, name: str, *, revoke: bool = False) -> str | None:
+def renew_token(
+    engine: Engine, name: str, *, revoke: bool = False, keep_admin: bool = False
+) -> str | None:
     """Makes a new token for a user and returns it; the old one is refused from now on.
 
-    With `revoke=True` makes none.
+    With `revoke=True` makes none. With `keep_admin`, raises `LastAdmin` where nobody would be left
+    who can log in and change users.
     """
     token = None if revoke else secrets.token_urlsafe(32)
     digest = b"" if token is None else digest_of(token)
@@ -166,7 +173,7 @@ def renew_token(engine: Engine, name: str, *, revoke: bool = False) -> str | Non
     def change(before: User | None) -> User:
         return msgspec.structs.replace(_known(name, before), token=digest)
 
-    _change(engine, name, change, keep_admin=False)
+    _change(engine, name, change, keep_admin)
     return token
 
 
@@ -206,11 +213,12 @@ def _change(
 
 def _refuse_loss(tx: Transaction, before: User, after: User | None) -> None:
     """Raises if `before` is the last admin, and `after` is not one."""
-    if after is not None and after.is_admin:
+    if after is not None and after.is_admin and after.can_log_in:
         return
     pairs = tx.scan(*prefix_range(pack(0, "user")))
     users = [msgspec.msgpack.decode(value, type=User) for _, value in pairs]
-    if not any(user.is_admin and user.name != before.name for user in users):
+    others = (user for user in users if user.name != before.name)
+    if not any(user.is_admin and user.can_log_in for user in others):
         raise LastAdmin(f"{before.name!r} is the last user who may change users")
 
 

@@ -59,7 +59,7 @@ def flood(door: Door) -> Iterator[None]:
 
     with ThreadPoolExecutor(4) as threads:
         guessing = [threads.submit(guess, number) for number in range(4)]
-        door.until(lambda: len(door.execution.logins.failures) > 8)
+        door.until(lambda: len(door.execution.logins.unknown) > 8)
         yield
         stopped.set()
         for each in guessing:
@@ -199,3 +199,18 @@ def test_the_right_password_and_time_make_wrong_ones_forgotten() -> None:
     failures.add(key)
 
     assert failures.wait_before(key) == 0.0
+
+
+def test_names_that_nobody_has_do_not_make_the_guesses_of_a_user_forgotten(door: Door) -> None:
+    logins = door.execution.logins
+    for _ in range(2 * FREE_LOGIN_FAILURES + 2):  # by now a minute has to pass
+        logins.failures.add(("192.0.2.9", "ann"))
+
+    async def spray() -> None:
+        numbers = range(MAX_LOGIN_RECORDS + 100)
+        tries = [logins.check("192.0.2.9", f"nobody {each}", "guess") for each in numbers]
+        await asyncio.gather(*tries, return_exceptions=True)
+
+    asyncio.run_coroutine_threadsafe(spray(), door.execution._loop).result(60)
+
+    assert logins.failures.wait_before(("192.0.2.9", "ann")) > 0

@@ -268,9 +268,12 @@ class StoreAdmin:
     def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
         """Makes a new token for a user and tells it; the old one is refused at once.
 
-        With `revoke`, there is no token afterwards. Reads 1 key, writes 1.
+        With `revoke`, there is no token afterwards. Over the network, refuses to take the last way
+        in from the last user who may change users. Reads 1 key, writes 1.
         """
-        return NewUser(name=name, token=renew_token(self._home.engine, name, revoke=revoke))
+        home = self._home
+        token = renew_token(home.engine, name, revoke=revoke, keep_admin=home.keeps_admin)
+        return NewUser(name=name, token=token)
 
     @operation(role="admin", scope="store")
     def remove_user(self, name: str) -> bool:

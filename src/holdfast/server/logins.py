@@ -49,6 +49,9 @@ class Logins:
         self._under_way: dict[bytes, asyncio.Future[Identity]] = {}
         self._usual_seconds = _FIRST_SECONDS
         self.failures = Failures()
+        # Apart from those of users: names that nobody has cost nothing, and as many as someone
+        # likes to invent must not push out what is remembered of the others.
+        self.unknown = Failures()
 
     def check(self, address: str, name: str, secret: str) -> asyncio.Future[Identity]:
         """Returns who logs in with that token or password; the future raises otherwise."""
@@ -74,11 +77,12 @@ class Logins:
         user = self._gate.user_with_password(name)
         if user is not None and self._queued >= MAX_QUEUED_PASSWORDS:
             return self._done(ServerBusy("many passwords are being checked already"))
-        wait = self.failures.wait_before((network, name))
+        failures = self.unknown if user is None else self.failures
+        wait = failures.wait_before((network, name))
         if wait > 0:
             return self._done(_refused_for(wait))
         # It counts as wrong until it is found to be right: many could be under way at once.
-        self.failures.add((network, name))
+        failures.add((network, name))
         if user is None:
             return self._refuse_later()
         return asyncio.ensure_future(self._checked(network, user, password))
