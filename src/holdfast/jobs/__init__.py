@@ -7,6 +7,7 @@ each call.
 from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.failures import Match
 from holdfast.jobs.layer import REMOVERS, Jobs
+from holdfast.jobs.logs import LogLine
 from holdfast.jobs.long import StoreJobs
 from holdfast.jobs.records import (
     DeadLetters,
@@ -24,6 +25,7 @@ from holdfast.jobs.records import (
     WorkerCounts,
     WorkerJobs,
 )
+from holdfast.jobs.reporting import Refusal, Report, Reported, Take
 
 __all__ = [
     "REMOVERS",
@@ -34,12 +36,17 @@ __all__ = [
     "JobPage",
     "Jobs",
     "JsonText",
+    "LogLine",
     "Match",
     "NewJob",
     "QueueCounts",
     "QueueStats",
     "RecurringJob",
+    "Refusal",
+    "Report",
+    "Reported",
     "StoreJobs",
+    "Take",
     "Throttle",
     "Times",
     "TrackedJobs",

@@ -236,13 +236,13 @@ def plain(number: float) -> float | int:
     return int(number) if number == int(number) else number
 
 
-def cut_message(message: str) -> str:
-    """A message of at most `MAX_JOB_MESSAGE_CHARS` characters, with a mark where it was cut.
+def cut_message(message: str, longest: int = MAX_JOB_MESSAGE_CHARS) -> str:
+    """Returns a message of at most `longest` characters, with a mark where it was cut.
 
     Bytes that were no UTF-8 become question marks: a job must be able to fail whatever it says.
     """
     if not message.isascii():
         message = message.encode("utf-8", "replace").decode()
-    if len(message) <= MAX_JOB_MESSAGE_CHARS:
+    if len(message) <= longest:
         return message
-    return message[: MAX_JOB_MESSAGE_CHARS - len(_CUT)] + _CUT
+    return message[: longest - len(_CUT)] + _CUT

@@ -53,6 +53,8 @@ def forget_job(ledger: "Ledger", job: JobRecord) -> None:
         tx.delete(keys.data(job.jid))
     if job.has_result:
         tx.delete(keys.result(job.jid))
+    if job.has_log:
+        tx.delete(keys.log(job.jid))
     if job.unique:
         unique.forget(ledger, job)
 

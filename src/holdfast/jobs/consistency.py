@@ -121,6 +121,13 @@ def _data(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]
         yield f"job {jid}: data is left over"
 
 
+def _log(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    [jid] = unpack(key, begin)
+    job = ledger.job(jid)
+    if job is None or not job.has_log:
+        yield f"job {jid}: a log is left over"
+
+
 def _tagged(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     tag, since, jid = unpack(key, begin)
     job = ledger.job(jid)
@@ -296,4 +303,5 @@ _LOOKS: Final[Mapping[Any, Look]] = {  # by the numbers of layout.py
     26: _placed,
     27: _data,
     29: _job,
+    30: _log,
 }

@@ -10,10 +10,12 @@ from holdfast.jobs.canceling import Canceling
 from holdfast.jobs.dependencies import Depending
 from holdfast.jobs.failures import Failing
 from holdfast.jobs.ledger import Ledger
+from holdfast.jobs.logs import Logging
 from holdfast.jobs.popping import Popping
 from holdfast.jobs.putting import Putting
 from holdfast.jobs.queues import Queueing
 from holdfast.jobs.recurring import Recurring
+from holdfast.jobs.reporting import Reporting
 from holdfast.jobs.results import RESULT_KIND, Returning, remove_result
 from holdfast.jobs.retention import RETENTION_KIND, continue_retention
 from holdfast.jobs.settings import Configuring
@@ -36,12 +38,14 @@ class Jobs(
     Putting,
     Popping,
     Settling,
+    Reporting,
     Canceling,
     Failing,
     Depending,
     Tagging,
     Tracking,
     Returning,
+    Logging,
     Recurring,
     Throttling,
     Queueing,

@@ -34,6 +34,7 @@
     27  (jid)                   -> text       data too long to be rewritten with the record
     28  (jid)                   -> Result     what a job returned
     29  (jid)                   -> JobRecord  the job itself
+    30  (jid)                   -> LogLines   what its workers wrote about their work
 
 What is small and touched by every operation comes first and lies together, so that a commit writes
 few pages.
@@ -233,6 +234,7 @@ class Keys:
         "_data",
         "_dependencies",
         "_dependents",
+        "_log",
         "_result",
         "_tracked",
         "_unique",
@@ -280,6 +282,7 @@ class Keys:
         self._data = base + pack_int(27)
         self._result = base + pack_int(28)
         self.jobs = base + pack_int(29)
+        self._log = base + pack_int(30)
         queues = _Seen(partial(QueueKeys, space, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
@@ -309,6 +312,9 @@ class Keys:
 
     def result(self, jid: str) -> bytes:
         return self._result + pack_str(jid)
+
+    def log(self, jid: str) -> bytes:
+        return self._log + pack_str(jid)
 
     def recurring_job(self, jid: str) -> bytes:
         return self.recurring + pack_str(jid)

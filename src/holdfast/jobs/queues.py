@@ -1,6 +1,6 @@
 """Queues: how many jobs are where, lists of ids, pausing and forgetting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -114,9 +114,7 @@ class Queueing:
         For those who wait: nothing but a notice `jobs.ready` can make a job available sooner. Reads
         1 key for each.
         """
-        ledger = self._ledger
-        wake = min((_wake(ledger, name) for name in queues), default=NEVER)
-        return None if wake == NEVER else wake
+        return next_wake(self._ledger, queues)
 
 
 # --- counts -----------------------------------------------------------------------------------
@@ -184,6 +182,12 @@ def length(ledger: "Ledger", queue: str) -> int:
     waiting, locks = ledger.work_counts(keys)
     scheduled, _ = ledger.pair(keys.blocked)
     return waiting + locks + scheduled
+
+
+def next_wake(ledger: "Ledger", queues: Iterable[str]) -> float | None:
+    """Returns when one of `queues` can have a job without a notice; None if never."""
+    wake = min((_wake(ledger, name) for name in queues), default=NEVER)
+    return None if wake == NEVER else wake
 
 
 def _wake(ledger: "Ledger", queue: str) -> float:

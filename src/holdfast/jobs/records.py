@@ -76,6 +76,7 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     throttles: list[str] = []
     holds: list[str] = []  # throttles that this lock occupies
     aside: str = ""  # the throttle that it waits for
+    has_log: bool = False
 
 
 class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -21,10 +21,12 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _encode_json: Final = msgspec.json.Encoder().encode
 
 
-def keep(ledger: Ledger, job: JobRecord, text: str) -> None:
-    """Keeps what the job returned: as long as the job, or for `result-ttl` seconds if set."""
+def keep(ledger: Ledger, job: JobRecord, text: str, ttl: float | None = None) -> None:
+    """Keeps what the job returned for `ttl` seconds, by default for `result-ttl`; 0 or less: as
+    long as the job."""
     check_size(text, f"the result of job {job.jid}")
-    ttl = ledger.settings().result_ttl
+    if ttl is None:
+        ttl = ledger.settings().result_ttl
     expires = ledger.tx.now + ttl if ttl > 0 else None
     if expires is not None:
         expiry.schedule(ledger.tx, expires, RESULT_KIND, job.jid.encode())

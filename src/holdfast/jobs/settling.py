@@ -27,7 +27,7 @@ from holdfast.jobs.records import COMPLETE, RUNNING, Failure, Job, JobRecord
 from holdfast.jobs.showing import all_shown
 from holdfast.jobs.typed import EMPTY, LARGEST_INT, ZERO, check, checks_itself
 from holdfast.keys import pack_float, pack_str
-from holdfast.limits import MAX_JOBS_PER_CALL
+from holdfast.limits import MAX_HISTORY_MESSAGE_CHARS, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -92,18 +92,20 @@ class Settling:
         delay: float = 0,
         depends: Sequence[str] = (),
         result: Any = UNSET,
+        result_ttl: float | None = None,
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
         """Ends the job, or with `next` moves it on to that queue; returns its new state.
 
         `queue`, if given, must be the one that it runs in; `data` replaces the job's data, `result`
-        is kept for `result(id)`. Jobs that depend on it start when it ends without `next`. Reads 4
-        keys, writes 6.
+        is kept for `result(id)`, for `result_ttl` seconds if that is given. Jobs that depend on it
+        start when it ends without `next`. Reads 4 keys, writes 6.
         """
         if not (
             queue is None
             and next is None
+            and result_ttl is None
             and now is None
             and type(id) is type(worker) is str
             and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
@@ -124,6 +126,7 @@ class Settling:
             check_jids(list(depends), "Complete", list(depends)) if depends else (),
             None if result is UNSET else json_text(result, "Complete", "result"),
             lock,
+            result_ttl,
         )
         return state
 
@@ -210,13 +213,14 @@ class Settling:
         delay: float = 0,
         group: str | None = None,
         message: str | None = None,
+        free: bool = False,
         lock: int | None = None,
         now: float | None = None,
     ) -> int:
         """Puts the job back, after `delay` seconds, and returns how many retries remain.
 
         -1 means that none was left: the job has failed, in `group` or in `failed-retries-<queue>`.
-        Reads 6 keys, writes 6.
+        With `free` it uses up none. Reads 6 keys, writes 6.
         """
         return retry(
             self._ledger,
@@ -228,6 +232,7 @@ class Settling:
             message,
             self._ledger.time(now),
             lock=lock,
+            free=free,
         )
 
     @operation()
@@ -247,6 +252,7 @@ _REFUSALS: Final = {  # by call: the job does not run, and another worker runs i
     "Complete": ("is not currently running", "has been handed out to another worker"),
     "Fail": ("not currently running", "running with another worker"),
     "Retry": ("is not currently running", "has been given to another worker"),
+    "Release": ("is not currently running", "has been given to another worker"),
 }
 
 
@@ -327,6 +333,7 @@ def complete(
     depends: Sequence[str] = (),
     result: str | None = None,
     lock: int | None = None,
+    result_ttl: float | None = None,
 ) -> tuple[str, str]:
     """Returns the job's new state and the queue that it has left."""
     if delay or depends:
@@ -361,7 +368,7 @@ def complete(
     if job.failure is not None:
         job.failure = None
     if result is not None:
-        results.keep(ledger, job, result)
+        results.keep(ledger, job, result, result_ttl)
     if job.tracked:
         ledger.show(job, "completed")
     if next_queue is not None:
@@ -448,6 +455,7 @@ def retry(
     now: float,
     *,
     lock: int | None = None,
+    free: bool = False,
 ) -> int:
     check_numbers("Retry", delay=delay)
     job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Retry")
@@ -458,8 +466,8 @@ def retry(
     failure = None
     if group is not None and message is not None:
         failure = Failure(group, cut_message(message), int(now), worker)
-    job.remaining -= 1
-    if job.remaining < 0:
+    job.remaining -= 0 if free else 1
+    if job.remaining < 0 and not free:
         exhaust(ledger, job, now, group=group, failure=failure, publish=False)
         ledger.save(job)
         return -1
@@ -481,7 +489,7 @@ def _told_retry(
     if group is not None:
         more["group"] = group
     if message is not None:
-        more["message"] = cut_message(message)
+        more["message"] = cut_message(message, MAX_HISTORY_MESSAGE_CHARS)
     return more
 
 
@@ -502,10 +510,20 @@ def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
             raise WrongState(f"Timeout(): Job {jid} not running")
         jobs.append(job)
     for job in jobs:
-        ledger.remember(job, "timed-out", now)
         ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
-        places.leave(ledger, job, now)
-        job.worker = ""
-        job.expires = 0.0
-        places.enter_work(ledger, job, now, front=True)
-        ledger.save(job)
+        _hand_back(ledger, job, now)
+
+
+def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | None) -> None:
+    """Like `timeout`, by the holder itself, who needs no notice."""
+    _hand_back(ledger, _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Release"), now)
+
+
+def _hand_back(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """Puts a running job in front of its queue; it uses up no retry."""
+    ledger.remember(job, "timed-out", now)
+    places.leave(ledger, job, now)
+    job.worker = ""
+    job.expires = 0.0
+    places.enter_work(ledger, job, now, front=True)
+    ledger.save(job)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from holdfast.client.calls import Call
 from holdfast.client.faces import AwaitFace, CallFace, Handle, RecordFace
 from holdfast.jobs.failures import Match
+from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
     DeadLetters,
     Job,
@@ -20,6 +21,7 @@ from holdfast.jobs.records import (
     WorkerCounts,
     WorkerJobs,
 )
+from holdfast.jobs.reporting import Report, Reported, Take
 from holdfast.jobs.settings import Value
 from holdfast.jobs.settling import UNSET
 
@@ -99,6 +101,10 @@ _QUEUES: Final[Call[list[QueueCounts]]] = Call(
     "jobs.queues", "long", only_reads=True, result=list[QueueCounts]
 )
 
+_READ_LOG: Final[Call[tuple[LogLine, ...]]] = Call(
+    "jobs.read_log", "read", only_reads=True, result=tuple[LogLine, ...]
+)
+
 _RECUR: Final[Call[str]] = Call("jobs.recur", "write", only_reads=False, result=str)
 
 _RECUR_GET: Final[Call[RecurringJob | None]] = Call(
@@ -114,6 +120,8 @@ _RECUR_UNTAG: Final[Call[tuple[Tag, ...]]] = Call(
 )
 
 _RECUR_UPDATE: Final[Call[None]] = Call("jobs.recur_update", "write", only_reads=False, result=None)
+
+_REPORT: Final[Call[Reported]] = Call("jobs.report", "write", only_reads=False, result=Reported)
 
 _REQUEUE: Final[Call[str]] = Call("jobs.requeue", "write", only_reads=False, result=str)
 
@@ -209,6 +217,7 @@ def _complete(
     delay: float = 0,
     depends: Sequence[str] = (),
     result: Any = UNSET,
+    result_ttl: float | None = None,
     lock: int | None = None,
     now: float | None = None,
 ) -> dict[str, Any]:
@@ -225,6 +234,8 @@ def _complete(
         given["depends"] = depends
     if result is not UNSET:
         given["result"] = result
+    if result_ttl is not None:
+        given["result_ttl"] = result_ttl
     if lock is not None:
         given["lock"] = lock
     if now is not None:
@@ -545,6 +556,10 @@ def _queues(*, now: float | None = None) -> dict[str, Any]:
     return given
 
 
+def _read_log(id: str) -> dict[str, Any]:
+    return {"id": id}
+
+
 def _recur(
     queue: str,
     klass: str = "",
@@ -639,6 +654,23 @@ def _recur_update(
     return given
 
 
+def _report(
+    reports: Sequence[Report],
+    *,
+    takes: Sequence[Take] = (),
+    all_or_none: bool = False,
+    now: float | None = None,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"reports": reports}
+    if takes != ():
+        given["takes"] = takes
+    if all_or_none is not False:
+        given["all_or_none"] = all_or_none
+    if now is not None:
+        given["now"] = now
+    return given
+
+
 def _requeue(
     queue: str,
     id: str,
@@ -694,6 +726,7 @@ def _retry(
     delay: float = 0,
     group: str | None = None,
     message: str | None = None,
+    free: bool = False,
     lock: int | None = None,
     now: float | None = None,
 ) -> dict[str, Any]:
@@ -706,6 +739,8 @@ def _retry(
         given["group"] = group
     if message is not None:
         given["message"] = message
+    if free is not False:
+        given["free"] = free
     if lock is not None:
         given["lock"] = lock
     if now is not None:
@@ -884,6 +919,7 @@ class CalledJobs(CallFace):
         delay: float = 0,
         depends: Sequence[str] = (),
         result: Any = UNSET,
+        result_ttl: float | None = None,
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
@@ -899,6 +935,7 @@ class CalledJobs(CallFace):
                 delay=delay,
                 depends=depends,
                 result=result,
+                result_ttl=result_ttl,
                 lock=lock,
                 now=now,
             ),
@@ -1147,6 +1184,10 @@ class CalledJobs(CallFace):
         """The counts of all known queues, in the order in which they became known."""
         return self._call(_QUEUES, _queues(now=now))
 
+    def read_log(self, id: str) -> tuple[LogLine, ...]:
+        """Returns what the workers of a job wrote about their work, oldest first."""
+        return self._call(_READ_LOG, _read_log(id))
+
     def recur(
         self,
         queue: str,
@@ -1227,6 +1268,17 @@ class CalledJobs(CallFace):
             ),
         )
 
+    def report(
+        self,
+        reports: Sequence[Report],
+        *,
+        takes: Sequence[Take] = (),
+        all_or_none: bool = False,
+        now: float | None = None,
+    ) -> Reported:
+        """Settles jobs, or renews their locks, and hands out the next ones, in one commit."""
+        return self._call(_REPORT, _report(reports, takes=takes, all_or_none=all_or_none, now=now))
+
     def requeue(
         self,
         queue: str,
@@ -1277,6 +1329,7 @@ class CalledJobs(CallFace):
         delay: float = 0,
         group: str | None = None,
         message: str | None = None,
+        free: bool = False,
         lock: int | None = None,
         now: float | None = None,
     ) -> int:
@@ -1290,6 +1343,7 @@ class CalledJobs(CallFace):
                 delay=delay,
                 group=group,
                 message=message,
+                free=free,
                 lock=lock,
                 now=now,
             ),
@@ -1410,6 +1464,7 @@ class AwaitedJobs(AwaitFace):
         delay: float = 0,
         depends: Sequence[str] = (),
         result: Any = UNSET,
+        result_ttl: float | None = None,
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
@@ -1425,6 +1480,7 @@ class AwaitedJobs(AwaitFace):
                 delay=delay,
                 depends=depends,
                 result=result,
+                result_ttl=result_ttl,
                 lock=lock,
                 now=now,
             ),
@@ -1679,6 +1735,10 @@ class AwaitedJobs(AwaitFace):
         """The counts of all known queues, in the order in which they became known."""
         return await self._call(_QUEUES, _queues(now=now))
 
+    async def read_log(self, id: str) -> tuple[LogLine, ...]:
+        """Returns what the workers of a job wrote about their work, oldest first."""
+        return await self._call(_READ_LOG, _read_log(id))
+
     async def recur(
         self,
         queue: str,
@@ -1759,6 +1819,19 @@ class AwaitedJobs(AwaitFace):
             ),
         )
 
+    async def report(
+        self,
+        reports: Sequence[Report],
+        *,
+        takes: Sequence[Take] = (),
+        all_or_none: bool = False,
+        now: float | None = None,
+    ) -> Reported:
+        """Settles jobs, or renews their locks, and hands out the next ones, in one commit."""
+        return await self._call(
+            _REPORT, _report(reports, takes=takes, all_or_none=all_or_none, now=now)
+        )
+
     async def requeue(
         self,
         queue: str,
@@ -1809,6 +1882,7 @@ class AwaitedJobs(AwaitFace):
         delay: float = 0,
         group: str | None = None,
         message: str | None = None,
+        free: bool = False,
         lock: int | None = None,
         now: float | None = None,
     ) -> int:
@@ -1822,6 +1896,7 @@ class AwaitedJobs(AwaitFace):
                 delay=delay,
                 group=group,
                 message=message,
+                free=free,
                 lock=lock,
                 now=now,
             ),
@@ -1938,6 +2013,7 @@ class RecordedJobs(RecordFace):
         delay: float = 0,
         depends: Sequence[str] = (),
         result: Any = UNSET,
+        result_ttl: float | None = None,
         lock: int | None = None,
         now: float | None = None,
     ) -> Handle[str]:
@@ -1953,6 +2029,7 @@ class RecordedJobs(RecordFace):
                 delay=delay,
                 depends=depends,
                 result=result,
+                result_ttl=result_ttl,
                 lock=lock,
                 now=now,
             ),
@@ -2159,6 +2236,10 @@ class RecordedJobs(RecordFace):
         """Takes `queues` off the known ones; their jobs stay, and a put brings them back."""
         return self._record(_QUEUE_FORGET, _queue_forget(*queues))
 
+    def read_log(self, id: str) -> Handle[tuple[LogLine, ...]]:
+        """Returns what the workers of a job wrote about their work, oldest first."""
+        return self._record(_READ_LOG, _read_log(id))
+
     def recur(
         self,
         queue: str,
@@ -2239,6 +2320,19 @@ class RecordedJobs(RecordFace):
             ),
         )
 
+    def report(
+        self,
+        reports: Sequence[Report],
+        *,
+        takes: Sequence[Take] = (),
+        all_or_none: bool = False,
+        now: float | None = None,
+    ) -> Handle[Reported]:
+        """Settles jobs, or renews their locks, and hands out the next ones, in one commit."""
+        return self._record(
+            _REPORT, _report(reports, takes=takes, all_or_none=all_or_none, now=now)
+        )
+
     def requeue(
         self,
         queue: str,
@@ -2285,6 +2379,7 @@ class RecordedJobs(RecordFace):
         delay: float = 0,
         group: str | None = None,
         message: str | None = None,
+        free: bool = False,
         lock: int | None = None,
         now: float | None = None,
     ) -> Handle[int]:
@@ -2298,6 +2393,7 @@ class RecordedJobs(RecordFace):
                 delay=delay,
                 group=group,
                 message=message,
+                free=free,
                 lock=lock,
                 now=now,
             ),

@@ -1,0 +1,227 @@
+"""Reporting: a worker tells what became of its jobs and takes the next ones, all in one commit.
+
+A worker with eight busy slots so waits for the disk once and not eight times. A job that the worker
+has lost meanwhile is refused alone; the others are settled all the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from holdfast.declarations import operation
+from holdfast.errors import BadArgument, UnknownJob, WrongState
+from holdfast.jobs import logs, results, settling
+from holdfast.jobs.arguments import json_text
+from holdfast.jobs.logs import LogLine
+from holdfast.jobs.popping import pop
+from holdfast.jobs.putting import put
+from holdfast.jobs.queues import next_wake
+from holdfast.jobs.records import Job, JobRecord, NewJob
+from holdfast.jobs.showing import all_shown
+from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOB_DATA_BYTES, MAX_JOBS_PER_CALL
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class Report(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What a worker tells of a job that it holds.
+
+    `what` is "heartbeat" (it goes on), "complete", "retry" (after `delay` seconds, `free` without
+    using up a retry), "fail" or "release" (another worker should take it now). `result` is kept
+    unless it is None. `puts` are jobs that are put in the same commit.
+    """
+
+    id: str
+    worker: str
+    what: Literal["heartbeat", "complete", "retry", "fail", "release"]
+    lock: int | None = None
+    lock_seconds: float | None = None
+    progress: float | None = None
+    progress_text: str = ""
+    log: tuple[LogLine, ...] = ()
+    result: Any = None
+    result_ttl: float | None = None
+    delay: float = 0
+    free: bool = False
+    group: str | None = None
+    message: str | None = None
+    puts: tuple[NewJob, ...] = ()
+
+
+class Take(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """Jobs that a worker wants: up to `count`, from the first of `queues` that have any."""
+
+    worker: str
+    queues: tuple[str, ...]
+    count: int = 1
+    lock_seconds: float | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A report that was not taken: the worker does not hold the job any more.
+
+    `code` is "job_lost", "unknown_job" if it was canceled, or "wrong_state".
+    """
+
+    id: str
+    code: str
+    message: str
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to reports: those that were refused, and the jobs that were taken.
+
+    `wake` is in how many seconds one of the queues can have a job without a put; None if never.
+    """
+
+    refused: tuple[Refusal, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    wake: float | None = None
+
+
+class Reporting:
+    """The operation of worker programs."""
+
+    _ledger: "Ledger"
+
+    @operation()
+    def report(
+        self,
+        reports: Sequence[Report],
+        *,
+        takes: Sequence[Take] = (),
+        all_or_none: bool = False,
+        now: float | None = None,
+    ) -> Reported:
+        """Settles jobs, or renews their locks, and hands out the next ones, in one commit.
+
+        >>> store.jobs.put("emails", id="welcome")
+        'welcome'
+        >>> [job] = store.jobs.report([], takes=[Take(worker="w", queues=("emails",))]).jobs
+        >>> store.jobs.report([Report(id=job.id, worker="w", what="complete", lock=job.lock)])
+        Reported(refused=(), jobs=(), wake=None)
+
+        A report about a job that the worker has lost is refused alone; with `all_or_none` it raises
+        and nothing is done. Costs what the single calls do.
+        """
+        if len(reports) + len(takes) > MAX_JOBS_PER_CALL:
+            raise BadArgument(
+                f"Report(): {len(reports) + len(takes)} jobs, at most {MAX_JOBS_PER_CALL} fit one "
+                "call"
+            )
+        ledger = self._ledger
+        time = ledger.time(now)
+        refused = [
+            refusal for each in reports for refusal in _reported(ledger, each, time, all_or_none)
+        ]
+        jobs = all_shown(ledger, _taken(ledger, takes, time))
+        wake = None
+        if len(jobs) < sum(take.count for take in takes):
+            queues = dict.fromkeys(queue for take in takes for queue in take.queues)
+            wake = next_wake(ledger, queues)
+        return Reported(
+            refused=tuple(refused),
+            jobs=tuple(jobs),
+            wake=None if wake is None else max(0.0, wake - time),
+        )
+
+
+# --- how it is done ---------------------------------------------------------------------------
+
+
+def _reported(ledger: "Ledger", report: Report, now: float, all_or_none: bool) -> Iterator[Refusal]:
+    try:
+        _settle(ledger, report, now)
+    except (UnknownJob, WrongState) as refusal:  # raised before anything was written
+        if all_or_none:
+            raise
+        yield Refusal(id=report.id, code=refusal.code, message=str(refusal))
+        return
+    if report.log or report.progress is not None:
+        job = ledger.job(report.id)
+        if job is not None:  # it is not kept if `jobs-history` says so
+            _write_down(ledger, job, report, now)
+    for new in report.puts:
+        put(ledger, new, report.worker, now)
+
+
+def _settle(ledger: "Ledger", report: Report, now: float) -> None:
+    id, worker, lock = report.id, report.worker, report.lock
+    match report.what:
+        case "complete":
+            kept = report.result is not None
+            result = json_text(report.result, "Report", "result") if kept else None
+            settling.complete(
+                ledger,
+                id,
+                worker,
+                None,
+                None,
+                now,
+                result=result,
+                lock=lock,
+                result_ttl=report.result_ttl,
+            )
+        case "heartbeat":
+            expires = None if report.lock_seconds is None else now + report.lock_seconds
+            settling.heartbeat(ledger, id, worker, None, now, lock, expires)
+        case "retry":
+            settling.retry(
+                ledger,
+                id,
+                None,
+                worker,
+                report.delay,
+                report.group,
+                report.message,
+                now,
+                lock=lock,
+                free=report.free,
+            )
+        case "fail":
+            group, message = report.group or "", report.message or ""
+            settling.fail(ledger, id, worker, group, message, None, now, lock=lock)
+        case "release":
+            settling.release(ledger, id, worker, now, lock)
+        case unknown:
+            raise BadArgument(f'Report(): Arg "what" unknown: {unknown}')
+
+
+def _write_down(ledger: "Ledger", job: JobRecord, report: Report, now: float) -> None:
+    if report.log:
+        logs.add_lines(ledger, job, report.log, now)
+    if report.progress is None:
+        ledger.save(job)
+    else:
+        results.check_progress(report.progress)
+        results.set_progress(ledger, job, report.progress, report.progress_text)
+
+
+def _taken(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobRecord]:
+    """Pops for each of `takes`, and asks no queue again that had less than was wanted.
+
+    It ends early when another job might not fit the answer: the caller has read the data of all
+    jobs that it was given so far.
+    """
+    empty: set[str] = set()
+    begun = ledger.long_data_bytes
+    for take in takes:
+        wanted = take.count
+        expires = None if take.lock_seconds is None else now + take.lock_seconds
+        for queue in take.queues:
+            while wanted > 0 and queue not in empty:
+                read = ledger.long_data_bytes - begun
+                if read + MAX_JOB_DATA_BYTES > MAX_ANSWER_BYTES:
+                    return
+                asked = 1 if read else wanted  # several at once have the whole answer to fill
+                jobs = pop(ledger, queue, take.worker, asked, now, expires)
+                if len(jobs) < asked:
+                    empty.add(queue)
+                wanted -= len(jobs)
+                yield from jobs
