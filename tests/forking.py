@@ -26,7 +26,7 @@ import json, os, signal, socket, sys
 import holdfast.client.client, holdfast.entities.dumping, holdfast.entities.schema_file
 import holdfast.cli.place, holdfast.copying, holdfast.jobs, holdfast.store
 from holdfast.cli import COMMANDS, main
-from holdfast.cli.mdzctl import command as mdzctl
+from holdfast.compat.meduza.mdzctl import command as mdzctl
 for name in COMMANDS:
     main.get_command(None, name)
 

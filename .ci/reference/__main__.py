@@ -22,8 +22,9 @@ import msgspec
 
 import holdfast
 from holdfast import cli, errors, limits, operations
-from holdfast.cli import mdzctl, settings
+from holdfast.cli import settings
 from holdfast.cli.output import JSON_HELP
+from holdfast.compat.meduza import mdzctl
 from source_text import Source, property_signature, signature
 
 ROOT = Path(__file__).parent.parent.parent

@@ -73,7 +73,7 @@ def test_old_binaries_come_without_their_second_length() -> None:
     ],
 )
 def test_other_types_are_named_and_refused(element: bytes, name: str) -> None:
-    from holdfast.entities.wire_values import from_wire
+    from holdfast.entities.bson_values import from_wire
 
     for read in (decode, _decode_plainly):
         with pytest.raises(BadValue, match=f"Type {name} not allowed for entities"):

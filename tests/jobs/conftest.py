@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.compat.qless import Dialect, call, channel
 from holdfast.engine.contract import Subscription
-from holdfast.jobs.qless import Dialect, call, channel
 from holdfast.store import Store
 
 Qless = Callable[..., Any]

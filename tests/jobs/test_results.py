@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from holdfast.compat.qless import channel
 from holdfast.errors import UnknownJob
 from holdfast.jobs.ledger import mention_of
-from holdfast.jobs.qless import channel
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.jobs.conftest import Qless

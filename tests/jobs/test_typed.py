@@ -7,9 +7,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from holdfast.compat.qless.seed import Seed
 from holdfast.errors import BadArgument
 from holdfast.jobs import Jobs, Match, NewJob, StoreJobs
-from holdfast.jobs.seed import Seed
 from holdfast.jobs.typed import kind_of
 from holdfast.store import Store
 from tests.plain_keys import keys_below

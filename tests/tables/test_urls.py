@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.compat.restbase.paths import Target, parse_path
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -12,7 +13,6 @@ from holdfast.errors import (
     TableError,
 )  # fmt: skip
 from holdfast.store import Store
-from holdfast.tables.urls import Target, parse_path
 from tests.tables.schemas import example, hash_on, range_on, version
 
 

@@ -14,7 +14,7 @@ def sparkline(values: Sequence[float | None]) -> str:
     """A block for each value, as high as it is beside the highest; a blank where none is known.
 
     >>> sparkline([0, 1, 2, 4]), sparkline([3, None, 3]), sparkline([0, 0])
-    ('▁▂▄█', '█ █', '▁▁')
+    ('▁▃▅█', '█ █', '▁▁')
     """
     top = max((value for value in values if value is not None), default=0)
     return "".join(" " if value is None else _block(value, top) for value in values)

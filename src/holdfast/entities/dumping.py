@@ -14,13 +14,13 @@ from bson.int64 import Int64
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import bson_codec, extended_json
 from holdfast.entities.access import TableAccess
+from holdfast.entities.bson_values import from_wire, properties_to_wire
 from holdfast.entities.ids import check_id
 from holdfast.entities.messages import ID, DumpFormat, DumpPage, PutEntity
 from holdfast.entities.putting import expiry_of, live_or_cleared
 from holdfast.entities.records import read_entity
 from holdfast.entities.strict import check_entity
 from holdfast.entities.values import keep_properties
-from holdfast.entities.wire_values import from_wire, properties_to_wire
 from holdfast.entities.writing import Writer
 from holdfast.errors import BadDump, BadValue, DuplicateKey, HoldfastError, ValueTooLarge
 from holdfast.expiry import to_ms

@@ -16,11 +16,12 @@ from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
 from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
-from holdfast.jobs.seed import SeedJobs
 from holdfast.jobs.typed import typed
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
+    from holdfast.compat.qless.seed import SeedJobs
+
     _PerCall = Jobs
 else:
     _PerCall = per_call(Jobs)
@@ -39,8 +40,10 @@ class StoreJobs(_PerCall):
         _runner: Runner
 
     @property
-    def v1(self) -> SeedJobs:
-        """The calls of the seed, the first Qless."""
+    def v1(self) -> "SeedJobs":
+        """Returns the calls of the seed, the first Qless."""
+        from holdfast.compat.qless.seed import SeedJobs
+
         return SeedJobs(self._runner)
 
     @operation(local=True)

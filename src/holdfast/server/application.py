@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.compat.meduza import control  # noqa: F401  # it serves paths
+from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so does this
 from holdfast.metrics.http import networks
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
 from holdfast.server.bounds import Bounds
-from holdfast.server.compat import meduza_http, restbase  # noqa: F401  # and so do these
 from holdfast.server.exchange import Receive, Scope, Send
 from holdfast.server.execution import Execution
 from holdfast.server.http import HttpDoor

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
 from holdfast import wire
+from holdfast.compat.qless import channel as qless_channel
 from holdfast.engine.contract import Notice
-from holdfast.jobs.qless import channel as qless_channel
 from holdfast.server.bulletin import Bulletin
 from holdfast.server.globs import Glob, compile_glob
 

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from holdfast.compat.qless import Dialect
 from holdfast.engine.company import Company
 from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.errors import (
@@ -37,7 +38,6 @@ from holdfast.errors import (
     StoreUnreachable,
     UnknownSpace,
 )
-from holdfast.jobs.qless import Dialect
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
     LARGE_READ_THREADS,

@@ -12,6 +12,9 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 from holdfast import wire
+from holdfast.compat.meduza import resp as meduza
+from holdfast.compat.qless import resp as qless  # noqa: F401  # it serves commands
+from holdfast.compat.qless import resp_keys  # noqa: F401  # and so does this
 from holdfast.engine.contract import Outcome
 from holdfast.errors import HoldfastError
 from holdfast.keepalive import keep_alive
@@ -25,7 +28,6 @@ from holdfast.limits import (
 )
 from holdfast.server import greetings, pubsub, typed  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
-from holdfast.server.compat import meduza, qless, qless_keys  # noqa: F401  # and so do these
 from holdfast.server.execution import Answer, Execution
 from holdfast.server.session import Change, Later, Plan, Read, Session, Write
 from holdfast.store import Step

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from holdfast import errors, wire
+from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome
 from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
-from holdfast.jobs.qless import Dialect
 from holdfast.limits import (
     MANY_READS,
     MAX_BATCH_COMMANDS,

@@ -1,7 +1,7 @@
-"""Queries by URL: a path fixes the first elements of an index, parameters say the rest.
+"""Queries by URL: values fix the first elements of an index, parameters say the rest.
 
-Works on the raw request target. A framework that decodes or tidies a path before this module sees
-it (merging `//`, resolving `%2F`) makes it impossible.
+The query string is the raw one of a request: a framework that decodes it first loses the difference
+between a comma in a name and one between names.
 """
 
 import re
@@ -18,7 +18,7 @@ from holdfast.errors import (
     InvalidTableQuery,
     InvalidTableRequest,
 )
-from holdfast.limits import BARE_PAGE_ROWS, MAX_DOMAIN_BYTES
+from holdfast.limits import BARE_PAGE_ROWS
 from holdfast.shown import meant
 from holdfast.tables.plan import Column, Element, Index, Plan
 from holdfast.tables.predicates import OPERATORS, accept_value
@@ -26,66 +26,11 @@ from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
 from holdfast.tables.types import equal
 
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
-_NOT_IN_DOMAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f/]")
 _NOT_IN_DELETE: Final = (
     "limit", "proj", "order", "next", "index", "withTTL", "distinct", "count",
 )  # fmt: skip
 _PARAMETERS: Final = (*_NOT_IN_DELETE, "format")
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
-
-
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A path below `/{domain}/sys/table`, decoded."""
-
-    domain: str
-    table: str | None = None  # None: all tables of the domain
-    is_rows: bool = False  # False: the table's schema
-    index: str | None = None
-    values: list[str] = []
-
-
-def parse_path(path: str | bytes) -> Target:
-    """The target of a raw path.
-
-    >>> parse_path("/en/sys/table/example/Tom/a%2Fb").values
-    ['Tom', 'a/b']
-    >>> parse_path("/en/sys/table/example//by_tid/x/").index
-    'by_tid'
-    """
-    segments = (path.decode("latin-1") if isinstance(path, bytes) else path).split("/")
-    if len(segments) < 4 or segments[0] or segments[2:4] != ["sys", "table"]:
-        raise InvalidTablePath("The path is /{domain}/sys/table/{table}/...")
-    domain = _decode(segments[1])
-    if not 1 <= len(domain.encode()) <= MAX_DOMAIN_BYTES or _NOT_IN_DOMAIN.search(domain):
-        raise InvalidTablePath(f"Invalid domain {domain!r}")
-    if len(segments) == 4 or segments[4:] == [""]:
-        return Target(domain=domain)
-    table = _decode(segments[4])
-    if not table:
-        raise InvalidTablePath("The path has an empty table name")
-    if len(segments) == 5:
-        return Target(domain=domain, table=table)
-    index, values = _rest(segments[5:])
-    return Target(domain=domain, table=table, is_rows=True, index=index, values=values)
-
-
-def _rest(segments: list[str]) -> tuple[str | None, list[str]]:
-    """Index and values of what follows the table."""
-    if segments == [""]:
-        return None, []
-    if len(segments) > 1 and not segments[-1]:
-        segments = segments[:-1]  # a trailing slash changes nothing
-    index = None
-    if not segments[0]:
-        if len(segments) < 2 or not segments[1]:
-            raise InvalidTablePath("The path has an empty segment that names no index")
-        index, segments = _decode(segments[1]), segments[2:]
-    if not all(segments):
-        raise InvalidTablePath(
-            "The path has an empty segment",
-            hint="Write an empty value as a parameter, such as `name.eq=`.",
-        )
-    return index, [_decode(segment) for segment in segments]
 
 
 def query_of(
@@ -281,7 +226,8 @@ def _from_text(column: Column, text: str, operator: str) -> Any:
         ) from None
 
 
-def _decode(text: str) -> str:
+def decode_segment(text: str) -> str:
+    """Decodes one segment of a raw path."""
     if _BAD_ESCAPE.search(text):
         raise InvalidTablePath("The path has a malformed escape")
     try:
@@ -300,4 +246,4 @@ def _raw(text: str) -> bytes:
 
 
 def _decode_parameter(text: str) -> str:
-    return _decode(text.replace("+", " "))
+    return decode_segment(text.replace("+", " "))

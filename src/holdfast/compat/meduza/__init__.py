@@ -1,0 +1,1 @@
+"""Meduza, unchanged: messages over RESP, control paths over HTTP, its client and its command."""

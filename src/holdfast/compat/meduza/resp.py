@@ -1,0 +1,121 @@
+"""Meduza's clients, unchanged: five messages of BSON over RESP.
+
+`GET`, `PUT`, `UPDATE`, `DEL`, `PING` and `TX` with one BSON body each, answered by an array of two
+bulk strings, the reply's type and its body. A query that fails is answered in the same form.
+"""
+
+import time
+from typing import Any, Final
+
+from holdfast import wire as resp
+from holdfast.compat.meduza import wire
+from holdfast.declarations import Role
+from holdfast.entities import bson_codec
+from holdfast.entities.messages import Get, Ping
+from holdfast.errors import HoldfastError, Malformed
+from holdfast.limits import MAX_MESSAGE_BYTES
+from holdfast.server import redis_words
+from holdfast.server.commands import COMMANDS, Handler, command
+from holdfast.server.commands import ping as plain_ping
+from holdfast.server.session import Plan, Read, Session, Write
+
+KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
+REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
+ARGUMENT_BYTES: Final = {
+    name.encode(): MAX_MESSAGE_BYTES
+    for kind in (*KINDS, "PING")
+    for name in (kind, f"ENTITY.{kind}")
+}
+
+
+def _serve(kind: str) -> Handler:
+    def handle(session: Session, words: resp.Command) -> Plan:
+        if words[0].upper() in REDIS_KINDS and len(words) > 1 and _is_text(words[1]):
+            return _explained(kind)
+        begin = time.perf_counter_ns()
+        role: Role = "read" if kind == "GET" else "write"
+        session.who().require(role, space=session.space.name, layer="entities")
+
+        def failed(error: HoldfastError) -> bytes:
+            return _framed(kind, wire.write_error(kind, error, time_ns=_since(begin)))
+
+        try:
+            if len(words) < 2:
+                raise Malformed(f"Malformed message: {kind} needs a BSON body")
+            query = wire.read_query(kind, words[1])
+        except HoldfastError as error:
+            if session.batch is not None:
+                raise  # nothing of the batch may happen, so it is refused as any other command is
+            return failed(error)
+
+        def succeeded(result: Any) -> bytes:
+            return _framed(kind, wire.write_reply(query, result, time_ns=_since(begin)))
+
+        space = session.space
+        if not wire.is_read(query):
+            return Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+        paging = query.paging if isinstance(query, Get) else None
+        return Read(
+            space,
+            lambda view: wire.execute(view.raw, query),
+            succeeded,
+            failed,
+            kind="meduza",
+            is_large=session.execution.large_reads.expects("meduza", paging),
+        )
+
+    return handle
+
+
+def _is_text(word: bytes) -> bool:
+    """Whether a word is one of a Redis client: in every document there are NULs."""
+    try:
+        return word.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _explained(kind: str) -> bytes:
+    """What a person or a program is told that takes the command for one of Redis."""
+    said = f"ERR {kind} is Meduza's here and takes one BSON document"
+    return resp.error(f"{said}. {redis_words.advice_for(kind) or 'HELP lists all operations.'}")
+
+
+COMMANDS.update((name.encode(), _serve(name)) for name in KINDS)
+COMMANDS.update((f"ENTITY.{name}".encode(), _serve(name)) for name in KINDS)
+
+
+@command("ENTITY.PING")
+def entity_ping(session: Session, words: resp.Command) -> Plan:
+    return _pong()
+
+
+@command("PING")
+def ping(session: Session, words: resp.Command) -> Plan:
+    """Meduza's PING has a BSON body; any other one is a Redis client's."""
+    if len(words) > 1 and is_bson(words[1]):
+        return _pong()
+    return plain_ping(session, words)
+
+
+def is_bson(body: bytes) -> bool:
+    """Whether `body` is a document; few other words begin with their own length."""
+    if int.from_bytes(body[:4], "little") != len(body):
+        return False
+    try:
+        bson_codec.decode(body)
+    except HoldfastError:
+        return False
+    return True
+
+
+def _pong() -> bytes:
+    return _framed("PING", wire.write_reply(Ping(), None))
+
+
+def _framed(kind: str, body: bytes) -> bytes:
+    return resp.array([resp.bulk(wire.reply_type(kind).encode()), resp.bulk(body)])
+
+
+def _since(begin: int) -> int:
+    return time.perf_counter_ns() - begin

@@ -1,0 +1,173 @@
+"""Meduza's messages: a query's BSON body into a query, a result into the body of a reply.
+
+A server does three things with a message, and knows nothing of BSON:
+
+    query = wire.read_query("GET", body)               # or it raises, before any transaction
+    result = wire.execute(tx, query)                   # on a view if wire.is_read(query)
+    wire.reply_type("GET"), wire.write_reply(query, result, time_ns=...)
+    wire.reply_type("GET"), wire.write_error("GET", error, time_ns=...)   # if one of them raised
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from bson.int64 import Int64
+
+from holdfast.compat.meduza.wire_queries import (
+    documents,
+    read_del,
+    read_get,
+    read_put,
+    read_update,
+    text,
+)
+from holdfast.engine.contract import Transaction
+from holdfast.entities import bson_codec
+from holdfast.entities.bson_values import properties_to_wire
+from holdfast.entities.core import Entities, project
+from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
+from holdfast.entities.reading import Found
+from holdfast.entities.records import kept_decoder
+from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
+from holdfast.shown import shown
+
+REPLY_TYPES: Final = {
+    "PUT": "RPUT",
+    "GET": "RGET",
+    "UPDATE": "RUPDATE",
+    "DEL": "RDEL",
+    "PING": "PONG",
+    "TX": "RTX",
+}
+
+
+class Tx(msgspec.Struct, frozen=True):
+    """Several queries, on any tables, all or none."""
+
+    queries: Sequence[Query]
+
+
+WireQuery: TypeAlias = Query | Tx
+
+
+def reply_type(kind: str) -> str:
+    """The reply type of a request, whatever the case of its letters."""
+    return REPLY_TYPES[kind.upper()]
+
+
+def is_read(query: WireQuery) -> bool:
+    """Whether the query writes nothing, so that a view can answer it."""
+    return isinstance(query, (Get, Ping))
+
+
+def read_query(kind: str, body: bytes) -> WireQuery:
+    """The query in the body of a message of type PUT, GET, UPDATE, DEL, PING or TX.
+
+    Raises `Malformed` for what can't be read, and other errors for what can't be meant.
+    """
+    kind = kind.upper()
+    if kind == "PING":
+        return Ping()
+    document = bson_codec.decode(body)
+    if kind == "TX":
+        return Tx([_inner_query(inner) for inner in documents(document, "queries")])
+    return _READERS[kind](document)
+
+
+def execute(tx: Transaction, query: WireQuery) -> Any:
+    """Runs the query on a transaction or, if it is a read, on a view. The result is for
+    `write_reply`."""
+    entities = Entities(tx)
+    if isinstance(query, Tx):
+        return [execute(tx, inner) for inner in query.queries]
+    if isinstance(query, Get):
+        return entities.fetch_page(
+            query.table,
+            query.filters,
+            kept_decoder,
+            order=query.order,
+            offset=query.paging.offset,
+            limit=query.paging.limit,
+            count=query.count,
+            partial=True,
+        )
+    return entities.execute([query])[0]
+
+
+def write_reply(query: WireQuery, result: Any, *, time_ns: int = 0) -> bytes:
+    """The body of the reply to a query that succeeded."""
+    return bson_codec.encode(_reply(query, result, _response(time_ns)))
+
+
+def write_error(kind: str, error: HoldfastError, *, time_ns: int = 0) -> bytes:
+    """The body of the reply to a query of this type that failed: nothing of it was applied."""
+    code = "conflict" if isinstance(error, VersionMismatch) else error.code
+    response = {"time": Int64(time_ns), "error": error.message, "code": code}
+    return bson_codec.encode({"Response": response, **_NOTHING[kind.upper()]})
+
+
+def _response(time_ns: int) -> dict[str, Any]:
+    return {"time": Int64(time_ns), "error": None}
+
+
+def _reply(query: WireQuery, result: Any, response: dict[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = {"Response": response}
+    match query:
+        case Put():
+            document["ids"] = result
+        case Get():
+            document.update(_page(query, result))
+        case Update():
+            document["num"] = Int64(result.num)
+            if result.skipped:
+                document["skipped"] = Int64(result.skipped)
+        case Del():
+            document["num"] = Int64(result)
+        case Tx(queries):
+            pairs = zip(queries, result, strict=True)
+            document["replies"] = [_reply(inner, part, _response(0)) for inner, part in pairs]
+    return document
+
+
+def _page(query: Get, found: Found) -> dict[str, Any]:
+    entities = []
+    for id, stored in found.entities:
+        properties = stored.properties
+        if query.properties:
+            properties = project(properties, query.properties)
+        entity = {"id": id, "properties": properties_to_wire(properties), "ttl": _ZERO}
+        if query.versions:
+            entity["version"] = Int64(stored.version)
+        entities.append(entity)
+    page: dict[str, Any] = {"entities": entities, "total": Int64(found.total)}
+    if found.partial:
+        page["partial"] = True
+    return page
+
+
+def _inner_query(document: dict[str, Any]) -> Query:
+    if not isinstance(document.get("body"), dict):
+        raise Malformed("Malformed message: a query of TX needs a type and a body")
+    kind = text(document, "type").upper()
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise BadQuery(f"TX takes PUT, GET, UPDATE and DEL, not {shown(kind)}")
+    return reader(document["body"])
+
+
+_ZERO: Final = Int64(0)
+_READERS: Final[dict[str, Callable[[dict[str, Any]], Query]]] = {
+    "PUT": read_put,
+    "GET": read_get,
+    "UPDATE": read_update,
+    "DEL": read_del,
+}
+_NOTHING: Final[dict[str, dict[str, Any]]] = {
+    "PUT": {"ids": []},
+    "GET": {"entities": [], "total": _ZERO},
+    "UPDATE": {"num": _ZERO},
+    "DEL": {"num": _ZERO},
+    "PING": {},
+    "TX": {"replies": []},
+}

@@ -1,0 +1,373 @@
+"""Qless commands that change something.
+
+Arguments are checked in the order of the originals, before any effect.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.compat.qless import replies
+from holdfast.compat.qless.looking import Reply
+from holdfast.compat.qless.words import Words, array, json, json_text, number
+from holdfast.errors import BadArgument, UnknownJob
+from holdfast.jobs import (
+    canceling,
+    dependencies,
+    failures,
+    popping,
+    queues,
+    recurring,
+    results,
+    settings,
+    settling,
+    throttles,
+    tracking,
+    workers,
+)
+from holdfast.jobs.arguments import JsonText, check_jids, check_name, check_tags
+from holdfast.jobs.putting import put as put_job
+from holdfast.jobs.records import NewJob, RecurringRecord
+from holdfast.limits import MAX_JOBS_PER_CALL
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+# --- putting and taking -------------------------------------------------------------------------
+
+
+def put(ledger: "Ledger", now: float, words: Words) -> Reply:
+    caller = words.maybe()
+    if caller is None:
+        raise BadArgument('Put(): Arg "worker" missing')
+    return _put(ledger, now, words, caller, words.queue())
+
+
+def put_without_caller(ledger: "Ledger", now: float, words: Words) -> Reply:
+    """The `put` of the first unified script: it names no caller, so every holder is told."""
+    return _put(ledger, now, words, "", words.queue())
+
+
+def requeue(ledger: "Ledger", now: float, words: Words) -> Reply:
+    caller = words.maybe()
+    if caller is None:
+        raise BadArgument('Requeue(): Arg "worker" missing')
+    queue = words.queue()
+    jid = words.jid()
+    if ledger.job(jid) is None:
+        raise UnknownJob(f"Requeue(): Job {jid} does not exist")
+    return _put(ledger, now, Words([jid, *words.rest()]), caller, queue)
+
+
+def _put(ledger: "Ledger", now: float, words: Words, caller: str, queue: str) -> str:
+    jid = words.need('Put(): Arg "jid" missing')
+    klass = words.need('Put(): Arg "klass" missing')
+    data = json_text(words.maybe(), 'Put(): Arg "data" missing or not JSON: ')
+    delay = words.number('Put(): Arg "delay" not a number: ')
+    options = words.options()
+    new = NewJob(
+        queue=queue, id=jid, klass=klass, data=JsonText(data), delay=delay, **_put_options(options)
+    )
+    return put_job(ledger, new, caller, now)
+
+
+def _put_options(options: dict[str, str]) -> dict[str, Any]:
+    """The options of put; names that it does not know are ignored."""
+    found: dict[str, Any] = {}
+    if "retries" in options:
+        found["retries"] = number(options["retries"], 'Put(): Arg "retries" not a number: ')
+    if "tags" in options:
+        error = 'Put(): Arg "tags" not JSON '
+        found["tags"] = tuple(array(options["tags"], error, str, int, float))
+    if "priority" in options:
+        found["priority"] = number(options["priority"], 'Put(): Arg "priority" not a number ')
+    for name in ("depends", "throttles"):
+        if name in options:
+            found[name] = tuple(array(options[name], f'Put(): Arg "{name}" not JSON: ', str))
+    if "unique" in options:
+        found["unique"] = options["unique"]
+        found["unique_mode"] = options.get("unique-mode", "keep")
+        states = options.get("unique-for", "running")
+        found["unique_for"] = (
+            states if states.isalpha() else number(states, 'Put(): Arg "unique-for" unknown: ')
+        )
+    return found
+
+
+def mput(ledger: "Ledger", now: float, words: Words) -> Reply:
+    """Bulk put: `mput worker [{"queue", "jid", "klass", "data", ...}, ...]` with the options of
+    put; ids in order.
+    """
+    caller = words.maybe() or ""
+    error = 'Mput(): Arg "jobs" not JSON: '
+    listed = array(words.need(error), error, dict)
+    if len(listed) > MAX_JOBS_PER_CALL:
+        raise BadArgument(f"Mput(): {len(listed)} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    return [put_job(ledger, _new_job(each), caller, now) for each in listed]
+
+
+def _new_job(given: dict[str, Any]) -> NewJob:
+    renamed = {name.replace("-", "_"): value for name, value in given.items()}
+    if "jid" in renamed:
+        renamed["id"] = renamed.pop("jid")
+    try:
+        return msgspec.convert(renamed, NewJob)
+    except msgspec.ValidationError as error:
+        raise BadArgument(f'Mput(): Arg "jobs" not as expected: {error}') from None
+
+
+def pop(ledger: "Ledger", now: float, words: Words) -> Reply:
+    queue = words.queue()
+    worker = words.name("Pop", "worker")
+    count = words.whole('Pop(): Arg "count" missing or not a number: ')
+    return replies.text(replies.jobs(ledger, popping.pop(ledger, queue, worker, count, now)))
+
+
+# --- settling -----------------------------------------------------------------------------------
+
+
+def heartbeat(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid()
+    worker = words.name("Heartbeat", "worker")
+    data = words.maybe()
+    text = None if data is None else json_text(data, 'Heartbeat(): Arg "data" not JSON: ')
+    options = words.options()
+    progress = None
+    if "progress" in options:
+        progress = number(options["progress"], 'Heartbeat(): Arg "progress" not a number: ')
+        results.check_progress(progress)
+    job = settling.heartbeat(ledger, jid, worker, text, now)
+    if progress is not None:
+        results.set_progress(ledger, job, progress, options.get("text", ""))
+    return int(job.expires)
+
+
+def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid()
+    worker = words.name("Complete", "worker")
+    queue = words.name("Complete", "queue")
+    data = json_text(words.maybe(), 'Complete(): Arg "data" missing or not JSON: ')
+    options = words.options()
+    delay = number(options.get("delay", "0"), 'Complete(): Arg "delay" not a number: ')
+    error = 'Complete(): Arg "depends" not JSON: '
+    depends = array(options.get("depends", "[]"), error, str)
+    result = None
+    if "result" in options:
+        result = json_text(options["result"], 'Complete(): Arg "result" not JSON: ')
+    for name in ("delay", "depends"):
+        if name in options and "next" not in options:
+            raise BadArgument(f'Complete(): "{name}" cannot be used without a "next".')
+    state, _ = settling.complete(
+        ledger,
+        jid,
+        worker,
+        queue,
+        data,
+        now,
+        next_queue=options.get("next"),
+        delay=delay,
+        depends=check_jids(depends, "Complete", depends),
+        result=result,
+    )
+    return state
+
+
+def fail(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid()
+    worker = words.name("Fail", "worker")
+    group = words.name("Fail", "group")
+    message = words.message()
+    if message is None:
+        raise BadArgument('Fail(): Arg "message" missing')
+    data = words.maybe()
+    text = None if data is None else json_text(data, 'Fail(): Arg "data" not JSON: ')
+    return settling.fail(ledger, jid, worker, group, message, text, now)
+
+
+def retry(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid()
+    queue = words.name("Retry", "queue")
+    worker = words.name("Retry", "worker")
+    delay = words.number('Retry(): Arg "delay" not a number: ', 0)
+    group = words.maybe()
+    message = words.message()
+    return settling.retry(ledger, jid, queue, worker, delay, group, message, now)
+
+
+def timeout(ledger: "Ledger", now: float, words: Words) -> Reply:
+    settling.timeout(ledger, words.jids(), now)
+    return None
+
+
+def unfail(ledger: "Ledger", now: float, words: Words) -> Reply:
+    queue = words.queue()
+    group = words.name("Unfail", "group")
+    count = words.whole('Unfail(): Arg "count" not a number: ', 25)
+    if count > MAX_JOBS_PER_CALL:
+        raise BadArgument(f"Unfail(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    return failures.unfail(ledger, queue, group, count, now)
+
+
+def cancel(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jids = words.jids()
+    canceling.cancel_jobs(ledger, jids, now)
+    return jids
+
+
+# --- changing -----------------------------------------------------------------------------------
+
+
+def priority(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid()
+    value = words.number('Priority(): Arg "priority" missing or not a number: ')
+    tracking.set_priority(ledger, jid, value)
+    return int(value)
+
+
+def log(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.need("Log(): Argument 'jid' missing")
+    message = words.message() or ""
+    word = words.maybe()
+    error = "Log(): Argument 'data' not a JSON object: "
+    data = {} if word is None else json(word, error)
+    if not isinstance(data, dict):
+        raise BadArgument(f"{error}{word}")
+    tracking.log(ledger, jid, message, data, now)
+    return None
+
+
+def depends(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid()
+    action = words.need('Depends(): Arg "command" missing')
+    jids = words.jids()
+    dependencies.blocked_job(ledger, jid)
+    if action == "on":
+        dependencies.depend_on(ledger, jid, list(dict.fromkeys(jids)))
+    elif action == "off":
+        dependencies.depend_off(ledger, jid, None if jids[:1] == ["all"] else jids, now)
+    else:
+        raise BadArgument('Depends(): Argument "command" must be "on" or "off"')
+    return 1
+
+
+def pause(ledger: "Ledger", now: float, words: Words) -> Reply:
+    for queue in [words.queue(), *words.rest()]:
+        queues.set_paused(ledger, queue, True)
+    return None
+
+
+def unpause(ledger: "Ledger", now: float, words: Words) -> Reply:
+    for queue in [words.queue(), *words.rest()]:
+        queues.set_paused(ledger, queue, False)
+    return None
+
+
+def queue_forget(ledger: "Ledger", now: float, words: Words) -> Reply:
+    for queue in [words.queue(), *words.rest()]:
+        queues.forget_queue(ledger, queue)
+    return None
+
+
+def worker_deregister(ledger: "Ledger", now: float, words: Words) -> Reply:
+    first = words.need("Worker(): no worker name provided")
+    workers.deregister(ledger, [first, *words.rest()])
+    return None
+
+
+def config_set(ledger: "Ledger", now: float, words: Words) -> Reply:
+    option = words.need('config.set(): Arg "option" missing')
+    value = words.maybe()
+    if value is None:
+        raise BadArgument('config.set(): Arg "value" missing')
+    settings.set_option(ledger, option, value)
+    return None
+
+
+def config_unset(ledger: "Ledger", now: float, words: Words) -> Reply:
+    settings.unset_option(ledger, words.need('config.unset(): Arg "option" missing'))
+    return None
+
+
+def throttle_set(ledger: "Ledger", now: float, words: Words) -> Reply:
+    name = words.name("Throttle", "id")
+    maximum = words.whole('Throttle(): Arg "max" missing or not a number: ')
+    ttl = words.number('Throttle(): Arg "ttl" not a number: ', 0)
+    throttles.set_throttle(ledger, name, maximum, ttl, now)
+    return None
+
+
+def throttle_delete(ledger: "Ledger", now: float, words: Words) -> Reply:
+    throttles.set_throttle(ledger, words.name("Throttle", "id"), 0, None, now)
+    return None
+
+
+# --- recurring ----------------------------------------------------------------------------------
+
+
+def recur(ledger: "Ledger", now: float, words: Words) -> Reply:
+    queue = words.queue()
+    jid = words.name("RecurringJob On", "jid")
+    klass = words.name("RecurringJob On", "klass")
+    word = words.maybe()
+    spec = words.name("RecurringJob On", "spec")
+    data = json_text(word, 'RecurringJob On(): Arg "data" not JSON: ')
+    record = RecurringRecord(jid=jid, klass=klass, queue=queue, data=data, next=now)
+    if spec == "interval":
+        record.interval = words.number('Recur(): Arg "interval" not a number: ')
+        record.next = now + words.number('Recur(): Arg "offset" not a number: ')
+    elif spec == "cron":
+        record.cron = words.need('Recur(): Arg "cron" missing')
+        record.tz = words.need('Recur(): Arg "tz" missing')
+    else:
+        raise BadArgument(f'Recur(): schedule type "{spec}" unknown')
+    if spec == "interval" and record.interval <= 0:
+        raise BadArgument('Recur(): Arg "interval" must be greater than 0')
+    options = words.options()
+    error = 'Recur(): Arg "tags" must be JSON string array: '
+    tags = array(options.get("tags", "[]"), error, str, int, float)
+    record.tags = check_tags(tags, "Recur", tags)
+    for name in ("priority", "retries", "backlog"):
+        error = f'Recur(): Arg "{name}" not a number: '
+        setattr(record, name, number(options.get(name, "0"), error))
+    return recurring.recur(ledger, record, now)
+
+
+def unrecur(ledger: "Ledger", now: float, words: Words) -> Reply:
+    recurring.unrecur(ledger, words.jid("Recurring"))
+    return 1
+
+
+def recur_update(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid("Recurring")
+    recurring.need(ledger, jid, f"Recur(): No recurring job {jid}")
+    pairs = words.rest()
+    changes: dict[str, Any] = {}
+    for at in range(0, len(pairs), 2):
+        key = pairs[at]
+        if at + 1 == len(pairs):
+            raise BadArgument(f"No value provided for {key}")
+        changes[key] = _recur_change(key, pairs[at + 1])
+    recurring.update(ledger, jid, changes, now)
+    return 1
+
+
+def _recur_change(key: str, value: str) -> Any:
+    if key in ("priority", "interval", "retries"):
+        return number(value, f'Recur(): Arg "{key}" must be a number: ')
+    if key == "data":
+        return json_text(value, 'Recur(): Arg "data" is not JSON-encoded: ')
+    if key == "backlog":
+        return number(value, 'Recur(): Arg "backlog" not a number: ')
+    if key in ("klass", "queue"):
+        return check_name(value, "Recur", key)
+    raise BadArgument(f'Recur(): Unrecognized option "{key}"')
+
+
+def recur_tag(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid("Recurring")
+    return replies.text(replies.listed(recurring.tag(ledger, jid, list(words.rest()))))
+
+
+def recur_untag(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jid = words.jid("Recurring")
+    return replies.text(replies.listed(recurring.untag(ledger, jid, list(words.rest()))))

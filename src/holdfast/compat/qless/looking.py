@@ -1,0 +1,174 @@
+"""Qless commands that look."""
+
+from typing import TYPE_CHECKING
+
+from holdfast.compat.qless import replies
+from holdfast.compat.qless.words import Words
+from holdfast.errors import BadArgument, UnknownJob
+from holdfast.jobs import (
+    failures,
+    popping,
+    queues,
+    recurring,
+    results,
+    settings,
+    statistics,
+    tags,
+    tracking,
+    workers,
+)
+from holdfast.jobs.arguments import check_name
+from holdfast.jobs.records import Tag
+from holdfast.jobs.showing import check_jobs_count
+from holdfast.jobs.throttles import Throttling
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+Reply = str | int | list[str] | None
+
+
+def get(ledger: "Ledger", now: float, words: Words) -> Reply:
+    record = ledger.job(words.jid())
+    return None if record is None else replies.text(replies.job(ledger, record))
+
+
+def multiget(ledger: "Ledger", now: float, words: Words) -> Reply:
+    jids = words.jids()
+    check_jobs_count(len(jids), "MultiGet")
+    found = [record for record in ledger.jobs(jids) if record is not None]
+    return replies.text(replies.jobs(ledger, found))
+
+
+def jobs(ledger: "Ledger", now: float, words: Words) -> Reply:
+    state = words.need('Jobs(): Arg "state" missing')
+    queue = "" if state == "complete" else words.need('Jobs(): Arg "queue" missing')
+    offset, count = words.page("Jobs")
+    return queues.listed(ledger, state, queue, offset, count, now)
+
+
+def queues_command(ledger: "Ledger", now: float, words: Words) -> Reply:
+    name = words.maybe()
+    if name is not None:
+        found = queues.counts(ledger, check_name(name, "Queue", "queue"), now)
+        return replies.text(replies.queue(found))
+    known = queues.known_queues(ledger)
+    return replies.text(
+        replies.listed([replies.queue(queues.counts(ledger, each, now)) for each in known])
+    )
+
+
+def workers_command(ledger: "Ledger", now: float, words: Words) -> Reply:
+    name = words.maybe()
+    if name is None:
+        found = workers.workers(ledger, now)
+        shown = [{"name": each.name, "jobs": each.jobs, "stalled": each.stalled} for each in found]
+        return replies.text(replies.listed(shown))
+    workers.forget_old(ledger, now)
+    held = workers.jobs_of(ledger, check_name(name, "Workers", "worker"), now)
+    return replies.text(
+        {"jobs": replies.listed(held.jobs), "stalled": replies.listed(held.stalled)}
+    )
+
+
+def failed(ledger: "Ledger", now: float, words: Words) -> Reply:
+    group = words.maybe()
+    if group is None:
+        return replies.text(failures.group_counts(ledger))
+    start, limit = words.page("Failed", ("start", "limit"), "is ")
+    check_name(group, "Failed", "group")
+    return replies.text(replies.page(failures.failed_in(ledger, group, start, limit)))
+
+
+def stats(ledger: "Ledger", now: float, words: Words) -> Reply:
+    queue = words.queue()
+    date = words.number('Stats(): Arg "date" missing or not a number: ')
+    return replies.text(replies.stats(statistics.stats_on(ledger, queue, date)))
+
+
+def length(ledger: "Ledger", now: float, words: Words) -> Reply:
+    return queues.length(ledger, words.queue())
+
+
+def peek(ledger: "Ledger", now: float, words: Words) -> Reply:
+    queue = words.queue()
+    count = words.whole('Peek(): Arg "count" missing or not a number: ')
+    return replies.text(replies.jobs(ledger, popping.peek(ledger, queue, count, now)))
+
+
+def config_get(ledger: "Ledger", now: float, words: Words) -> Reply:
+    option = words.maybe()
+    if option is None:
+        return replies.text(settings.all_options(ledger))
+    found = settings.get_option(ledger, option)
+    return int(found) if isinstance(found, float) else found
+
+
+def recur_get(ledger: "Ledger", now: float, words: Words) -> Reply:
+    record = recurring.load(ledger, words.jid("Recurring"))
+    return None if record is None else replies.text(replies.recurring(record))
+
+
+def result(ledger: "Ledger", now: float, words: Words) -> Reply:
+    return results.result_text(ledger, words.jid())
+
+
+# --- commands that look or change, by their first word ------------------------------------------
+
+
+def tag(ledger: "Ledger", now: float, words: Words) -> Reply:
+    action = words.need('Tag(): Arg "command" must be "add", "remove", "get" or "top"')
+    if action == "get":
+        name = words.need('Tag(): Arg "tag" missing')
+        offset, count = words.page("Tag")
+        if offset == count == 0:
+            count = -1  # all of them, as an accident of the originals' ranges had it
+        return replies.text(replies.page(tags.jobs_with_tag(ledger, name, offset, count)))
+    if action == "top":
+        offset, count = words.page("Tag")
+        return replies.text(replies.listed(tags.most_used_tags(ledger, offset, count)))
+    if action not in ("add", "remove"):
+        raise BadArgument('Tag(): First argument must be "add", "remove" or "get"')
+    jid = words.need('Tag(): Arg "jid" missing')
+    named: list[Tag] = list(words.rest())
+    if action == "add":
+        carried = tags.add_tags(ledger, jid, named, now)
+    else:
+        carried = tags.remove_tags(ledger, jid, named)
+    return replies.text(replies.listed(carried))
+
+
+def track(ledger: "Ledger", now: float, words: Words) -> Reply:
+    action = words.maybe()
+    if action is None:
+        found, expired = tracking.tracked_jobs(ledger)
+        return replies.text(
+            {"jobs": replies.jobs(ledger, found), "expired": replies.listed(expired)}
+        )
+    jid = words.need('Track(): Arg "jid" missing')
+    if action.lower() == "untrack":
+        return "1" if tracking.untrack(ledger, jid) else "0"
+    if action.lower() == "track":
+        return "1" if tracking.track(ledger, jid, now) else "0"
+    if ledger.job(jid) is None:
+        raise UnknownJob("Track(): Job does not exist")
+    raise BadArgument(f'Track(): Unknown action "{action}"')
+
+
+def throttle_get(ledger: "Ledger", now: float, words: Words) -> Reply:
+    name = words.name("Throttle", "id")
+    return replies.text(replies.throttle(_throttling(ledger).throttle_get(name, now=now)))
+
+
+def throttle_locks(ledger: "Ledger", now: float, words: Words) -> Reply:
+    return list(_throttling(ledger).throttle_locks(words.name("Throttle", "id"), count=-1).jobs)
+
+
+def throttle_pending(ledger: "Ledger", now: float, words: Words) -> Reply:
+    return list(_throttling(ledger).throttle_pending(words.name("Throttle", "id"), count=-1).jobs)
+
+
+def _throttling(ledger: "Ledger") -> Throttling:
+    face = Throttling()
+    face._ledger = ledger
+    return face

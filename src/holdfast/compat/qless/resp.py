@@ -1,0 +1,276 @@
+"""Qless clients, unchanged: they load their script, call it by its hash, and listen.
+
+There is no Lua here. A script is recognised by what it says, its hash is remembered together with
+the dialect that it speaks, and a call of it is a command of `holdfast.compat.qless`.
+
+All users of a store share what is remembered: that a hash means a dialect is true for everyone. So
+nobody can take it from others: `SCRIPT FLUSH` makes its own connection forget, and for everyone it
+is done by those alone who may administer the jobs of all spaces. When as many are remembered as may
+be, further ones are remembered for the connection that loads them.
+
+Where scripts live, in the directory of the store (space 0):
+
+(0, "script", sha)    -> dialect    "G2" or "G3"
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from functools import partial
+from hashlib import sha1
+from typing import Any, Final
+
+from holdfast import wire
+from holdfast.compat import qless
+from holdfast.engine.contract import Transaction
+from holdfast.errors import BadArgument, HoldfastError
+from holdfast.keys import pack, prefix_range
+from holdfast.limits import MAX_SCRIPTS, MAX_SESSION_SCRIPTS
+from holdfast.server.commands import command, wrong_arguments
+from holdfast.server.execution import Execution
+from holdfast.server.session import Later, Plan, Session, Write
+from holdfast.server.waiting import first_jobs, settled
+from holdfast.store import Space, Tx
+
+NO_SCRIPT: Final = wire.error("NOSCRIPT No matching script. Please use EVAL.")
+NOT_OURS: Final = wire.error(
+    "ERR this server runs the queue script only; other Lua is not supported"
+)
+_FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
+_LARGEST: Final = 2**63 - 1  # integer that the protocol has; a priority may be greater
+_PUT: Final = re.compile(rb"QlessAPI\.put\s*+=?\s*+(?:function)?\s*+\(\s*+now\s*+,\s*+(me|queue)\b")
+
+
+def dialect_of(body: bytes) -> qless.Dialect | None:
+    """Which dialect a script speaks, by the arguments of its `put`; None if it is another script.
+
+    >>> dialect_of(b"function QlessAPI.put(now, me, queue, jid, klass) end")
+    'G3'
+    """
+    found = _PUT.search(body)
+    if found is None:
+        return None
+    return "G3" if found[1] == b"me" else "G2"
+
+
+# --- scripts -------------------------------------------------------------------------------------
+
+
+@command("SCRIPT")
+def script(session: Session, words: wire.Command) -> Plan:
+    """`SCRIPT LOAD body`, `SCRIPT EXISTS sha...`, `SCRIPT FLUSH`."""
+    session.who().require("write", space=session.space.name, layer="jobs")
+    match [word.upper() for word in words[1:2]]:
+        case [b"LOAD"] if len(words) == 3:
+            return _load(session, words[2])
+        case [b"EXISTS"]:
+            known = (_dialect(session, sha.lower()) is not None for sha in words[2:])
+            return wire.array(map(wire.integer, known))
+        case [b"FLUSH"]:
+            return _flush(session)
+    return wire.error("ERR Unknown SCRIPT subcommand. Try LOAD, EXISTS, FLUSH.")
+
+
+def _load(session: Session, body: bytes) -> Plan:
+    dialect = dialect_of(body)
+    if dialect is None:
+        return _refusal(body)
+    sha = sha1(body).hexdigest().encode()
+
+    if _dialect(session, sha) is not None:
+        return wire.bulk(sha)
+    scripts = session.execution.scripts
+    _keep_for_session(session, sha, dialect)
+    if sha in scripts or len(scripts) >= MAX_SCRIPTS:
+        return wire.bulk(sha)
+
+    def remembered(_: object) -> bytes:
+        scripts[sha] = dialect
+        return wire.bulk(sha)
+
+    return Later(
+        lambda: session.execution.in_directory(partial(_remember, sha, dialect)), remembered
+    )
+
+
+def _dialect(session: Session, sha: bytes) -> qless.Dialect | None:
+    """The dialect of a script that this connection has loaded, or anyone else."""
+    own = session.scripts.get(sha)
+    if own is not None or session.has_flushed_scripts:
+        return own
+    return session.execution.scripts.get(sha)
+
+
+def _keep_for_session(session: Session, sha: bytes, dialect: qless.Dialect) -> None:
+    if len(session.scripts) >= MAX_SESSION_SCRIPTS:
+        session.scripts.pop(next(iter(session.scripts)))
+    session.scripts[sha] = dialect
+
+
+def _remember(sha: bytes, dialect: qless.Dialect, tx: Transaction) -> None:
+    tx.put(pack(0, "script", sha), dialect.encode())
+
+
+def _flush(session: Session) -> Plan:
+    if not session.who().may("admin", space="*", layer="jobs"):
+        session.flush_scripts()
+        return wire.OK
+
+    def forget(tx: Transaction) -> None:
+        tx.clear(*prefix_range(pack(0, "script")))
+
+    def forgotten(_: object) -> bytes:
+        session.execution.scripts.clear()
+        session.scripts.clear()
+        return wire.OK
+
+    return Later(lambda: session.execution.in_directory(forget), forgotten)
+
+
+@command("EVAL")
+def eval_(session: Session, words: wire.Command) -> Plan:
+    if len(words) < 3:
+        return wrong_arguments("eval")
+    dialect = dialect_of(words[1])
+    if dialect is None:
+        return _refusal(words[1])
+    sha = sha1(words[1]).hexdigest().encode()
+    plan = _call(session, dialect, sha, words[2:])
+    if _dialect(session, sha) is None:
+        _keep_for_session(session, sha, dialect)
+    scripts = session.execution.scripts
+    if sha in scripts or len(scripts) >= MAX_SCRIPTS:
+        return plan
+    # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
+    scripts[sha] = dialect
+    if not isinstance(plan, Write) or session.batch is not None:
+        return plan
+    return _and_remember(session, sha, dialect, plan)
+
+
+def _and_remember(session: Session, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
+    """The same, once the script is remembered over restarts."""
+    execution = session.execution
+
+    async def run() -> Any:
+        await execution.in_directory(partial(_remember, sha, dialect))
+        return await execution.write(plan.space, plan.work)
+
+    return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail)
+
+
+def _refusal(body: bytes) -> bytes:
+    return _FORK if b"ReqlessAPI" in body else NOT_OURS
+
+
+@command("EVALSHA")
+def evalsha(session: Session, words: wire.Command) -> Plan:
+    if len(words) < 3:
+        return wrong_arguments("evalsha")
+    sha = words[1].lower()
+    dialect = _dialect(session, sha)
+    return NO_SCRIPT if dialect is None else _call(session, dialect, sha, words[2:])
+
+
+@command("QLESS")
+def native(session: Session, words: wire.Command) -> Plan:
+    """`QLESS command now arguments...`: the same without a script; `*` is the server's time."""
+    return _plan_command(session, words[1:], "G3", "ERR ")
+
+
+@command("QLESS1")
+def first(session: Session, words: wire.Command) -> Plan:
+    """`QLESS1 Name numkeys [keys] [arguments]`: the seed's own calls."""
+    return _plan(
+        session, lambda tx: qless.call_first(tx, list(map(wire.text_of, words[1:]))), "ERR "
+    )
+
+
+def _call(session: Session, dialect: qless.Dialect, sha: bytes, words: wire.Command) -> Plan:
+    prefix = f"ERR Error running script (call to f_{sha.decode()}): @user_script:1: user_script:1: "
+    if words[0] != b"0":
+        return wire.error(f"{prefix}No Keys should be provided")
+    return _plan_command(session, words[1:], dialect, prefix)
+
+
+def _plan_command(
+    session: Session, words: wire.Command, dialect: qless.Dialect, prefix: str
+) -> Plan:
+    texts = list(map(wire.text_of, words))
+    execution, space = session.execution, session.space
+    try:
+        if texts[:1] == ["bpop"]:
+            asked = qless.blocking_pop(texts)
+            return _plan_wait(session, lambda: _pop_wait(execution, space, asked), prefix)
+        if texts[:1] == ["result"] and len(texts) > 3:
+            jid, seconds = qless.awaited_result(texts)
+            return _plan_wait(session, lambda: _result_wait(execution, space, jid, seconds), prefix)
+    except BadArgument as error:
+        return wire.error(f"{prefix}{error.message}")
+    return _plan(session, lambda tx: qless.call(tx, texts, dialect), prefix)
+
+
+def _plan_wait(
+    session: Session, wait: Callable[[], Coroutine[Any, Any, qless.Reply]], prefix: str
+) -> Plan:
+    """A command that waits, and holds no transaction meanwhile."""
+    session.who().require("write", space=session.space.name, layer="jobs")
+    protocol = session.protocol
+    return Later(
+        lambda: asyncio.ensure_future(wait()),
+        lambda reply: _reply(reply, protocol),
+        lambda error: wire.error(f"{prefix}{error.message}"),
+    )
+
+
+async def _result_wait(execution: Execution, space: Space, jid: str, seconds: float) -> qless.Reply:
+    await settled(execution, space, jid, seconds)
+    reply: qless.Reply = await execution.write(
+        space, lambda tx: qless.call(tx.raw, ["result", "*", jid])
+    )
+    return reply
+
+
+async def _pop_wait(execution: Execution, space: Space, asked: qless.BlockingPop) -> qless.Reply:
+    # The first round is at the very time that the caller gave, later ones as much later.
+    with space.view() as view:
+        ahead = 0.0 if asked.now is None else asked.now - view.now
+    first_round = iter(asked.queues)
+
+    def pop(queue: str) -> Callable[[Tx], qless.Reply]:
+        now = None if next(first_round, None) is None else asked.now
+        return partial(_pop, asked, queue, now, ahead)
+
+    found = await first_jobs(execution, space, asked.queues, pop, asked.timeout, ahead)
+    return found or qless.NOTHING
+
+
+def _pop(
+    asked: qless.BlockingPop, queue: str, now: float | None, ahead: float, tx: Tx
+) -> qless.Reply:
+    time = repr(tx.now + ahead if now is None else now)
+    reply = qless.call(tx.raw, ["pop", time, queue, asked.worker, str(asked.count)])
+    return None if reply == qless.NOTHING else reply
+
+
+def _plan(session: Session, work: Callable[[Transaction], qless.Reply], prefix: str) -> Plan:
+    """One command of the queue, which is one transaction: even those that look may move jobs."""
+    session.who().require("write", space=session.space.name, layer="jobs")
+    protocol = session.protocol
+
+    def failed(error: HoldfastError) -> bytes:
+        return wire.error(f"{prefix}{error.message}")
+
+    return Write(session.space, lambda tx: work(tx.raw), lambda r: _reply(r, protocol), failed)
+
+
+def _reply(reply: qless.Reply, protocol: int) -> bytes:
+    match reply:
+        case None:
+            return wire.null(protocol)
+        case str():
+            return wire.bulk(wire.bytes_of(reply))
+        case list():
+            return wire.array(wire.bulk(wire.bytes_of(each)) for each in reply)
+        case _:
+            return wire.integer(max(-_LARGEST - 1, min(_LARGEST, reply)))

@@ -1,0 +1,1 @@
+"""RESTBase, unchanged: its paths, request bodies and answers over HTTP."""

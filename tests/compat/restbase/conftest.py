@@ -1,0 +1,3 @@
+from tests.server.conftest import client, server, space
+
+__all__ = ["client", "server", "space"]
