@@ -72,6 +72,25 @@ def test_all_patterns_are_compiled_once_where_this_test_finds_them() -> None:
     assert inline == []
 
 
+def test_no_text_from_outside_becomes_a_regular_expression() -> None:
+    """What people write in schemas and commands is matched by `LinearPattern` and by globs."""
+    compiled = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "re.compile"
+        and not all(map(_is_own_text, ast.walk(node.args[0])))
+    ]
+
+    assert compiled == []
+
+
+def _is_own_text(node: ast.AST) -> bool:
+    is_name = isinstance(node, ast.Name) and node.id.isupper()
+    return is_name or not isinstance(node, ast.Name | ast.Attribute | ast.Call)
+
+
 @pytest.mark.parametrize("found", list(patterns()), ids=lambda found: found.name)
 def test_a_pattern_is_linear_in_its_input(found: Found) -> None:
     is_bytes = isinstance(found.pattern.pattern, bytes)

@@ -167,6 +167,9 @@ MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above i
 MAX_SCHEMA_NODES: Final = 200_000  # of a schema file, its aliases unfolded: two seconds of reading
 MAX_SCHEMA_ANCHORS: Final = 1_000  # of a schema file: the YAML library looks each up among all
 MAX_SCHEMA_NUMBER_LETTERS: Final = 100  # of a number or a moment; Python is slow with longer ones
+MAX_EXPRESSION_LETTERS: Final = 1_000  # of a regular expression in a schema
+MAX_EXPRESSION_STATES: Final = 500  # that it stands for: all may be compared with each letter
+MAX_MATCHING_STEPS: Final = 5_000_000  # of states and letters of a text: a second at worst
 MAX_SCHEMA_PROBLEMS: Final = 100  # that are listed; to look for the nearest name takes its time
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import yaml
 
+from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.schema import COLUMN_TYPES, CONTAINER_TYPES, Column, ColumnAdmin, ColumnType
 from holdfast.entities.schema_text import Text, is_null
 from holdfast.entities.schema_values import Misfit, outside, read_value
@@ -109,11 +110,14 @@ def _read_default(
 
 def _read_pattern(text: Text, column: str, node: yaml.Node | None, *, strict: bool) -> str:
     pattern = text.word(node, f"'must_match' of column {column}")
+    if not strict or node is None:  # it has no effect
+        return pattern
     try:
-        re.compile(pattern)
+        LinearPattern(pattern)
     except re.error as error:
-        if strict and node is not None:  # elsewhere it has no effect
-            text.error(node, f"'must_match' of column {column} is no regular expression: {error}")
+        text.error(node, f"'must_match' of column {column} is no regular expression: {error}")
+    except NotLinear as error:
+        text.error(node, f"'must_match' of column {column} can't be used here: {error}")
     return pattern
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 from msgspec.msgpack import Ext
 
 from holdfast.entities.access import TableAccess
+from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.order import Instant, entry_part
 from holdfast.entities.schema import Column
 from holdfast.entities.values import elements_of, keep
@@ -65,13 +66,19 @@ def _problem(column: Column, value: Any) -> str:
             return f"its length is {length}, at most {column.max_len} is allowed"
     if column.choices and not _is_choice(column.choices, value):
         return f"{_brief(value)} is not one of {', '.join(map(repr, column.choices))}"
-    if (
-        column.must_match
-        and type(value) is str
-        and not _pattern(column.must_match).fullmatch(value)
-    ):
-        return f"{_brief(value)} does not match {column.must_match}"
+    if column.must_match and type(value) is str:
+        return _mismatch(column.must_match, value)
     return ""
+
+
+def _mismatch(expression: str, value: str) -> str:
+    try:
+        pattern = _pattern(expression)
+    except (NotLinear, re.error) as error:  # of a schema that no file has brought
+        return f"its table's must_match {expression} can't be used: {error}"
+    if len(value) > pattern.most_letters:
+        return f"it has {len(value)} letters, at most {pattern.most_letters} can be compared"
+    return "" if pattern.fullmatch(value) else f"{_brief(value)} does not match {expression}"
 
 
 def _inner_values(value: Any) -> list[Any] | None:
@@ -93,8 +100,8 @@ def _is_choice(choices: tuple[Any, ...], value: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _pattern(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
+def _pattern(expression: str) -> LinearPattern:
+    return LinearPattern(expression)
 
 
 def _brief(value: Any) -> str:
