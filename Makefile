@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-engines campaign docs faces bench bench-full serve
+.PHONY: help setup check test test-engines campaign docs client bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -22,11 +22,11 @@ test-engines: ## run everything on every engine; args="--engines postgres tests/
 campaign: ## attack the store for minutes, and write docs/reliability.md; args="--minutes 10 --seed 1"
 	@.ci/campaign $(args)
 
-docs:  ## write docs/reference/ and docs/limits.md anew from the source
+docs:  ## generate docs/reference/ and docs/limits.md from the source
 	@.ci/docs
 
-faces: ## write src/holdfast/client/generated/ anew from operations.py
-	@.ci/generate
+client: ## generate src/holdfast/client/generated/ from operations.py
+	@.ci/client
 
 bench: ## run all benchmarks, quickly, and write docs/benchmarks.md; args="engine" runs one
 	@.ci/bench $(args)

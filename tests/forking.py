@@ -24,7 +24,7 @@ IMPORT_PATH: Final = (
 _PROGRAM: Final = """
 import json, os, signal, socket, sys
 import holdfast.client.client, holdfast.entities.dumping, holdfast.entities.schema_file
-import holdfast.cli.place, holdfast.copying, holdfast.jobs, holdfast.store
+import holdfast.cli.location, holdfast.store_copy, holdfast.jobs, holdfast.store
 from holdfast.cli import COMMANDS, main
 from holdfast.compat.meduza.mdzctl import command as mdzctl
 for name in COMMANDS:

@@ -13,7 +13,7 @@ _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         "holdfast",
-        "holdfast.server.serving",
+        "holdfast.server.server",
         "holdfast.engine.lmdb",
         "holdfast.engine.postgres",
         "holdfast.engine.valkey",

@@ -6,7 +6,7 @@ that a name of any length costs two or three bytes in each key.
 (0, "space", name)    -> number    the spaces that can be opened
 (0, "last")           -> counter   the number given last; none is used twice
 (0, "dropped", number)-> name      spaces that are being emptied
-(0, "copying")        -> text      a copy that has begun and not ended; see copying.py
+(0, "copying")        -> text      a copy that has begun and not ended; see store_copy.py
 """
 
 import importlib
@@ -32,7 +32,6 @@ from typing import (
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE, can_run_again
-from holdfast.copying import refuse_unfinished
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Backup,
@@ -57,6 +56,7 @@ from holdfast.limits import (
     MAX_SPACE_NAME_BYTES,
 )
 from holdfast.rehearsal import rehearse
+from holdfast.store_copy import refuse_unfinished
 
 # A layer is loaded when it is first used: most programs use one or two of the five, and all of them
 # together take three times as long to load as the rest of Holdfast.
@@ -173,7 +173,7 @@ class View:
     if not TYPE_CHECKING:  # or every name would be one
 
         def __getattr__(self, name: str) -> Any:
-            from holdfast.shown import no_attribute
+            from holdfast.error_text import no_attribute
 
             raise no_attribute(self, name, _NESTED)
 
@@ -456,7 +456,7 @@ class Space:
     if not TYPE_CHECKING:  # or every name would be one
 
         def __getattr__(self, name: str) -> Any:
-            from holdfast.shown import no_attribute
+            from holdfast.error_text import no_attribute
 
             raise no_attribute(self, name, _ELSEWHERE)
 

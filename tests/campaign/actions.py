@@ -14,7 +14,6 @@ from typing import Any, Final
 import msgspec
 
 import holdfast
-from holdfast.copying import copy
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine
 from holdfast.entities import schema_yaml
@@ -22,6 +21,7 @@ from holdfast.errors import BadInput, CopyUnfinished, HoldfastError, StoreUnusab
 from holdfast.expiry import dropped_key
 from holdfast.keys import pack, prefix_range
 from holdfast.store import DIRECTORY, Store
+from holdfast.store_copy import copy
 from tests.campaign import orders
 from tests.campaign.load import PAUSE_SECONDS, Place
 from tests.processes import Connection

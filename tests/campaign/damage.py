@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import holdfast
-from holdfast.engine.lmdb import overlay, redo
+from holdfast.engine.lmdb import overlay, redo_log
 from holdfast.errors import HoldfastError
 from tests.campaign.frame import Result
 from tests.cli.running import holdfast as run_command
@@ -69,7 +69,7 @@ def fill_and_wait(path: str, durability: str, connection: Connection) -> None:
     if durability == "interval":
         store.engine.transact(lambda tx: tx.put(b"\x20last", b"of all"))
         content[b"\x20last"] = b"of all"
-    log = Path(path) / redo.FILE_NAME
+    log = Path(path) / redo_log.FILE_NAME
     while not any(log.read_bytes()[PAGE + 64 : PAGE + 80]):
         time.sleep(0.001)  # until the end of the log has been noted
     connection.send(content)

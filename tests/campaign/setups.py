@@ -15,7 +15,7 @@ from psycopg import sql
 
 import holdfast
 from holdfast.server.addresses import Address
-from holdfast.server.serving import Settings, serve
+from holdfast.server.server import Settings, serve
 from tests.campaign.load import Load, Place
 from tests.processes import Child, Connection, start
 from tests.servers import PostgresServer, ValkeyCluster, ValkeyServer

@@ -36,7 +36,7 @@ def command(request: pytest.FixtureRequest, folder: Path) -> Iterator[Command]:
 @pytest.fixture
 def store(folder: Path, command: Command) -> Iterator[holdfast.Store]:
     """The store, to put something into it; closed before the test looks at a folder."""
-    from holdfast.cli.place import open_store
+    from holdfast.cli.location import open_store
 
     with open_store(str(folder)) as store:
         yield store

@@ -291,10 +291,10 @@ def test_an_encrypted_connection_trusts_the_named_certificate_only(
 def test_the_generated_faces_are_those_of_operations() -> None:
     import runpy
 
-    made = runpy.run_path(str(ROOT / ".ci" / "faces" / "faces.py"))["modules"]()
+    made = runpy.run_path(str(ROOT / ".ci" / "client_generator" / "generate.py"))["modules"]()
 
     lying = {path: (ROOT / path).read_text() for path in made}
-    assert lying == made, "run `make faces`"
+    assert lying == made, "run `make client`"
 
 
 def test_importing_holdfast_does_not_load_the_client() -> None:

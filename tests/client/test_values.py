@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 
-from holdfast import exact
+from holdfast import exact_msgpack
 from holdfast.entities.messages import Change, Filter, Get, Ping, Put, PutEntity
 from holdfast.entities.values import Instant
 from holdfast.errors import (
@@ -214,8 +214,8 @@ VALUES = st.recursive(
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(VALUES | st.sets(st.integers() | st.text(max_size=3) | st.uuids()))
 def test_every_value_comes_back_exactly(value: Any) -> None:
-    data = exact.encode(exact.replaced(value))
+    data = exact_msgpack.encode(exact_msgpack.replaced(value))
 
-    back = msgspec.msgpack.Decoder(ext_hook=exact.extension).decode(data)
+    back = msgspec.msgpack.Decoder(ext_hook=exact_msgpack.extension).decode(data)
     assert back == value
     assert type(back) is type(value)

@@ -19,7 +19,7 @@ import pytest
 from holdfast.engine import folder, open_engine
 from holdfast.engine.contract import Engine, Transaction
 from holdfast.engine.lmdb import engine as lmdb_engine
-from holdfast.engine.lmdb import overlay, redo
+from holdfast.engine.lmdb import overlay, redo_log
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.errors import LogDamaged
@@ -45,7 +45,7 @@ def make_small() -> None:
     overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
     overlay.MAX_DEFERRED_BYTES = LOG_PAGES * PAGE // 4  # type: ignore[attr-defined]
-    redo.REDO_LOG_BYTES = LOG_PAGES * PAGE  # type: ignore[attr-defined]
+    redo_log.REDO_LOG_BYTES = LOG_PAGES * PAGE  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def small() -> Iterator[None]:
             (overlay, "COMMITS_WITHOUT_LOG"),
             (overlay, "MAX_WAITING_SECONDS"),
             (overlay, "MAX_DEFERRED_BYTES"),
-            (redo, "REDO_LOG_BYTES"),
+            (redo_log, "REDO_LOG_BYTES"),
         ]:
             patch.setattr(module, name, getattr(module, name))  # so that it is put back
         make_small()
@@ -195,7 +195,7 @@ class Machine:
             target = self.tmp_path / f"failed-{len(self.failures)}-{len(built)}"
             target.mkdir()
             # What says that there is a log is synced whenever it changes.
-            for name, content in {**files, redo.STATE: self.disk.read(redo.STATE)}.items():
+            for name, content in {**files, redo_log.STATE: self.disk.read(redo_log.STATE)}.items():
                 if content:
                     (target / name).write_bytes(content)
             built.append(target)
@@ -299,11 +299,11 @@ def test_without_the_log_the_same_failures_lose_commits(tmp_path: Path) -> None:
     lost = 0
     for failure in machine.failures:
         (failure.folder / LOG).unlink(missing_ok=True)
-        if (failure.folder / redo.STATE).exists():
+        if (failure.folder / redo_log.STATE).exists():
             with pytest.raises(LogDamaged, match="is missing"):
                 open_engine(failure.folder)
             (failure.folder / LOG).unlink()
-            (failure.folder / redo.STATE).unlink()
+            (failure.folder / redo_log.STATE).unlink()
         engine = open_engine(failure.folder)
         lost += content_of(engine) not in failure.allowed
         engine.close()

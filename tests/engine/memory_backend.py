@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.engine.contract import Notice, pack_counter, read_counter
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote import (
     AddRefused,
     Commit,

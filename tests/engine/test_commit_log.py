@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.lmdb import engine as lmdb_engine
-from holdfast.engine.lmdb import overlay, redo
+from holdfast.engine.lmdb import overlay, redo_log
 from holdfast.errors import StoreFull, ViewOnlyReads
 from holdfast.limits import COMMITS_WITHOUT_LOG
 from tests.processes import start
@@ -150,7 +150,7 @@ def test_records_that_left_nothing_to_write_count_no_more_in_the_next_round_of_t
 ) -> None:
     monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
-    monkeypatch.setattr(redo, "REDO_LOG_BYTES", 10 * 4096)  # two for the header, eight records
+    monkeypatch.setattr(redo_log, "REDO_LOG_BYTES", 10 * 4096)  # two for the header, eight records
     engine = open_engine(tmp_path / "store")
     for _ in range(4):
         put(engine, b"a", b"1")

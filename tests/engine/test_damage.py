@@ -13,8 +13,8 @@ import pytest
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction
 from holdfast.engine.lmdb import overlay, pages
-from holdfast.engine.lmdb.recovering import recover
-from holdfast.engine.lmdb.restoring import restore
+from holdfast.engine.lmdb.recovery import recover
+from holdfast.engine.lmdb.restore import restore
 from holdfast.errors import LogDamaged, StoreDamaged
 from tests.processes import start
 

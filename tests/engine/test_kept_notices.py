@@ -9,7 +9,7 @@ import pytest
 from holdfast.engine import notices as hub
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
-from holdfast.engine.lmdb import noticelog
+from holdfast.engine.lmdb import notice_log
 from holdfast.engine.notices import NoticeHub
 from tests.engine.test_notices import ListLog
 from tests.processes import start
@@ -89,7 +89,7 @@ def test_without_anyone_who_listens_nothing_is_kept(engine: Engine) -> None:
 def test_a_subscriber_that_was_left_behind_learns_how_many_commits_it_missed(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(noticelog, "KEPT_NOTICE_BYTES", 0)
+    monkeypatch.setattr(notice_log, "KEPT_NOTICE_BYTES", 0)
     log = engine._notice_log  # type: ignore[attr-defined]
     monkeypatch.setattr(log, "_read_by_all", lambda: 0)
     with engine.subscribe():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from holdfast.engine import folder, open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
 from holdfast.engine.lmdb import overlay
-from holdfast.engine.lmdb.redo import RedoLog
+from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,

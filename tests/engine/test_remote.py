@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine.contract import Notice, Transaction, read_counter
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote import RemoteEngine
 from holdfast.errors import (
     Conflict,
@@ -452,7 +452,7 @@ def test_a_view_that_forgets_what_it_has_read_reads_the_same_again(
 
     engine.transact(fill)
     with pytest.MonkeyPatch.context() as patch, engine.view() as view:
-        patch.setattr("holdfast.engine.remote.seen.MAX_SEEN_IN_VIEW_BYTES", kept_bytes)
+        patch.setattr("holdfast.engine.remote.read_cache.MAX_SEEN_IN_VIEW_BYTES", kept_bytes)
         # In turn, so that one forgets what the others are in the middle of.
         open_scans = [view.scan(low, high, reverse=back) for low, high, back in scans]
         found: list[list[tuple[bytes, bytes]]] = [[] for _ in scans]

@@ -10,10 +10,10 @@ from typing import Any
 
 import holdfast
 from holdfast.engine.contract import Engine
+from holdfast.server.blocking_calls import WAITS
 from holdfast.server.bounds import Bounds
-from holdfast.server.execution import Execution
+from holdfast.server.dispatcher import Execution
 from holdfast.server.resp import RespDoor
-from holdfast.server.waiting import WAITS
 from tests.server.running import DEADLINE, RawClient
 
 

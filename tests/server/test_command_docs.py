@@ -189,7 +189,7 @@ def test_a_user_of_redis_is_told_what_to_use(
 
 def test_every_operation_that_is_advised_exists() -> None:
     from holdfast.server.commands import COMMANDS
-    from holdfast.server.redis_words import _ADVICE
+    from holdfast.server.redis_hints import _ADVICE
 
     named = {name for text in _ADVICE.values() for name in re.findall(r"[A-Z]+\.[A-Z]+", text)}
 

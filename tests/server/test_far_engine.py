@@ -15,7 +15,7 @@ from holdfast.server import resp  # noqa: F401  # it serves commands
 from holdfast.server.application import make_execution
 from holdfast.server.commands import plan_of
 from holdfast.server.http import HttpDoor
-from holdfast.server.session import Later, Read, Session
+from holdfast.server.resp_session import Later, Read, Session
 from holdfast.store import Store
 from tests.engine.memory_backend import MemoryBackend
 from tests.server.running import DEADLINE

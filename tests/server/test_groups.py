@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine import company
+from holdfast.engine import group_wait
 from holdfast.limits import COMPANY_LOOK_SECONDS
 from tests.server.running import command
 from tests.server.small_door import small_door
@@ -23,7 +23,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         perf_counter, time = staticmethod(time.perf_counter), staticmethod(time.time)
         sleep = staticmethod(made.append)
 
-    monkeypatch.setattr(company, "time", Time)
+    monkeypatch.setattr(group_wait, "time", Time)
     return made
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.keys.packing import COMPLEMENT
+from holdfast.keys.encoding import COMPLEMENT
 from holdfast.tables.jsontext import parse_json
 from holdfast.tables.migration import first_record
 from holdfast.tables.plan import Plan, pack_value

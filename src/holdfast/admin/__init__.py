@@ -1,6 +1,5 @@
 """Looking after a store: what is in it, whether it is sound, copies of it, and who may use it."""
 
-from holdfast.admin.care import Home, StoreAdmin
 from holdfast.admin.records import (
     BackupReport,
     CheckStep,
@@ -11,6 +10,7 @@ from holdfast.admin.records import (
     Status,
     UserEntry,
 )
+from holdfast.admin.store import Home, StoreAdmin
 
 __all__ = [
     "BackupReport",

@@ -13,7 +13,7 @@ Exit codes are the same for all commands:
 
 from typing import Final
 
-from holdfast.cli.lazy import Entry, Main
+from holdfast.cli.root_group import Entry, Main
 
 __all__ = ["main"]
 

@@ -2,14 +2,14 @@
 
 import click
 
-from holdfast.cli.output import Output, many, size
-from holdfast.cli.place import Place, store_options
+from holdfast.cli.location import Location, store_options
+from holdfast.cli.output import Output, counted, size
 
 
 @click.command("backup")
 @click.argument("target")
 @store_options
-def command(place: Place, out: Output, target: str) -> None:
+def command(location: Location, out: Output, target: str) -> None:
     """Copy a store into the folder TARGET, and verify the copy.
 
     The copy is one snapshot, made while others go on, and opens as a store of its own. It is read
@@ -19,11 +19,11 @@ def command(place: Place, out: Output, target: str) -> None:
 
     Example: holdfast backup --data data backups/monday
     """
-    with place.open() as opened, out.progress("backup"):
+    with location.open() as opened, out.progress("backup"):
         report = opened.space.admin.backup(target)
     out.result(
         report,
         lambda: out.say(
-            f"{report.target}: {many(report.keys, 'key')}, {size(report.bytes)}, verified"
+            f"{report.target}: {counted(report.keys, 'key')}, {size(report.bytes)}, verified"
         ),
     )

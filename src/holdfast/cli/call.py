@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import Output
-from holdfast.cli.place import Place, place_options
 
 if TYPE_CHECKING:
     from holdfast.operations import Operation
@@ -27,8 +27,8 @@ def _complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 @click.command("call")
 @click.argument("operation", required=False, shell_complete=_complete)
 @click.argument("arguments", default="{}")
-@place_options
-def command(place: Place, out: Output, operation: str | None, arguments: str) -> None:
+@location_options
+def command(location: Location, out: Output, operation: str | None, arguments: str) -> None:
     """Call OPERATION with ARGUMENTS, a JSON object, and print its result as JSON.
 
     ARGUMENTS of `-` are read from standard input. Without an OPERATION, all of them are listed.
@@ -45,7 +45,7 @@ def command(place: Place, out: Output, operation: str | None, arguments: str) ->
     called = find(layer, name)
     text = sys.stdin.read() if arguments == "-" else arguments
     given = _read(called, text)
-    with place.open(creates=not called.only_reads) as opened:
+    with location.open(creates=not called.only_reads) as opened:
         result = called.call(getattr(opened.space, called.layer), given)
         written = payloads.travelling(called, result, is_json=True)
     out.json(written)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.output import FOUND, Output, many
-from holdfast.cli.place import Opened, Place, any_space_options
+from holdfast.cli.location import Location, Opened, any_space_options
+from holdfast.cli.output import FOUND, Output, counted
 
 if TYPE_CHECKING:
     from holdfast.admin.records import CheckStep
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @any_space_options
-def command(place: Place, out: Output) -> None:
+def command(location: Location, out: Output) -> None:
     """Look for damage in a store and in its indexes.
 
     Reads every page that the engine stores, then compares, in every space (or in the one that
@@ -29,9 +29,9 @@ def command(place: Place, out: Output) -> None:
 
     names: list[str] = []
     try:
-        with place.open() as opened:
-            names = [place.space] if place.names_space else opened.space.admin.spaces().spaces
-            checked, found = problems_of(opened, names, out, engine=not place.names_space)
+        with location.open() as opened:
+            names = [location.space] if location.names_space else opened.space.admin.spaces().spaces
+            checked, found = problems_of(opened, names, out, engine=not location.names_space)
     except StoreDamaged as error:
         checked, found = 0, [{"space": None, "problem": str(error)}]
 
@@ -39,9 +39,9 @@ def command(place: Place, out: Output) -> None:
         for each in found:
             out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
         if found:
-            out.say(f"{many(len(found), 'problem')} in {many(checked, 'key')}")
+            out.say(f"{counted(len(found), 'problem')} in {counted(checked, 'key')}")
         else:
-            out.say(f"{many(checked, 'key')} in {many(len(names), 'space')}, nothing wrong")
+            out.say(f"{counted(checked, 'key')} in {counted(len(names), 'space')}, nothing wrong")
 
     out.result({"keys": checked, "spaces": names, "problems": found}, show)
     if found:

@@ -5,8 +5,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from holdfast.cli.lazy import Group
 from holdfast.cli.output import Output, json_option
+from holdfast.cli.root_group import Group
 from holdfast.cli.settings import SETTINGS, FileSettings, settings, unknown_variables
 
 

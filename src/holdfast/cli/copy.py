@@ -2,8 +2,8 @@
 
 import click
 
-from holdfast.cli.output import Output, json_option, many
-from holdfast.cli.place import refuse_missing
+from holdfast.cli.location import refuse_missing
+from holdfast.cli.output import Output, counted, json_option
 
 
 @click.command("copy")
@@ -19,10 +19,10 @@ def command(out: Output, source: str, target: str) -> None:
 
     Example: holdfast copy data postgresql://localhost/holdfast
     """
-    from holdfast.copying import copy
     from holdfast.engine import open_engine
     from holdfast.engine.urls import without_password
     from holdfast.errors import BadInput
+    from holdfast.store_copy import copy
 
     refuse_missing(source, "FROM is the folder of a store, or the URL of an engine.")
     if _same(source, target):
@@ -47,8 +47,8 @@ def command(out: Output, source: str, target: str) -> None:
     out.result(
         copied,
         lambda: out.say(
-            f"{without_password(target)}: {many(copied.keys, 'key')} "
-            f"in {many(copied.spaces, 'space')}, "
+            f"{without_password(target)}: {counted(copied.keys, 'key')} "
+            f"in {counted(copied.spaces, 'space')}, "
             f"{copied.written:,} written, verified, digest {copied.digest}"
         ),
     )

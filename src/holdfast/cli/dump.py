@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import click
 
 from holdfast.cli.files import writing
-from holdfast.cli.names import FORMAT_HELP, Format, Subject, find_subject
-from holdfast.cli.output import Output, many
-from holdfast.cli.place import Opened, Place, place_options
+from holdfast.cli.location import Location, Opened, location_options
+from holdfast.cli.output import Output, counted
+from holdfast.cli.subjects import FORMAT_HELP, Format, Subject, find_subject
 
 
 @click.command("dump")
@@ -19,8 +19,10 @@ from holdfast.cli.place import Opened, Place, place_options
     type=Format(),
     help=f"{FORMAT_HELP}  [default: ndjson]",
 )
-@place_options
-def command(place: Place, out: Output, name: str, output: str | None, kind: str | None) -> None:
+@location_options
+def command(
+    location: Location, out: Output, name: str, output: str | None, kind: str | None
+) -> None:
     """Write what NAME names to a file: a table of entities, a table of rows, or `all` of a space.
 
     Entities come with their ids and expiries, rows with their expiries. `all` is every layer, as it
@@ -34,7 +36,7 @@ def command(place: Place, out: Output, name: str, output: str | None, kind: str 
     if out.is_json and output in (None, "-"):
         raise click.UsageError("--json and the dump can't both go to standard output: give -o FILE")
     count = 0
-    with place.open() as opened:
+    with location.open() as opened:
         subject = find_subject(opened.space, name, out)
         pieces = _pieces(opened, subject, subject.format(kind))
         total = _total(opened, subject)
@@ -46,7 +48,7 @@ def command(place: Place, out: Output, name: str, output: str | None, kind: str 
                 file.write(piece)
                 count += number
                 tell(count)
-    out.result(subject.report(count), lambda: out.note(many(count, subject.noun)))
+    out.result(subject.report(count), lambda: out.note(counted(count, subject.noun)))
 
 
 def _total(opened: Opened, subject: Subject) -> int | None:

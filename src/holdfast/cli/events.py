@@ -9,9 +9,9 @@ import click
 
 from holdfast.cli import charts
 from holdfast.cli.files import read_file, reading
-from holdfast.cli.lazy import Group
-from holdfast.cli.output import FOUND, Output, many, moment
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.location import Location, location_options
+from holdfast.cli.output import FOUND, Output, counted, moment
+from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
     from holdfast.events.reads import By
@@ -31,22 +31,22 @@ def command() -> None:
 @command.command("deploy")
 @click.option("--name", default="default", show_default=True, help="The name of the schema.")
 @_FILE
-@place_options
-def deploy(place: Place, out: Output, name: str, file: str) -> None:
+@location_options
+def deploy(location: Location, out: Output, name: str, file: str) -> None:
     """Put the schema in FILE (JSON or YAML, standard input by default) into force.
 
     Example: holdfast events deploy --data data shop.yaml
     """
     schema = read_file(file)
-    with place.open(creates=True) as opened:
+    with location.open(creates=True) as opened:
         opened.space.events.deploy(schema, name)
     out.result({"deployed": name}, lambda: out.say(f"deployed {name}"))
 
 
 @command.command("send")
 @_FILE
-@place_options
-def send(place: Place, out: Output, file: str) -> None:
+@location_options
+def send(location: Location, out: Output, file: str) -> None:
     """Send the events in FILE (standard input by default).
 
     FILE holds one event, a JSON array of them, or one event on each line, of any number. Events
@@ -56,7 +56,11 @@ def send(place: Place, out: Output, file: str) -> None:
     """
     accepted, seen = 0, 0
     errors: list[tuple[int, str]] = []
-    with place.open(creates=True) as opened, reading(file) as source, out.progress("send") as tell:
+    with (
+        location.open(creates=True) as opened,
+        reading(file) as source,
+        out.progress("send") as tell,
+    ):
         events = _events(source)
         while portion := list(islice(events, _PER_CALL)):
             bad = {at: each for at, each in enumerate(portion, seen) if isinstance(each, _BadLine)}
@@ -69,7 +73,7 @@ def send(place: Place, out: Output, file: str) -> None:
             tell(seen)
 
     def show() -> None:
-        out.say(f"accepted {many(accepted, 'event')}")
+        out.say(f"accepted {counted(accepted, 'event')}")
         for position, message in errors:
             out.note(f"event {position}: {message}")
 
@@ -81,13 +85,13 @@ def send(place: Place, out: Output, file: str) -> None:
 
 @command.command("explain")
 @_FILE
-@place_options
-def explain(place: Place, out: Output, file: str) -> None:
+@location_options
+def explain(location: Location, out: Output, file: str) -> None:
     """Show what the events in FILE (standard input by default) would do. Nothing is written.
 
     Example: echo '{"name": "shop:view"}' | holdfast events explain --data data
     """
-    with place.open() as opened, reading(file) as source:
+    with location.open() as opened, reading(file) as source:
         explanations = [opened.space.events.explain(_good(event)) for event in _events(source)]
 
     def show() -> None:
@@ -108,13 +112,13 @@ def explain(place: Place, out: Output, file: str) -> None:
 @click.option(
     "--count", type=click.IntRange(1, 1_000), default=100, show_default=True, help="How many."
 )
-@place_options
-def keys(place: Place, out: Output, prefix: str, count: int) -> None:
+@location_options
+def keys(location: Location, out: Output, prefix: str, count: int) -> None:
     """List the keys that events have written, those that begin with PREFIX.
 
     Example: holdfast events keys --data data visitors:
     """
-    with place.open() as opened:
+    with location.open() as opened:
         page = opened.space.events.keys(prefix, count)
     rows = [(each.key, each.kind) for each in page.keys]
     out.result(page, lambda: out.table(("key", "kind"), rows))
@@ -125,13 +129,13 @@ def keys(place: Place, out: Output, prefix: str, count: int) -> None:
 @click.option(
     "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
 )
-@place_options
-def top(place: Place, out: Output, key: str, count: int) -> None:
+@location_options
+def top(location: Location, out: Output, key: str, count: int) -> None:
     """Rank the values of the leaderboard KEY.
 
     Example: holdfast events top --data data buyers
     """
-    with place.open() as opened:
+    with location.open() as opened:
         found = opened.space.events.top(key, count)
     rows = [(each.value, each.count) for each in found]
     out.result({"top": found}, lambda: charts.ranking(out, ("value", "count"), rows))
@@ -143,13 +147,13 @@ def top(place: Place, out: Output, key: str, count: int) -> None:
     "--count", type=click.IntRange(1, 1_000), default=25, show_default=True, help="How many."
 )
 @click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
-@place_options
-def members(place: Place, out: Output, key: str, count: int, after: str | None) -> None:
+@location_options
+def members(location: Location, out: Output, key: str, count: int, after: str | None) -> None:
     """List the members of the set KEY, newest first, with the time of their last event.
 
     Example: holdfast events members --data data ann:followers
     """
-    with place.open() as opened:
+    with location.open() as opened:
         page = opened.space.events.members(key, count, after)
     rows = [(each.value, moment(each.at / 1000)) for each in page.members]
 
@@ -163,13 +167,13 @@ def members(place: Place, out: Output, key: str, count: int, after: str | None) 
 
 @command.command("count")
 @click.argument("key")
-@place_options
-def count(place: Place, out: Output, key: str) -> None:
+@location_options
+def count(location: Location, out: Output, key: str) -> None:
     """Print how many events KEY has counted, and how many different values.
 
     Example: holdfast events count --data data ann:followers
     """
-    with place.open() as opened:
+    with location.open() as opened:
         gross = opened.space.events.gross(key)
         distinct = opened.space.events.distinct(key)
     about = "" if distinct.exact else "about "
@@ -188,15 +192,15 @@ def count(place: Place, out: Output, key: str) -> None:
     show_default=True,
     help="Which number of each key.",
 )
-@place_options
-def series(place: Place, out: Output, template: str, begin: str, end: str, by: "By") -> None:
+@location_options
+def series(location: Location, out: Output, template: str, begin: str, end: str, by: "By") -> None:
     """Print a number for each step of TEMPLATE, a key with one time label in braces.
 
     On a terminal there is a small chart above them.
 
     Example: holdfast events series 'visitors:{day}' --data data --from 2026-01-01 --to 2026-01-31
     """
-    with place.open() as opened:
+    with location.open() as opened:
         points = opened.space.events.series(template, by, begin, end)
     rows = [(each.label, each.value) for each in points]
     out.result({"points": points}, lambda: charts.series(out, ("step", by), rows))

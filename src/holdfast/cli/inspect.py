@@ -2,16 +2,16 @@
 
 import click
 
+from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import Output
-from holdfast.cli.place import Place, place_options
 
 
 @click.command("inspect")
 @click.argument("prefix", metavar="[KEY-PREFIX]", default="")
 @click.option("--limit", type=int, default=100, show_default=True, help="How many keys to show.")
 @click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
-@place_options
-def command(place: Place, out: Output, prefix: str, limit: int, after: str | None) -> None:
+@location_options
+def command(location: Location, out: Output, prefix: str, limit: int, after: str | None) -> None:
     """Show the stored keys that begin with KEY-PREFIX, and what they hold.
 
     A prefix is a layer (expiry, tables, entities, events, jobs, metrics) and parts of keys:
@@ -20,7 +20,7 @@ def command(place: Place, out: Output, prefix: str, limit: int, after: str | Non
 
     Example: holdfast inspect --data data "jobs, 29, 'receipt'"
     """
-    with place.open() as opened:
+    with location.open() as opened:
         page = opened.space.admin.inspect(prefix, limit=limit, after=after)
 
     def show() -> None:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.lazy import Group
-from holdfast.cli.output import Failure, Output, many, moment
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.location import Location, location_options
+from holdfast.cli.output import Failure, Output, counted, moment
+from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
     from holdfast.jobs import Job
@@ -31,9 +31,9 @@ def command() -> None:
     "--count", type=click.IntRange(min=1), default=25, show_default=True, help="How many at most."
 )
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to pass over.")
-@place_options
+@location_options
 def list_jobs(
-    place: Place, out: Output, queue: str | None, state: str | None, count: int, offset: int
+    location: Location, out: Output, queue: str | None, state: str | None, count: int, offset: int
 ) -> None:
     """List queues, the jobs of a queue, or the jobs in a state.
 
@@ -41,7 +41,7 @@ def list_jobs(
     """
     if queue is None and state in _OF_A_QUEUE:
         raise click.UsageError(f"jobs that are {state} are listed by queue: give --queue NAME")
-    with place.open() as opened:
+    with location.open() as opened:
         if queue is None and state is None:
             counts = opened.space.jobs.queues()
             heads = ("queue", "waiting", "running", "stalled", "scheduled", "depends", "throttled")
@@ -59,13 +59,13 @@ def list_jobs(
 
 @command.command("show")
 @click.argument("id")
-@place_options
-def show(place: Place, out: Output, id: str) -> None:
+@location_options
+def show(location: Location, out: Output, id: str) -> None:
     """Show all about the job ID: its data, its history, why it failed.
 
     Example: holdfast jobs show --data data receipt-1001
     """
-    with place.open() as opened:
+    with location.open() as opened:
         job = _found(opened.space, id, out)
     out.result(job, lambda: _show(out, job))
 
@@ -76,9 +76,9 @@ def show(place: Place, out: Output, id: str) -> None:
 @click.option("--klass", "--class", help="All failed jobs of this class.")
 @click.option("--message", help="All failed jobs whose message has this in it.")
 @click.option("--all", "everything", is_flag=True, help="All failed jobs.")
-@place_options
+@location_options
 def retry(
-    place: Place,
+    location: Location,
     out: Output,
     ids: tuple[str, ...],
     group: str | None,
@@ -94,7 +94,7 @@ def retry(
     given = {name: value for name, value in wanted.items() if value is not None}
     if bool(ids) == bool(given or everything):
         raise click.UsageError("name jobs, or say which with --group, --class, --message or --all")
-    with place.open() as opened:
+    with location.open() as opened:
         if ids:
             jobs = [_found(opened.space, id, out) for id in ids]
             for job in jobs:
@@ -117,13 +117,13 @@ def retry(
 
 @command.command("cancel")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@place_options
-def cancel(place: Place, out: Output, ids: tuple[str, ...]) -> None:
+@location_options
+def cancel(location: Location, out: Output, ids: tuple[str, ...]) -> None:
     """Remove the jobs ID, whatever they are doing. Whoever depends on one must be named too.
 
     Example: holdfast jobs cancel --data data receipt-1001
     """
-    with place.open() as opened:
+    with location.open() as opened:
         for id in ids:
             _found(opened.space, id, out)
         canceled = opened.space.jobs.cancel(*ids)
@@ -211,4 +211,4 @@ def _show(out: Output, job: "Job") -> None:
 
 def _back(count: int) -> str:
     where = "is back in its queue" if count == 1 else "are back in their queues"
-    return f"{many(count, 'job')} {where}"
+    return f"{counted(count, 'job')} {where}"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from holdfast.cli.files import reading, size_of
-from holdfast.cli.names import FORMAT_HELP, Format, Subject, find_subject
-from holdfast.cli.output import FOUND, Output, many
-from holdfast.cli.place import Opened, Place, place_options
+from holdfast.cli.location import Location, Opened, location_options
+from holdfast.cli.output import FOUND, Output, counted
 from holdfast.cli.records import Record, read_records
+from holdfast.cli.subjects import FORMAT_HELP, Format, Subject, find_subject
 
 if TYPE_CHECKING:
     from holdfast.errors import BadDump
@@ -30,9 +30,9 @@ _SHOWN_REFUSALS = 20  # lines that people see; --json has more
     help=f"{FORMAT_HELP}  [default: as FILE begins]",
 )
 @click.option("--atomic", is_flag=True, help="All or nothing, in one transaction of up to 64 MiB.")
-@place_options
+@location_options
 def command(
-    place: Place, out: Output, name: str, file: str, kind: str | None, atomic: bool
+    location: Location, out: Output, name: str, file: str, kind: str | None, atomic: bool
 ) -> None:
     """Read what `dump` wrote from FILE (standard input by default) into NAME.
 
@@ -46,7 +46,7 @@ def command(
     """
     from holdfast.errors import BadDump
 
-    with place.open(creates=name == "all") as opened, reading(file) as source:
+    with location.open(creates=name == "all") as opened, reading(file) as source:
         subject = find_subject(opened.space, name, out)
         done = Loaded(subject)
         records = read_records(source, subject, kind, opened.space)
@@ -59,11 +59,11 @@ def command(
                 raise _placed(error, done, records.unit, atomic=atomic) from None
 
     def show() -> None:
-        out.say(f"loaded {many(done.count, subject.noun)}")
+        out.say(f"loaded {counted(done.count, subject.noun)}")
         for each in done.refusals[:_SHOWN_REFUSALS]:
             out.note(f"line {each['line']}: {each['message']}")
         if (more := done.refused - _SHOWN_REFUSALS) > 0:
-            out.note(f"{many(more, 'more line')} refused")
+            out.note(f"{counted(more, 'more line')} refused")
 
     report = {"refused": done.refused, "refusals": done.refusals}
     out.result(subject.report(done.count) | report, show)
@@ -173,7 +173,7 @@ def _placed(error: "BadDump", done: Loaded, unit: str, *, atomic: bool) -> "BadD
         return error
     loaded = 0 if atomic else done.count
     were = "was" if loaded == 1 else "were"
-    what = f"{many(loaded, done.subject.noun)} {were} loaded before it"
+    what = f"{counted(loaded, done.subject.noun)} {were} loaded before it"
     return type(error).at(
         error.number,
         error.reason,

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli import charts
-from holdfast.cli.lazy import Group
+from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import Output, moment
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,13 +38,13 @@ def command() -> None:
 
 
 @command.command("list")
-@place_options
-def list_metrics(place: Place, out: Output) -> None:
+@location_options
+def list_metrics(location: Location, out: Output) -> None:
     """List the metrics that are defined.
 
     Example: holdfast metrics list --data data
     """
-    with place.open() as opened:
+    with location.open() as opened:
         names = opened.space.admin.status().metrics
     out.result(
         {"metrics": names},
@@ -56,13 +56,15 @@ def list_metrics(place: Place, out: Output) -> None:
 @_metric
 @_entity
 @_latest(3600)
-@place_options
-def value(place: Place, out: Output, metric: str, entity: tuple[str, ...], latest: float) -> None:
+@location_options
+def value(
+    location: Location, out: Output, metric: str, entity: tuple[str, ...], latest: float
+) -> None:
     """Print the total of METRIC over the last --latest seconds.
 
     Example: holdfast metrics value orders --data data --latest 60
     """
-    with place.open() as opened:
+    with location.open() as opened:
         rate = opened.space.metrics.rate(metric, list(entity) or None, latest=latest)
     out.result(
         {"metric": metric, "total": rate.total, "exact": rate.exact},
@@ -74,13 +76,15 @@ def value(place: Place, out: Output, metric: str, entity: tuple[str, ...], lates
 @_metric
 @_entity
 @_latest(3600)
-@place_options
-def rate(place: Place, out: Output, metric: str, entity: tuple[str, ...], latest: float) -> None:
+@location_options
+def rate(
+    location: Location, out: Output, metric: str, entity: tuple[str, ...], latest: float
+) -> None:
     """Print the total of METRIC and its rates over the last --latest seconds.
 
     Example: holdfast metrics rate orders --data data --entity ann --latest 3600
     """
-    with place.open() as opened:
+    with location.open() as opened:
         found = opened.space.metrics.rate(metric, list(entity) or None, latest=latest)
     rows = [
         ("total", found.total),
@@ -97,9 +101,9 @@ def rate(place: Place, out: Output, metric: str, entity: tuple[str, ...], latest
 @_entity
 @_latest(3600)
 @click.option("--step", type=float, metavar="SECONDS", help="Of one value; as they are stored.")
-@place_options
+@location_options
 def series(
-    place: Place,
+    location: Location,
     out: Output,
     metric: str,
     entity: tuple[str, ...],
@@ -110,7 +114,7 @@ def series(
 
     Example: holdfast metrics series orders --data data --latest 86400 --step 3600
     """
-    with place.open() as opened:
+    with location.open() as opened:
         now = opened.space.metrics.rate(metric, None, latest=latest)
         end = (now.last_bucket + 1) * now.time_step
         found = opened.space.metrics.series(
@@ -127,13 +131,13 @@ def series(
 @click.option(
     "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
 )
-@place_options
-def top(place: Place, out: Output, metric: str, latest: float, count: int) -> None:
+@location_options
+def top(location: Location, out: Output, metric: str, latest: float, count: int) -> None:
     """Rank the entities with the highest totals of METRIC.
 
     Example: holdfast metrics top orders --data data --latest 3600
     """
-    with place.open() as opened:
+    with location.open() as opened:
         found = opened.space.metrics.top(metric, latest=latest, n=count)
     rows = [(_shown(each.entity), each.total) for each in found]
     out.result({"top": found}, lambda: charts.ranking(out, ("entity", metric), rows))

@@ -10,7 +10,7 @@ from typing import IO, Any, Final, TypeVar
 
 import click
 
-from holdfast.shown import many
+from holdfast.error_text import counted
 
 __all__ = [
     "FOUND",
@@ -19,10 +19,10 @@ __all__ = [
     "Failure",
     "Output",
     "cell_width",
+    "counted",
     "explained",
     "figures",
     "json_option",
-    "many",
     "moment",
     "size",
     "terminal_width",
@@ -238,7 +238,9 @@ def figures(done: float, total: float | None, noun: str) -> str:
         return size(done) if not total else f"{size(done)} of {size(total)}"
     if not noun:
         return f"{done / total:.0%}" if total else ""
-    return many(int(done), noun) if not total else f"{int(done):,} of {many(int(total), noun)}"
+    return (
+        counted(int(done), noun) if not total else f"{int(done):,} of {counted(int(total), noun)}"
+    )
 
 
 def terminal_width() -> int:

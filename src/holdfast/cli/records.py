@@ -9,9 +9,9 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast.cli.names import Subject
-from holdfast.cli.output import many
-from holdfast.shown import meant
+from holdfast.cli.output import counted
+from holdfast.cli.subjects import Subject
+from holdfast.error_text import did_you_mean
 
 if TYPE_CHECKING:
     from holdfast.store import Space
@@ -174,7 +174,7 @@ def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
         names = next(rows, [])
         for name in names:
             if name != "_ttl" and name not in types:
-                near = meant(name, sorted(types))
+                near = did_you_mean(name, sorted(types))
                 raise BadDump(
                     f"the table has no attribute {name!r}{near}", number=1, hint=_ROWS_HINT
                 )
@@ -183,8 +183,8 @@ def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
                 continue  # a blank line
             if len(row) != len(names):
                 raise BadDump(
-                    f"this row has {many(len(row), 'cell')}, and the first line has "
-                    f"{many(len(names), 'name')}",
+                    f"this row has {counted(len(row), 'cell')}, and the first line has "
+                    f"{counted(len(names), 'name')}",
                     number=rows.line_num,
                 )
             cells = {name: cell for name, cell in zip(names, row, strict=True) if cell}

@@ -4,8 +4,8 @@ import sys
 
 import click
 
-from holdfast.cli.output import FOUND, Output, many
-from holdfast.cli.place import Place, folder_options, refuse_missing
+from holdfast.cli.location import Location, folder_options, refuse_missing
+from holdfast.cli.output import FOUND, Output, counted
 
 
 @click.command("recover")
@@ -16,7 +16,7 @@ from holdfast.cli.place import Place, folder_options, refuse_missing
     help="Go on without what is damaged; commits that were only there are lost.",
 )
 @folder_options
-def command(place: Place, out: Output, folder: str | None, accept_loss: bool) -> None:
+def command(location: Location, out: Output, folder: str | None, accept_loss: bool) -> None:
     """Say what is damaged in a store that does not open, and go on without it.
 
     For the log of commits that the data file has not yet got, for the seal of a closed store and
@@ -26,13 +26,13 @@ def command(place: Place, out: Output, folder: str | None, accept_loss: bool) ->
 
     Example: holdfast recover data --accept-loss
     """
-    place.refuse_server("a server's own store can't be recovered while it runs")
-    data = place.data if folder is None else folder
+    location.refuse_server("a server's own store can't be recovered while it runs")
+    data = location.data if folder is None else folder
     if "://" in data:
         raise click.UsageError("recover is for folders; other engines look after their own logs")
     from pathlib import Path
 
-    from holdfast.engine.lmdb.recovering import recover
+    from holdfast.engine.lmdb.recovery import recover
 
     refuse_missing(data, "Name the folder of a store.")
     with out.progress("recover"):
@@ -44,8 +44,8 @@ def command(place: Place, out: Output, folder: str | None, accept_loss: bool) ->
         if not found.problems:
             out.say(f"{data}: nothing is wrong with its log, seal and checkpoint")
             return
-        records = f"{many(found.applied, 'record')} of the log"
-        lost = f"at least {many(found.lost, 'record')}" if found.lost else "what it held besides"
+        records = f"{counted(found.applied, 'record')} of the log"
+        lost = f"at least {counted(found.lost, 'record')}" if found.lost else "what it held besides"
         if found.recovered:
             out.say(f"{data}: {records} applied, {lost} lost. Run `holdfast check` next.")
         else:

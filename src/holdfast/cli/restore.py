@@ -5,8 +5,8 @@ import sys
 import click
 
 from holdfast.cli.check import problems_of
-from holdfast.cli.output import FOUND, Output, many, size
-from holdfast.cli.place import Place, folder_options, refuse_missing
+from holdfast.cli.location import Location, folder_options, refuse_missing
+from holdfast.cli.output import FOUND, Output, counted, size
 
 _NOT_COMPARED = (
     "The backup keeps no digest: an older Holdfast made it, or it was written to since. Its copy "
@@ -17,7 +17,7 @@ _NOT_COMPARED = (
 @click.command("restore")
 @click.argument("backup")
 @folder_options
-def command(place: Place, out: Output, backup: str) -> None:
+def command(location: Location, out: Output, backup: str) -> None:
     """Make the store in --data of the folder BACKUP, and verify it.
 
     The folder must be new or empty: a store that is there is never overwritten. What was written
@@ -27,31 +27,31 @@ def command(place: Place, out: Output, backup: str) -> None:
 
     Example: holdfast restore backups/monday --data data
     """
-    place.refuse_server("a server's own store can't be replaced while it runs")
-    if "://" in place.data:
+    location.refuse_server("a server's own store can't be replaced while it runs")
+    if "://" in location.data:
         raise click.UsageError("restore writes a folder; use `holdfast copy` for other engines")
     from pathlib import Path
 
-    from holdfast.engine.lmdb.restoring import restore
+    from holdfast.engine.lmdb.restore import restore
 
     refuse_missing(backup, "Name a folder that `holdfast backup` has written.")
     with out.progress("restore"):
-        kept = restore(Path(backup.removeprefix("lmdb:")), Path(place.data))
-    with place.open() as opened:
+        kept = restore(Path(backup.removeprefix("lmdb:")), Path(location.data))
+    with location.open() as opened:
         keys = opened.space.admin.status().store["keys"]
         problems = problems_of(opened, opened.space.admin.spaces().spaces, out)[1]
-    written = sum(each.stat().st_size for each in Path(place.data).iterdir())
+    written = sum(each.stat().st_size for each in Path(location.data).iterdir())
 
     def show() -> None:
         for each in problems:
             out.say(f"{each['space'] or 'the engine'}: {each['problem']}")
         sound = "verified" if kept else "read back"
-        sound = f"{many(len(problems), 'problem')} came with the backup" if problems else sound
-        out.say(f"{place.data}: {many(keys, 'key')}, {size(written)}, {sound}")
+        sound = f"{counted(len(problems), 'problem')} came with the backup" if problems else sound
+        out.say(f"{location.data}: {counted(keys, 'key')}, {size(written)}, {sound}")
         if not kept:
             out.note(_NOT_COMPARED)
 
-    result = {"target": place.data, "keys": keys, "bytes": written, "problems": problems}
+    result = {"target": location.data, "keys": keys, "bytes": written, "problems": problems}
     out.result({**result, "verified": kept}, show)
     if problems:
         sys.exit(FOUND)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.files import read_file, title_of
-from holdfast.cli.lazy import Group
-from holdfast.cli.output import FOUND, Output, json_option, many
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.location import Location, location_options
+from holdfast.cli.output import FOUND, Output, counted, json_option
+from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
     from holdfast.entities.plan import Plan
@@ -52,7 +52,8 @@ def check_files(out: Output, files: tuple[str, ...], *, is_mdzctl: bool = False)
             say(str(problem))
         if not reading.errors:
             tables = sum(len(schema.tables) for schema in reading.schemas)
-            out.say(f"{many(tables, 'table')} in {many(len(reading.schemas), 'schema')}, no errors")
+            schemas = counted(len(reading.schemas), "schema")
+            out.say(f"{counted(tables, 'table')} in {schemas}, no errors")
 
     out.result(
         {
@@ -68,14 +69,14 @@ def check_files(out: Output, files: tuple[str, ...], *, is_mdzctl: bool = False)
 @command.command("plan")
 @_files
 @_prune
-@place_options
-def plan(place: Place, out: Output, files: tuple[str, ...], prune: bool) -> None:
+@location_options
+def plan(location: Location, out: Output, files: tuple[str, ...], prune: bool) -> None:
     """Show what `apply` would change. Nothing is written.
 
     Example: holdfast schema plan --data data shop.schema.yaml
     """
     schemas = _warned(_read(files), out).checked()
-    with place.open() as opened:
+    with location.open() as opened:
         plans = [opened.space.entities.plan(schema, prune=prune) for schema in schemas]
     _tell(out, plans, "nothing would change")
 
@@ -84,8 +85,10 @@ def plan(place: Place, out: Output, files: tuple[str, ...], prune: bool) -> None
 @_files
 @_prune
 @click.option("--force", is_flag=True, help="Remove tables, or change their keys, with content.")
-@place_options
-def apply(place: Place, out: Output, files: tuple[str, ...], prune: bool, force: bool) -> None:
+@location_options
+def apply(
+    location: Location, out: Output, files: tuple[str, ...], prune: bool, force: bool
+) -> None:
     """Put the schemas in FILEs into force, all or none, and build new indexes.
 
     Tables that no file mentions stay, unless --prune is given.
@@ -93,7 +96,7 @@ def apply(place: Place, out: Output, files: tuple[str, ...], prune: bool, force:
     Example: holdfast schema apply --data data shop.schema.yaml
     """
     schemas = _warned(_read(files), out).checked()
-    with place.open(creates=True) as opened, out.progress("apply"):
+    with location.open(creates=True) as opened, out.progress("apply"):
         plans = opened.space.entities.deploy(*schemas, prune=prune, force=force)
     _tell(out, plans, "nothing has changed")
 

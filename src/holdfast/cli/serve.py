@@ -10,7 +10,7 @@ from holdfast.cli.settings import SETTINGS, settings
 
 if TYPE_CHECKING:
     from holdfast.server.addresses import Address
-    from holdfast.server.serving import Settings
+    from holdfast.server.server import Settings
     from holdfast.store import Store
 
 
@@ -47,7 +47,7 @@ def command(
     from holdfast.server.addresses import Address
     from holdfast.server.bounds import Bounds
     from holdfast.server.logs import start_logging
-    from holdfast.server.serving import Settings, serve
+    from holdfast.server.server import Settings, serve
 
     start_logging()
     place = Path(data) if engine is None else _place(engine)

@@ -2,9 +2,9 @@
 
 import click
 
-from holdfast.cli.lazy import Group
+from holdfast.cli.location import Location, store_options
 from holdfast.cli.output import Failure, Output
-from holdfast.cli.place import Place, store_options
+from holdfast.cli.root_group import Group
 
 
 @click.group("space", cls=Group)
@@ -17,12 +17,12 @@ def command() -> None:
 
 @command.command("list")
 @store_options
-def list_spaces(place: Place, out: Output) -> None:
+def list_spaces(location: Location, out: Output) -> None:
     """List all spaces.
 
     Example: holdfast space list --data data --json
     """
-    with place.open() as opened:
+    with location.open() as opened:
         spaces = opened.space.admin.spaces()
     out.result(spaces, lambda: out.say("\n".join(spaces.spaces)))
 
@@ -31,7 +31,7 @@ def list_spaces(place: Place, out: Output) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_options
-def drop(place: Place, out: Output, name: str, yes: bool) -> None:
+def drop(location: Location, out: Output, name: str, yes: bool) -> None:
     """Remove the space NAME with all that is in it.
 
     It is gone for everyone at once, and emptied in steps between which others write.
@@ -40,7 +40,7 @@ def drop(place: Place, out: Output, name: str, yes: bool) -> None:
     """
     if not yes:
         click.confirm(f"Remove the space {name!r} with all that is in it?", abort=True, err=True)
-    with place.open() as opened, out.progress(f"drop {name}") as tell:
+    with location.open() as opened, out.progress(f"drop {name}") as tell:
         if opened.is_server:
             found = opened.space.admin.drop_space(name)
         else:

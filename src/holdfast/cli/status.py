@@ -2,31 +2,33 @@
 
 import click
 
-from holdfast.cli.output import Output, many, size
-from holdfast.cli.place import Place, place_options
+from holdfast.cli.location import Location, location_options
+from holdfast.cli.output import Output, counted, size
 
 
 @click.command("status")
-@place_options
-def command(place: Place, out: Output) -> None:
+@location_options
+def command(location: Location, out: Output) -> None:
     """Show a store at a glance: its size, its spaces, and what is in one of them.
 
     Example: holdfast status --data data --space shop
     """
-    with place.open() as opened:
+    with location.open() as opened:
         status = opened.space.admin.status()
 
     def show() -> None:
         figures = status.store
-        about = [many(figures["keys"], "key")] if "keys" in figures else []
+        about = [counted(figures["keys"], "key")] if "keys" in figures else []
         about += [size(figures["file_bytes"])] if "file_bytes" in figures else []
-        out.say(f"Holdfast {status.version}: {', '.join([*about, many(status.spaces, 'space')])}")
+        out.say(
+            f"Holdfast {status.version}: {', '.join([*about, counted(status.spaces, 'space')])}"
+        )
         rows = [
-            ("entities", name, many(count, "entity")) for name, count in status.entities.items()
+            ("entities", name, counted(count, "entity")) for name, count in status.entities.items()
         ]
         for name, (done, total) in status.building.items():
             rows.append(("entities", name, f"index, {done:,} of {total:,} entities are in it"))
-        rows += [("tables", name, many(count, "row")) for name, count in status.tables.items()]
+        rows += [("tables", name, counted(count, "row")) for name, count in status.tables.items()]
         for queue in status.queues:
             words = f"{queue.waiting:,} waiting, {queue.running:,} running, "
             words += f"{queue.scheduled:,} scheduled, {queue.stalled:,} stalled"

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holdfast.cli.lazy import Group
+from holdfast.cli.location import Location, store_options
 from holdfast.cli.output import Failure, Output
-from holdfast.cli.place import Place, store_options
+from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
     from holdfast.admin import NewUser
@@ -41,7 +41,7 @@ def command() -> None:
 @click.option("--replace", is_flag=True, help="Replace the user of that name, if there is one.")
 @store_options
 def add(
-    place: Place,
+    location: Location,
     out: Output,
     name: str,
     grants: tuple[str, ...],
@@ -56,7 +56,7 @@ def add(
 
     parse_grants(grants)  # before anyone types a password
     secret = _ask() if password else None
-    with place.open(creates=True) as opened:
+    with location.open(creates=True) as opened:
         user = opened.space.admin.add_user(name, grants, password=secret, replace=replace)
     _show_token(out, user)
 
@@ -65,12 +65,12 @@ def add(
 @click.argument("name")
 @_grants
 @store_options
-def grant(place: Place, out: Output, name: str, grants: tuple[str, ...]) -> None:
+def grant(location: Location, out: Output, name: str, grants: tuple[str, ...]) -> None:
     """Give the user NAME these grants in place of the old ones. Password and token stay.
 
     Example: holdfast user grant web --data data --grant read:shop
     """
-    with place.open() as opened:
+    with location.open() as opened:
         user = opened.space.admin.grant_user(name, grants)
     out.result(user, lambda: out.say(f"{user.name}  {' '.join(user.grants)}"))
 
@@ -79,12 +79,12 @@ def grant(place: Place, out: Output, name: str, grants: tuple[str, ...]) -> None
 @click.argument("name")
 @click.option("--revoke", is_flag=True, help="Make no new token: the user has none afterwards.")
 @store_options
-def token(place: Place, out: Output, name: str, revoke: bool) -> None:
+def token(location: Location, out: Output, name: str, revoke: bool) -> None:
     """Make a new token for the user NAME and print it. The old one is refused at once.
 
     Example: holdfast user token web --data data
     """
-    with place.open() as opened:
+    with location.open() as opened:
         user = opened.space.admin.renew_token(name, revoke=revoke)
     _show_token(out, user)
 
@@ -92,12 +92,12 @@ def token(place: Place, out: Output, name: str, revoke: bool) -> None:
 @command.command("remove")
 @click.argument("name")
 @store_options
-def remove(place: Place, out: Output, name: str) -> None:
+def remove(location: Location, out: Output, name: str) -> None:
     """Remove the user NAME. Servers that run let them do nothing more, also where they are in.
 
     Example: holdfast user remove web --data data
     """
-    with place.open() as opened:
+    with location.open() as opened:
         if not opened.space.admin.remove_user(name):
             raise Failure(
                 "unknown_user",
@@ -111,12 +111,12 @@ def remove(place: Place, out: Output, name: str) -> None:
 
 @command.command("list")
 @store_options
-def list_users(place: Place, out: Output) -> None:
+def list_users(location: Location, out: Output) -> None:
     """List the users with their grants.
 
     Example: holdfast user list --data data
     """
-    with place.open() as opened:
+    with location.open() as opened:
         users = opened.space.admin.users()
     out.result(
         {"users": users},

@@ -49,7 +49,7 @@ class AsyncSpace:
     if not TYPE_CHECKING:  # or every name would be one
 
         def __getattr__(self, name: str) -> Any:
-            from holdfast.shown import no_attribute
+            from holdfast.error_text import no_attribute
 
             raise no_attribute(self, name, _ELSEWHERE)
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from holdfast import exact, wire
+from holdfast import exact_msgpack, wire
 from holdfast.client.replies import ReplyError
 from holdfast.errors import (
     BadInput,
@@ -45,7 +45,7 @@ class Call(Generic[T]):
         layer, _, operation = name.partition(".")
         self._encode = _encoder_for(layer, operation)
         self._decode: Callable[[bytes], T] = msgspec.msgpack.Decoder(
-            result, ext_hook=exact.extension
+            result, ext_hook=exact_msgpack.extension
         ).decode
 
     def command(self, given: Given) -> bytes:
@@ -86,13 +86,13 @@ def _encoder_for(layer: str, operation: str) -> Callable[[Given], bytes]:
 
 def _encode(given: Given) -> bytes:
     try:
-        return exact.encode(given)
+        return exact_msgpack.encode(given)
     except OverflowError:  # the data of a job may hold an integer of any size
         return _encode_values(given)
 
 
 def _encode_values(given: Given) -> bytes:
-    return exact.encode(exact.replaced(given))
+    return exact_msgpack.encode(exact_msgpack.replaced(given))
 
 
 def _jobs_encoder(operation: str) -> Callable[[Given], bytes]:
@@ -127,7 +127,9 @@ def _metrics_encoder() -> Callable[[Given], bytes]:
     from holdfast.metrics.entity import EntityKey, entity_object
 
     def written(value: Any) -> Any:
-        return entity_object(value) if isinstance(value, EntityKey) else exact.written(value)
+        return (
+            entity_object(value) if isinstance(value, EntityKey) else exact_msgpack.written(value)
+        )
 
     return msgspec.msgpack.Encoder(enc_hook=written).encode
 

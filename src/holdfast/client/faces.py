@@ -57,7 +57,7 @@ class RecordFace:
 
         def __getattr__(self, name: str) -> Any:
             """Says why a call of the client is no part of a batch."""
-            from holdfast.shown import no_attribute
+            from holdfast.error_text import no_attribute
 
             advice = {}
             for base in type(self).__mro__:

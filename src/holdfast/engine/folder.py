@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-from holdfast.engine import waiting
+from holdfast.engine import lock_wait
 from holdfast.errors import StoreBusy, StoreUnusable, UnsupportedFileSystem
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -105,17 +105,17 @@ class Folder:
 
     def lock_opening(self) -> None:
         """Waits until no other process is in the middle of opening or closing the store."""
-        waiting.lock(self._opening, self.path)
+        lock_wait.lock(self._opening, self.path)
 
     def try_lock_opening(self) -> bool:
-        return waiting.try_lock(self._opening)
+        return lock_wait.try_lock(self._opening)
 
     def unlock_opening(self) -> None:
         fcntl.flock(self._opening, fcntl.LOCK_UN)
 
     def is_ours_alone(self) -> bool:
         """Whether no other process has the store open. Asked only while the opening is locked."""
-        return waiting.try_lock(self._users)
+        return lock_wait.try_lock(self._users)
 
     def stay(self) -> None:
         """Goes on as one of the store's users after `is_ours_alone`."""
@@ -143,9 +143,9 @@ class Folder:
     def take_lease(self, *, wait: bool) -> bool:
         """Becomes the one whose commits may wait in memory."""
         if wait:
-            waiting.lock(self._lease, self.path)
+            lock_wait.lock(self._lease, self.path)
             return True
-        return waiting.try_lock(self._lease)
+        return lock_wait.try_lock(self._lease)
 
     def leave_lease(self) -> None:
         fcntl.flock(self._lease, fcntl.LOCK_UN)
@@ -153,7 +153,7 @@ class Folder:
     @contextmanager
     def checkpointing(self) -> Iterator[None]:
         """Only one process at a time makes a checkpoint, so a saved one never gets older."""
-        waiting.lock(self._checkpoint, self.path)
+        lock_wait.lock(self._checkpoint, self.path)
         try:
             yield
         finally:

@@ -13,10 +13,10 @@ from holdfast.entities.layout import keys_of
 from holdfast.entities.order import NULL, entry_part
 from holdfast.entities.records import StoredIndex, StoredTable, read_table
 from holdfast.entities.schema import Column, Index, Table
+from holdfast.error_text import did_you_mean
 from holdfast.errors import InvalidTable
 from holdfast.keys import pack_int, prefix_range, unpack
 from holdfast.limits import NAMES_TO_COMPARE
-from holdfast.shown import meant
 
 
 class IndexAccess:
@@ -102,7 +102,7 @@ def access_to(reader: Reader, name: str) -> TableAccess:
 
 
 def _not_deployed(name: Any, known: Iterable[str] = ()) -> InvalidTable:
-    said = f"{name!r} is not deployed{meant(name, known)}"
+    said = f"{name!r} is not deployed{did_you_mean(name, known)}"
     end = "" if said.endswith("?") else "."
     return InvalidTable("Invalid Table", hint=f"{said}{end} {InvalidTable.hint}")
 

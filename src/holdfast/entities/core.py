@@ -38,10 +38,10 @@ from holdfast.entities.records import entity_decoder
 from holdfast.entities.schema import Schema
 from holdfast.entities.strict import check_entity
 from holdfast.entities.writing import Writer
+from holdfast.error_text import shown
 from holdfast.errors import BadQuery, IndexNotReady, NoIndex
 from holdfast.keys import pack_str
 from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
-from holdfast.shown import shown
 
 _EVERYTHING: Final = (Filter(ID, ALL),)
 

@@ -22,6 +22,7 @@ from holdfast.entities.records import read_entity
 from holdfast.entities.strict import check_entity
 from holdfast.entities.values import keep_properties
 from holdfast.entities.writing import Writer
+from holdfast.error_text import shown
 from holdfast.errors import BadDump, BadValue, DuplicateKey, HoldfastError, ValueTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import after as behind
@@ -32,7 +33,6 @@ from holdfast.limits import (
     MAX_ATOMIC_LOAD_BYTES,
     MAX_VALUE_BYTES,
 )
-from holdfast.shown import shown
 
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _BLANKS: Final = b" \t\r\n"

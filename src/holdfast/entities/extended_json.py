@@ -10,8 +10,8 @@ from msgspec.msgpack import Ext
 
 from holdfast.entities.order import Instant, milliseconds
 from holdfast.entities.values import elements_of, keep, keep_set
+from holdfast.error_text import shown
 from holdfast.errors import BadDump
-from holdfast.shown import shown
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1

@@ -11,9 +11,9 @@ from holdfast.entities.records import StoredEntity, read_entity
 from holdfast.entities.strict import check_entity
 from holdfast.entities.values import keep_properties
 from holdfast.entities.writing import Writer
+from holdfast.error_text import shown
 from holdfast.errors import BadQuery, BadValue, DuplicateKey, VersionMismatch
 from holdfast.keys import pack_str
-from holdfast.shown import shown
 
 _MODES: Final = frozenset(get_args(PutMode))
 _NANOSECONDS_PER_MS: Final = 1_000_000

@@ -23,10 +23,10 @@ from holdfast.entities.messages import (
 from holdfast.entities.plan import Plan
 from holdfast.entities.repairing import Repaired
 from holdfast.entities.schema import Schema
+from holdfast.error_text import counted, shown
 from holdfast.errors import BadDump, SchemaInvalid
 from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
-from holdfast.shown import many, shown
 
 if TYPE_CHECKING:
     from holdfast.entities.dumping import Numbered
@@ -215,4 +215,4 @@ def _done(loaded: int, *, atomic: bool) -> str:
     if atomic:
         return "Nothing was loaded"
     were = "was" if loaded == 1 else "were"
-    return f"{many(loaded, 'entity')} {were} loaded before it"
+    return f"{counted(loaded, 'entity')} {were} loaded before it"

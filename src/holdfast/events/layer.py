@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
+from holdfast.error_text import shown
 from holdfast.errors import AnswerTooLarge, BadInput
 from holdfast.events import deployment, record_cache
 from holdfast.events import settings as space_settings
@@ -33,7 +34,6 @@ from holdfast.events.records import (
 )
 from holdfast.expiry import Remover
 from holdfast.limits import MAX_ANSWER_BYTES, MAX_READS
-from holdfast.shown import shown
 
 __all__ = ["REMOVERS", "Events", "Query", "Result"]
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from holdfast.engine.contract import Reader
+from holdfast.error_text import shown
 from holdfast.errors import BadInput, WrongKind
 from holdfast.events import boards, digests, sets
 from holdfast.events.codec import Record, decode
@@ -29,7 +30,6 @@ from holdfast.events.settings import settings_of
 from holdfast.events.times import LABELS, labels_between
 from holdfast.keys import after as key_after
 from holdfast.limits import MAX_EVENT_SERIES_POINTS, MAX_MERGED_KEYS, MAX_PAGE_MEMBERS
-from holdfast.shown import shown
 
 __all__ = ["By", "Moment", "Reads", "answer_bytes", "encoded"]
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.engine.contract import Reader, Transaction
+from holdfast.error_text import shown
 from holdfast.errors import BadInput
 from holdfast.events.layout import keys_of
 from holdfast.events.records import Settings
 from holdfast.events.times import zone
 from holdfast.limits import MAX_EVENT_WRITES, MAX_EXPIRE_AFTER_SECONDS
-from holdfast.shown import shown
 
 __all__ = ["DIGEST_BYTES", "NO_SCHEMAS", "configure", "settings_in", "settings_of"]
 

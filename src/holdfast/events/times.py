@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from holdfast.error_text import shown
 from holdfast.errors import BadInput, InvalidEvent
 from holdfast.limits import MAX_EVENT_MS
-from holdfast.shown import shown
 
 __all__ = ["LABELS", "labels", "labels_between", "to_event_ms", "zone"]
 

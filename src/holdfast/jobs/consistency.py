@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.engine.contract import Reader, read_counter
+from holdfast.error_text import counted
 from holdfast.jobs.arguments import tag_text
 from holdfast.jobs.layout import (
     LAYER,
@@ -29,7 +30,6 @@ from holdfast.jobs.records import (
     ThrottleRecord,
 )
 from holdfast.keys import pack_int, pack_str, unpack, unpack_first
-from holdfast.shown import many
 
 __all__ = ["problems_at"]
 
@@ -87,7 +87,7 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
             yield f"job {job.jid}: throttle {throttle!r} does not know that it is held"
     unmet = _count(ledger, keys.dependencies_of(job.jid))
     if unmet != job.unmet:
-        yield f"job {job.jid}: waits for {many(job.unmet, 'job')}, and {unmet:,} are listed"
+        yield f"job {job.jid}: waits for {counted(job.unmet, 'job')}, and {unmet:,} are listed"
 
 
 def _placed(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:

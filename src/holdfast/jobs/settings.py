@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.declarations import operation
+from holdfast.error_text import nearest
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
-from holdfast.shown import nearest
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger

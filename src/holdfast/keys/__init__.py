@@ -1,8 +1,8 @@
 """Order-preserving tuples: the bytes of a key sort as the parts that it was packed from.
 
 A part is None, bool, int, float, Decimal, bytes, str, UUID, TimeUUID, an aware datetime or a tuple
-of these, ascending or within `desc(...)`. The ledger of codes stands in `packing.py`; `reading.py`
-is the way back.
+of these, ascending or within `desc(...)`. `encoding.py` begins with the ledger of codes;
+`decoding.py` turns bytes back into parts.
 
 No part's bytes are the beginning of another part's. Therefore parts concatenate,
 `pack(a) + pack(b) == pack(a, b)`, and the keys that begin with `pack(a)` are those whose first part
@@ -12,7 +12,8 @@ is `a`.
 from typing import Any, Final
 
 from holdfast.errors import BadInput
-from holdfast.keys.packing import (
+from holdfast.keys.decoding import MALFORMED, READERS, read_part
+from holdfast.keys.encoding import (
     COMPLEMENT,
     PACKERS,
     TUPLE,
@@ -31,7 +32,6 @@ from holdfast.keys.packing import (
     pack_str_desc,
     pack_time_uuid_desc,
 )
-from holdfast.keys.reading import MALFORMED, READERS, read_part
 from holdfast.limits import MAX_KEY_BYTES
 
 __all__ = [

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
+from holdfast.error_text import shown
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
 from holdfast.metrics import registry
 from holdfast.metrics.conditions import WITH_BUCKETS, Plan, place_of
@@ -12,7 +13,6 @@ from holdfast.metrics.hits import Asked, Standing, hit_of, read_operation, stand
 from holdfast.metrics.layout import Keys
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
 from holdfast.metrics.specs import listed
-from holdfast.shown import shown
 
 Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namespace, now
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.error_text import shown
 from holdfast.errors import BadInput, BadRange, MetricOverflow, NotACounter
 from holdfast.expiry import Remover
 from holdfast.keys import after, pack, pack_int, prefix_range, unpack
@@ -24,7 +25,6 @@ from holdfast.metrics.layout import (
 from holdfast.metrics.records import BucketPage, Sequence, StoredSpec
 from holdfast.metrics.tallies import drop_expired_tally, read_numbers
 from holdfast.metrics.totals import Span, first_visible
-from holdfast.shown import shown
 
 
 class Counter:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from holdfast.error_text import shown
 from holdfast.errors import BadLimit, BadWindow, UnknownCondition
 from holdfast.keys import pack_int
 from holdfast.limits import (
@@ -24,7 +25,6 @@ from holdfast.metrics.layout import CELLS, LOGS, TALLIES, Keys
 from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
 from holdfast.metrics.registry import encode_spec
 from holdfast.metrics.specs import is_positive, nearest
-from holdfast.shown import shown
 
 Algorithm: TypeAlias = Literal["estimate", "strict", "log", "gcra", "token_bucket"]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from holdfast.error_text import shown
 from holdfast.errors import BadMetricKey, EmptyPrefix
 from holdfast.keys import pack
 from holdfast.limits import MAX_ENTITY_COMPONENTS
-from holdfast.shown import shown
 
 GLOBAL: Final = 0  # the scope of global entities in keys; a namespace is a str, so none collides
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from holdfast.error_text import shown
 from holdfast.errors import BadInput
 from holdfast.metrics.entity import EntityLike
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
-from holdfast.shown import shown
 
 HeaderStyle: TypeAlias = Literal["ietf", "legacy", "both", "none"]
 OnError: TypeAlias = Literal["allow", "deny"]

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from holdfast.error_text import shown
 from holdfast.errors import BadInput
-from holdfast.shown import shown
 
 Number: TypeAlias = int | float
 MetricType: TypeAlias = Literal["counter", "gauge", "distribution"]

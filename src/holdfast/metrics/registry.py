@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction
+from holdfast.error_text import shown
 from holdfast.errors import BadInput, SpecConflict, UnknownMetric
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import SWEEP_SECONDS
@@ -29,7 +30,6 @@ from holdfast.metrics.layout import (
 )
 from holdfast.metrics.records import Metric, Sequence, StoredSpec, Window
 from holdfast.metrics.specs import nearest, same_step
-from holdfast.shown import shown
 
 OnConflict: TypeAlias = Literal["refuse", "discard"]
 

@@ -3,9 +3,9 @@
 import math
 from typing import Any, Final
 
+from holdfast.error_text import shown
 from holdfast.errors import BadMetricValue, MetricOverflow
 from holdfast.limits import MAX_UNITS
-from holdfast.shown import shown
 
 MAX_STORED: Final = 2**63 - 1  # what a counter holds, and therefore all else
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast.engine.contract import Reader
+from holdfast.error_text import shown
 from holdfast.errors import BadRange, WrongMetricType
 from holdfast.limits import MAX_BUCKETS, MAX_SERIES_POINTS, MIN_TIME_STEP
 from holdfast.metrics import buckets, distributions, gauges
@@ -20,7 +21,6 @@ from holdfast.metrics.totals import (
     time_range,
     touching,
 )
-from holdfast.shown import shown
 
 Point: TypeAlias = Callable[[float, float], Number | None]  # the value from one time to another
 

@@ -6,9 +6,9 @@ Bin k holds the values from gamma^(k - 1) to gamma^k; nothing here touches a sto
 import math
 from collections.abc import Iterable
 
+from holdfast.error_text import shown
 from holdfast.errors import BadRange
 from holdfast.metrics.records import SketchCell
-from holdfast.shown import shown
 
 _SMALLEST = 2.3e-308  # below, a double loses digits, and the value counts as zero
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
+from holdfast.error_text import shown
 from holdfast.errors import BadInput, BadMetricSpec, UnknownMetric
 from holdfast.limits import (
     MAX_BUCKETS,
@@ -23,7 +24,6 @@ from holdfast.metrics.records import (
     Sequence,
     SequenceSpec,
 )
-from holdfast.shown import shown
 
 Specs: TypeAlias = Mapping[str, MetricSpec | Mapping[str, Any]]
 

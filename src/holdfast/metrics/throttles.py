@@ -4,13 +4,13 @@ import math
 from typing import Any
 
 from holdfast.engine.contract import Transaction
+from holdfast.error_text import shown
 from holdfast.errors import BadLimit
 from holdfast.limits import MAX_LIMIT, MAX_SECONDS
 from holdfast.metrics.cells import Cell
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import Keys, throttle_key
 from holdfast.metrics.rounding import MAX_STORED
-from holdfast.shown import shown
 
 
 def throttle(

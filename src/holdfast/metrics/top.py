@@ -3,6 +3,7 @@
 from typing import Any
 
 from holdfast.engine.contract import Reader, read_counter
+from holdfast.error_text import shown
 from holdfast.errors import BadRange
 from holdfast.limits import MAX_TOP_ENTITIES
 from holdfast.metrics.buckets import scan_sequence
@@ -11,7 +12,6 @@ from holdfast.metrics.layout import Keys
 from holdfast.metrics.rates import require_type, total_of
 from holdfast.metrics.records import Metric, Number, TopEntity
 from holdfast.metrics.totals import TimeRange, first_visible, span_of
-from holdfast.shown import shown
 
 Scoped = tuple[int | str, tuple[str, ...]]  # scope and components, as keys hold them
 

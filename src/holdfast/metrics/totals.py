@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from holdfast.error_text import shown
 from holdfast.errors import BadRange
 from holdfast.limits import MAX_AT, MAX_BUCKETS
 from holdfast.metrics.records import Metric, Number, Sequence
-from holdfast.shown import shown
 
 Future: TypeAlias = Literal["clamp", "extrapolate"]
 Counts: TypeAlias = Mapping[int, int]  # units by bucket, ascending, without zeros

@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from holdfast.engine.contract import Transaction
+from holdfast.error_text import shown
 from holdfast.errors import BadInput, WrongMetricType
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import buckets, distributions, gauges, registry
@@ -14,7 +15,6 @@ from holdfast.metrics.records import Metric, Number, Write
 from holdfast.metrics.rounding import check_count, check_number, units_of
 from holdfast.metrics.specs import listed, nearest
 from holdfast.metrics.totals import check_time
-from holdfast.shown import shown
 
 _TYPE_OF: Final = {"incr": "counter", "set": "gauge", "add": "gauge", "record": "distribution"}
 

@@ -9,11 +9,11 @@ from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so do
 from holdfast.metrics.http import networks
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
+from holdfast.server.blocking_calls import WAITS
 from holdfast.server.bounds import Bounds
-from holdfast.server.exchange import Receive, Scope, Send
-from holdfast.server.execution import Execution
+from holdfast.server.dispatcher import Execution
 from holdfast.server.http import HttpDoor
-from holdfast.server.waiting import WAITS
+from holdfast.server.http_exchange import Receive, Scope, Send
 from holdfast.store import Store
 
 
@@ -23,7 +23,7 @@ class Application:
     It begins with the first request, on the loop of that request, and looks after what expires.
     `await application.close()` ends it; as the application that a server runs, it hears of the end
     by itself. The store stays open. Which names of a host are answered is up to the application
-    around it, unless `allowed_hosts` lists them; see browsers.py.
+    around it, unless `allowed_hosts` lists them; see browser_checks.py.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ from holdfast.limits import (
     SWEEP_STEPS_PER_ROUND,
     USERS_LOOK_SECONDS,
 )
-from holdfast.server.execution import Execution
+from holdfast.server.dispatcher import Execution
 from holdfast.server.memory import Memory, return_memory
 from holdfast.store import DIRECTORY, SpaceRunner, Store
 from holdfast.tables import EveryDomainTables

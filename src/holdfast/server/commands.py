@@ -3,7 +3,7 @@ what all connections need, `MULTI` and `PING`.
 
 The payload is an object of the operation's arguments, as JSON (it begins with `{`) or as msgpack;
 the reply is one bulk string in the payload's own encoding. Words as people type them are read by
-`typed.py`.
+`word_commands.py`.
 """
 
 import difflib
@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from holdfast import wire
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
-from holdfast.server import payloads, redis_words, typed
-from holdfast.server.execution import work_of
-from holdfast.server.origin import address_events
-from holdfast.server.session import Change, Later, Plan, Read, Session, Write
+from holdfast.server import payloads, redis_hints, word_commands
+from holdfast.server.client_address import address_events
+from holdfast.server.dispatcher import work_of
+from holdfast.server.resp_session import Change, Later, Plan, Read, Session, Write
 
 Handler: TypeAlias = Callable[[Session, wire.Command], Plan]
 
@@ -69,7 +69,7 @@ def _unknown(words: wire.Command) -> bytes:
     name = words[0][:128].decode(errors="replace")
     arguments = " ".join(f"'{word[:32].decode(errors='replace')}'" for word in words[1:4])
     said = f"ERR unknown command '{name}', with args beginning with: {arguments}"
-    if advice := redis_words.advice_for(name):
+    if advice := redis_hints.advice_for(name):
         return wire.error(f"{said}. {advice}")
     names = [known.decode().lower() for known in COMMANDS]
     near = difflib.get_close_matches(name.lower(), names, 1)
@@ -99,11 +99,11 @@ def _serve(operation: Operation) -> Handler:
         if len(words) == 2 and payload[:1] == b"{" and not as_text:
             arguments = payloads.read_arguments(operation, payload, is_json=True)
             return plan_operation(session, operation, arguments, json_encoder)
-        form = "words" if len(words) > 2 else typed.form_of(payload)
+        form = "words" if len(words) > 2 else word_commands.form_of(payload)
         if form == "msgpack" and session.is_exact:
             return plan_operation(session, operation, read_exact(payload), exact_encoder)
         if form == "words":
-            arguments = typed.read_words(operation, words[1:])
+            arguments = word_commands.read_words(operation, words[1:])
         else:
             arguments = payloads.read_arguments(
                 operation, payload, is_json=form == "json", integers_as_text=as_text
@@ -158,7 +158,7 @@ def throttle(session: Session, words: wire.Command) -> Plan:
     if not 5 <= len(words) <= 6:
         return wrong_arguments("cl.throttle")
     operation = OPERATIONS["metrics.throttle"]
-    arguments = typed.read_words(operation, words[1:])
+    arguments = word_commands.read_words(operation, words[1:])
     return plan_operation(
         session, operation, arguments, lambda numbers: wire.array(map(wire.integer, numbers))
     )

@@ -1,7 +1,7 @@
 """The HTTP door: an ASGI application, on uvicorn or mounted in an application of yours.
 
 This file knows routes, who asks, and how errors are said; requests and answers stand in
-`exchange.py`, and what the paths mean in `routes.py`, `streams.py` and `compat/`.
+`http_exchange.py`, and what the paths mean in `routes.py`, `streams.py` and `compat/`.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from holdfast.error_text import nearest
 from holdfast.errors import (
     ClientGone,
     HoldfastError,
@@ -34,8 +35,9 @@ from holdfast.errors import (
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
 from holdfast.metrics.http import client_address, is_trusted
 from holdfast.server.auth import Identity
-from holdfast.server.browsers import refuse_foreign_page
-from holdfast.server.exchange import (
+from holdfast.server.browser_checks import refuse_foreign_page
+from holdfast.server.dispatcher import Execution
+from holdfast.server.http_exchange import (
     Receive,
     Request,
     Response,
@@ -44,8 +46,6 @@ from holdfast.server.exchange import (
     answer,
     send_response,
 )
-from holdfast.server.execution import Execution
-from holdfast.shown import nearest
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpDoor", Request, dict[str, str]], Awaitable[Response]]
@@ -147,7 +147,7 @@ class HttpDoor:
         raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
     def _refuse_browsers(self, request: Request, route: Route) -> None:
-        """Raises for what a page of another site sends; see browsers.py."""
+        """Raises for what a page of another site sends; see browser_checks.py."""
         execution, headers = self.execution, request.headers
         if route.segments[0] == "livez":
             return  # it says nothing, and those who ask use any name

@@ -3,8 +3,8 @@
 import ctypes
 from typing import Final
 
+from holdfast.server.back_pressure import Unsent
 from holdfast.server.bounds import Room
-from holdfast.server.unsent import Unsent
 
 _LARGE_BYTES: Final = 32 * 1024 * 1024  # that were held, and are worth the time of giving them back
 

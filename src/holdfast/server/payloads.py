@@ -3,7 +3,7 @@
 JSON has no bytes, moments, Sets or 64-bit numbers, which entities have. So the values of entities
 travel through JSON as Extended JSON (`{"$date": ...}`), and those of tables in the JSON forms of
 their types. msgpack holds most of them as they are, and all of them on a connection that has asked
-for exact values (`exact.py`).
+for exact values (`exact_msgpack.py`).
 """
 
 import difflib
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast import exact
+from holdfast import exact_msgpack
 from holdfast.entities import extended_json
 from holdfast.entities.messages import Entity, Page
 from holdfast.entities.values import give
@@ -136,8 +136,8 @@ def encoder(
 
 
 def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
-    """Reads arguments in msgpack with the extensions of `exact.py`."""
-    decode = msgspec.msgpack.Decoder(operation.arguments, ext_hook=exact.extension).decode
+    """Reads arguments in msgpack with the extensions of `exact_msgpack.py`."""
+    decode = msgspec.msgpack.Decoder(operation.arguments, ext_hook=exact_msgpack.extension).decode
 
     def read(payload: bytes) -> Any:
         try:
@@ -157,16 +157,16 @@ def exact_decoder(operation: Operation) -> Callable[[bytes], Any]:
 
 
 def exact_encoder(operation: Operation) -> Callable[[Any], bytes]:
-    """Makes the bytes of a result in msgpack with the extensions of `exact.py`."""
+    """Makes the bytes of a result in msgpack with the extensions of `exact_msgpack.py`."""
     has_values = operation.declaration.holds_values
 
     def encode(result: Any) -> bytes:
         if has_values:
-            return exact.encode(exact.replaced(result))
+            return exact_msgpack.encode(exact_msgpack.replaced(result))
         try:
-            return exact.encode(result)
+            return exact_msgpack.encode(result)
         except OverflowError:  # the data of a job may hold an integer of any size
-            return exact.encode(exact.replaced(result))
+            return exact_msgpack.encode(exact_msgpack.replaced(result))
 
     return encode
 

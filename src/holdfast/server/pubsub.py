@@ -10,9 +10,9 @@ from holdfast import wire
 from holdfast.engine.contract import Notice
 from holdfast.errors import RequestTooLarge
 from holdfast.limits import MAX_CHANNEL_BYTES
-from holdfast.server.audience import PUBLISHED, Kind, layer_of
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.session import Change, Plan, Session, Write
+from holdfast.server.resp_session import Change, Plan, Session, Write
+from holdfast.server.subscribers import PUBLISHED, Kind, layer_of
 
 
 @command("SUBSCRIBE")

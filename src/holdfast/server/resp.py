@@ -26,10 +26,10 @@ from holdfast.limits import (
     MAX_STRANGER_BYTES,
     SMALL_REQUESTS_BYTES,
 )
-from holdfast.server import greetings, pubsub, typed  # noqa: F401  # they serve commands
+from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
-from holdfast.server.execution import Answer, Execution
-from holdfast.server.session import Change, Later, Plan, Read, Session, Write
+from holdfast.server.dispatcher import Answer, Execution
+from holdfast.server.resp_session import Change, Later, Plan, Read, Session, Write
 from holdfast.store import Step
 
 _LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes

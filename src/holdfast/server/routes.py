@@ -13,12 +13,12 @@ from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_p
 from holdfast.metrics.prometheus import Family, exposition
 from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
-from holdfast.server.batches import Meter, check_steps
-from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
-from holdfast.server.figures import families
+from holdfast.server.batch_limits import Meter, check_steps
+from holdfast.server.client_address import address_events
 from holdfast.server.http import HttpDoor, route
+from holdfast.server.http_exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.server.openapi import document
-from holdfast.server.origin import address_events
+from holdfast.server.server_metrics import families
 from holdfast.server.start_page import start_page
 from holdfast.store import Space, View
 from holdfast.tables import EVERY_DOMAIN

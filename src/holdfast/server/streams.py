@@ -18,9 +18,9 @@ from holdfast.limits import (
     STREAM_PULSE_SECONDS,
     STREAM_STEP_BYTES,
 )
-from holdfast.server.exchange import MSGPACK, Request, Response, answer, decode
+from holdfast.server.client_address import address_event
 from holdfast.server.http import HttpDoor, route
-from holdfast.server.origin import address_event
+from holdfast.server.http_exchange import MSGPACK, Request, Response, answer, decode
 from holdfast.store import Space, Tx
 
 _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.engine.contract import Transaction
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableRequest, TableError
 from holdfast.limits import MAX_BATCH_OPERATIONS
-from holdfast.shown import meant, shown
 from holdfast.tables import catalogue, deletes, puts
 from holdfast.tables.deletes import Delete
 from holdfast.tables.puts import Put
@@ -102,7 +102,7 @@ def _malformed(operation: Any) -> InvalidTableRequest:
             f"an operation is an object, not {shown(operation)}", hint=listed
         )
     name = next(name for name in operation if name not in _MEMBERS)
-    near = meant(name, sorted(_MEMBERS))
+    near = did_you_mean(name, sorted(_MEMBERS))
     return InvalidTableRequest(f"unknown member {shown(name)}{near}", hint=listed)
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.error_text import shown
 from holdfast.errors import IndexNotFound, InvalidTableSchema, RowKeyTooLong
 from holdfast.keys import after, pack, prefix_range
 from holdfast.limits import ROWS_PER_BUILD_STEP
-from holdfast.shown import shown
 from holdfast.tables import current, stored
 from holdfast.tables.layout import ENTRIES, ROWS, keys_of
 from holdfast.tables.plan import Index, Plan, encode_record

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
+from holdfast.error_text import shown
 from holdfast.errors import BadDump, IndexNotFound
 from holdfast.limits import ROWS_PER_IMPORT_STEP
-from holdfast.shown import shown
 from holdfast.tables import building, catalogue, transfer
 from holdfast.tables.operations import Tables
 from holdfast.tables.queries import Query, projection_of

@@ -10,10 +10,10 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction, read_counter
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import NAMES_TO_COMPARE
-from holdfast.shown import meant, shown
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
 from holdfast.tables.plan import Plan, encode_record, plan_of
@@ -61,7 +61,11 @@ def _place(space: bytes, table: str) -> _Place:
 
 def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
     """The error for a table that is not there, with the name that was meant. Reads some names."""
-    near = "" if reader is None else meant(table, names(reader, after=None, limit=NAMES_TO_COMPARE))
+    near = (
+        ""
+        if reader is None
+        else did_you_mean(table, names(reader, after=None, limit=NAMES_TO_COMPARE))
+    )
     return TableNotFound(f"Invalid query. No schema: there is no table {shown(table)}{near}")
 
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableSchema, TableUnavailable
 from holdfast.limits import MIN_COMPRESSED_BYTES
-from holdfast.shown import meant, shown
 
 PLAIN: Final = 0
 DEFLATE: Final = 1
@@ -58,7 +58,7 @@ def check_compression(options: Mapping[str, Any]) -> None:
     for preference in preferences:
         for name in preference:
             if name not in ("algorithm", "block_size"):
-                near = meant(name, ("algorithm", "block_size"))
+                near = did_you_mean(name, ("algorithm", "block_size"))
                 raise InvalidTableSchema(
                     f"Invalid option value for compression: unknown member {shown(name)}{near}"
                 )
@@ -94,7 +94,7 @@ def _problem(preference: Mapping[str, Any]) -> str | None:
     """Why a preference can't be met; None if it can."""
     algorithm = preference.get("algorithm", DEFAULT_ALGORITHM)
     if not isinstance(algorithm, str) or algorithm not in CODES:
-        return f"the algorithm {shown(algorithm)} is not known{meant(algorithm, CODES)}"
+        return f"the algorithm {shown(algorithm)} is not known{did_you_mean(algorithm, CODES)}"
     block_size = preference.get("block_size", DEFAULT_BLOCK_SIZE)
     if isinstance(block_size, bool) or block_size not in _BLOCK_SIZES:
         return f"the block_size of {algorithm} is one of {_BLOCK_SIZES}, not {shown(block_size)}"

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.error_text import shown
 from holdfast.errors import InvalidTableRequest, UnknownAttribute
-from holdfast.shown import shown
 from holdfast.tables.plan import Column, Plan, Values
 from holdfast.tables.predicates import Predicate, holds, parse
 

@@ -7,8 +7,8 @@ unit     = ms | s | min | h | d | w, or its name in full, singular or plural
 import re
 from typing import Any, Final
 
+from holdfast.error_text import did_you_mean, shown
 from holdfast.limits import MAX_DURATION_SECONDS, MAX_UNITLESS_SECONDS
-from holdfast.shown import meant, shown
 
 # The possessive counts keep it linear, whatever is sent.
 _DURATION: Final = re.compile(r"([0-9]{1,15}+(?:\.[0-9]{1,9}+)?+) ?+([A-Za-z]{1,12}+)", re.ASCII)
@@ -51,7 +51,7 @@ def _parse(text: str) -> float:
     name = match[2].lower()
     singular = name if name in _MILLISECONDS else name.removesuffix("s")
     if singular not in _MILLISECONDS:
-        near = meant(name, _MILLISECONDS)
+        near = did_you_mean(name, _MILLISECONDS)
         raise ValueError(f"the unit {shown(match[2])} is not known{near}: use {UNITS}")
     milliseconds = float(match[1]) * _MILLISECONDS[singular]
     if milliseconds > MAX_DURATION_SECONDS * 1000:

@@ -3,8 +3,8 @@
 from hashlib import blake2b
 from typing import Any
 
+from holdfast.error_text import shown
 from holdfast.errors import InvalidTableRequest, PreconditionFailed
-from holdfast.shown import shown
 from holdfast.tables import stored
 from holdfast.tables.plan import Plan
 

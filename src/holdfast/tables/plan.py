@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.errors import RowKeyTooLong, TableUnavailable
 from holdfast.keys import pack_int, pack_str, pack_time_uuid_desc
-from holdfast.keys.packing import COMPLEMENT
+from holdfast.keys.encoding import COMPLEMENT
 from holdfast.limits import (
     MAX_HASH_VALUE_BYTES,
     MAX_INLINE_HASH_BYTES,

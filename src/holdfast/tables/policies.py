@@ -5,8 +5,8 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableSchema
-from holdfast.shown import meant, shown
 from holdfast.tables import durations
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.versions import version_attribute
@@ -55,7 +55,8 @@ def check_policy(schema: dict[str, Any]) -> None:
     for name in members:
         if name not in _MEMBERS:
             raise InvalidTableSchema(
-                f"Unknown revision policy attribute: {shown(name)}{meant(name, sorted(_MEMBERS))}"
+                f"Unknown revision policy attribute: {shown(name)}"
+                f"{did_you_mean(name, sorted(_MEMBERS))}"
             )
     kind = members.get("type")
     if not isinstance(kind, str) or kind not in _CHECKS:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidAttributeValue, TableError
-from holdfast.shown import meant, shown
 from holdfast.tables.plan import Column
 from holdfast.tables.types import equal
 from holdfast.tables.values import accept_timestamp, is_node_buffer
@@ -61,7 +61,7 @@ def check_operators(
     """Raises unless an object names operators and nothing else."""
     for name in value:
         if not isinstance(name, str) or name.lower() not in OPERATORS:
-            near = meant(name, OPERATORS)
+            near = did_you_mean(name, OPERATORS)
             raise refuse(f"Illegal predicate operator {shown(name)} on {column.name!r}{near}")
     if not value:
         raise refuse(f"Illegal predicate operator: none is given for {column.name!r}")

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTableRequest,
@@ -14,7 +15,6 @@ from holdfast.errors import (
     UnknownAttribute,
 )
 from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
-from holdfast.shown import meant, shown
 from holdfast.tables import stored, types
 from holdfast.tables.conditions import Condition, parse_condition
 from holdfast.tables.etags import check_tags, require, row_etag
@@ -210,7 +210,7 @@ def item_of(plan: Plan, values: Values, statics: Values | None) -> Item:
 
 
 def _unknown(plan: Plan, name: Any) -> UnknownAttribute:
-    near = meant(name, plan.columns)
+    near = did_you_mean(name, plan.columns)
     return UnknownAttribute(f"Unknown attribute {name}{near}", attribute=str(name))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.engine.contract import Reader
+from holdfast.error_text import shown
 from holdfast.errors import (
     IndexBuilding,
     IndexNotFound,
@@ -19,7 +20,6 @@ from holdfast.errors import (
 )
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_COUNTED_ROWS, MAX_PAGE_ROWS
-from holdfast.shown import shown
 from holdfast.tables.building import progress
 from holdfast.tables.layout import Keys, hash_key
 from holdfast.tables.plan import Element, Index, Plan

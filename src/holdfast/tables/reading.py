@@ -7,10 +7,10 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader
+from holdfast.error_text import shown
 from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
-from holdfast.shown import shown
 from holdfast.tables import stored
 from holdfast.tables.current import resolve, values_of
 from holdfast.tables.etags import row_etag

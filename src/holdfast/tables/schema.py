@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from holdfast.error_text import did_you_mean, nearest, shown
 from holdfast.errors import InvalidTableSchema
 from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECONDS
-from holdfast.shown import meant, nearest, shown
 from holdfast.tables.codecs import check_compression
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.policies import check_policy, normalise_policy
@@ -103,7 +103,9 @@ def _refuse_unknown(
 ) -> None:
     for name in given:
         if name not in known and name not in before:
-            raise InvalidTableSchema(f"Unknown member {shown(name)} in {where}{meant(name, known)}")
+            raise InvalidTableSchema(
+                f"Unknown member {shown(name)} in {where}{did_you_mean(name, known)}"
+            )
 
 
 def _check_elements(elements: list[dict[str, Any]], where: str) -> None:

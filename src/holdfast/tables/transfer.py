@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.engine.contract import Transaction
+from holdfast.error_text import shown
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, ValueTooLarge
 from holdfast.limits import MAX_ATOMIC_LOAD_BYTES, MAX_REPORTED_REFUSALS
-from holdfast.shown import shown
 from holdfast.tables import catalogue, puts
 from holdfast.tables.jsontext import parse_json
 from holdfast.tables.records import Item, Refusal

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.keys.packing import PACKERS, TimeUUID
+from holdfast.keys.encoding import PACKERS, TimeUUID
 from holdfast.limits import MAX_DECIMAL_ZEROS
 from holdfast.tables.values import ACCEPT, EXACT, FROM_TEXT
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from holdfast.engine.contract import Reader
+from holdfast.error_text import did_you_mean
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -19,7 +20,6 @@ from holdfast.errors import (
     InvalidTableRequest,
 )
 from holdfast.limits import BARE_PAGE_ROWS
-from holdfast.shown import meant
 from holdfast.tables.plan import Column, Element, Index, Plan
 from holdfast.tables.predicates import OPERATORS, accept_value
 from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
@@ -172,7 +172,7 @@ class _Parameters:
 
     def _meant(self, parameter: str) -> str:
         named = (f"{element.name}.{op}" for element in self._elements for op in OPERATORS)
-        return meant(parameter, (*_PARAMETERS, *OPERATORS, *named))
+        return did_you_mean(parameter, (*_PARAMETERS, *OPERATORS, *named))
 
     def _predicate(self, name: str, operator: str, text: str) -> None:
         if name in self._fixed:

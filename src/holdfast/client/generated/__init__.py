@@ -1,1 +1,1 @@
-"""Made by `make faces`: see .ci/faces/faces.py."""
+"""Made by `make client`: see .ci/client_generator/."""

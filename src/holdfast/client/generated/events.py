@@ -1,4 +1,4 @@
-"""The operations of events, for a client. Made by `make faces` from operations.py."""
+"""The operations of events, for a client. Made by `make client` from operations.py."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

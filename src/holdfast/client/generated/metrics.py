@@ -1,4 +1,4 @@
-"""The operations of metrics, for a client. Made by `make faces` from operations.py."""
+"""The operations of metrics, for a client. Made by `make client` from operations.py."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final

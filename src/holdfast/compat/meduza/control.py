@@ -18,8 +18,8 @@ from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
 from holdfast.errors import BadInput, HoldfastError, MethodNotAllowed, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
-from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
+from holdfast.server.http_exchange import JSON, Request, Response
 from holdfast.store import Space
 
 Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]

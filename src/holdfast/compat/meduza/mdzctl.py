@@ -14,8 +14,8 @@ import click
 
 from holdfast.cli import gen
 from holdfast.cli.files import read_file, reading, title_of, writing
-from holdfast.cli.lazy import Explaining
 from holdfast.cli.output import Failure, Output, json_option
+from holdfast.cli.root_group import Explaining
 from holdfast.cli.settings import read_file as read_settings
 from holdfast.cli.settings import settings
 from holdfast.version import VERSION

@@ -14,10 +14,10 @@ from holdfast.entities import bson_codec
 from holdfast.entities.messages import Get, Ping
 from holdfast.errors import HoldfastError, Malformed
 from holdfast.limits import MAX_MESSAGE_BYTES
-from holdfast.server import redis_words
+from holdfast.server import redis_hints
 from holdfast.server.commands import COMMANDS, Handler, command
 from holdfast.server.commands import ping as plain_ping
-from holdfast.server.session import Plan, Read, Session, Write
+from holdfast.server.resp_session import Plan, Read, Session, Write
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
@@ -78,7 +78,7 @@ def _is_text(word: bytes) -> bool:
 def _explained(kind: str) -> bytes:
     """What a person or a program is told that takes the command for one of Redis."""
     said = f"ERR {kind} is Meduza's here and takes one BSON document"
-    return resp.error(f"{said}. {redis_words.advice_for(kind) or 'HELP lists all operations.'}")
+    return resp.error(f"{said}. {redis_hints.advice_for(kind) or 'HELP lists all operations.'}")
 
 
 COMMANDS.update((name.encode(), _serve(name)) for name in KINDS)

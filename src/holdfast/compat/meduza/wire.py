@@ -29,8 +29,8 @@ from holdfast.entities.core import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
 from holdfast.entities.reading import Found
 from holdfast.entities.records import kept_decoder
+from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
-from holdfast.shown import shown
 
 REPLY_TYPES: Final = {
     "PUT": "RPUT",

@@ -26,10 +26,10 @@ from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_SCRIPTS, MAX_SESSION_SCRIPTS
+from holdfast.server.blocking_calls import first_jobs, settled
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.execution import Execution
-from holdfast.server.session import Later, Plan, Session, Write
-from holdfast.server.waiting import first_jobs, settled
+from holdfast.server.dispatcher import Execution
+from holdfast.server.resp_session import Later, Plan, Session, Write
 from holdfast.store import Space, Tx
 
 NO_SCRIPT: Final = wire.error("NOSCRIPT No matching script. Please use EVAL.")

@@ -11,7 +11,7 @@ from holdfast.errors import Forbidden
 from holdfast.limits import CLEARED_PER_STEP, MAX_KEYS_ON_LOOP
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.globs import compile_glob
-from holdfast.server.session import Later, Plan, Read, Session
+from holdfast.server.resp_session import Later, Plan, Read, Session
 
 _NO_INTEGER: Final = wire.error("ERR value is not an integer or out of range")
 _PAUSED: Final = b"ql:paused_queues"  # found among all queues

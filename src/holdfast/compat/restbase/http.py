@@ -40,8 +40,8 @@ from holdfast.errors import (
     UnsupportedContent,
 )
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
-from holdfast.server.exchange import JSON, Request, Response
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
+from holdfast.server.http_exchange import JSON, Request, Response
 from holdfast.store import Space, Tx, View
 from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
 from holdfast.tables.domains import no_rows

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, TableMismatch
-from holdfast.shown import meant, shown
 from holdfast.tables.plan import Plan
 from holdfast.tables.predicates import OPERATORS
 from holdfast.tables.queries import Query
@@ -177,7 +177,7 @@ def _unknown_member(name: Any, known: tuple[str, ...], kind: str) -> InvalidTabl
         return InvalidTableRequest(f"A {kind} takes no {name}: only a query has it", hint=listed)
     if name in _ONLY_IN_PUT:
         return InvalidTableRequest(f"A {kind} takes no {name}: only a write has it", hint=listed)
-    near = meant(name, known) or meant(name, (*_ONLY_IN_QUERY, *_ONLY_IN_PUT))
+    near = did_you_mean(name, known) or did_you_mean(name, (*_ONLY_IN_QUERY, *_ONLY_IN_PUT))
     return InvalidTableRequest(f"Unknown member {shown(name)}{near}", hint=listed)
 
 

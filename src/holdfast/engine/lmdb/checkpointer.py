@@ -9,8 +9,8 @@ import lmdb
 
 from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder, boot_id
+from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.environment import explain
-from holdfast.engine.lmdb.reserve import Reserve
 from holdfast.errors import HoldfastError, StoreClosed, StoreFull
 
 

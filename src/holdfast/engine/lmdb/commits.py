@@ -17,13 +17,13 @@ import lmdb
 
 from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.engine.folder import WriteTurn
+from holdfast.engine.group_commit import Request, Work
+from holdfast.engine.lmdb.disk_reserve import Reserve, makes_room
 from holdfast.engine.lmdb.environment import Environment
-from holdfast.engine.lmdb.noticelog import NoticeLog
+from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
-from holdfast.engine.lmdb.reserve import Reserve, makes_room
-from holdfast.engine.lmdb.stacked import Draft
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
-from holdfast.engine.turns import Request, Work
+from holdfast.engine.lmdb.write_buffers import Draft
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
 
 Group = Sequence[Request]  # whose callers hear what became of their work

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 import lmdb
 
 from holdfast.engine import checkpoints
-from holdfast.engine.company import Company
 from holdfast.engine.contract import (
     Backup,
     Guard,
@@ -26,9 +25,13 @@ from holdfast.engine.contract import (
 )
 from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
-from holdfast.engine.lmdb import care, redo, soundness
+from holdfast.engine.group_commit import Request, Turns
+from holdfast.engine.group_wait import Company
+from holdfast.engine.lmdb import backup, file_checks, redo_log
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.commits import Commits
+from holdfast.engine.lmdb.disk_reserve import Reserve
+from holdfast.engine.lmdb.disk_space import Room, give_back
 from holdfast.engine.lmdb.environment import (
     DATA_FILE,
     await_writer,
@@ -37,15 +40,12 @@ from holdfast.engine.lmdb.environment import (
     open_environment,
     refuse_unfinished,
 )
-from holdfast.engine.lmdb.noticelog import NoticeLog
+from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, replay
-from holdfast.engine.lmdb.redo import RedoLog
-from holdfast.engine.lmdb.reserve import Reserve
-from holdfast.engine.lmdb.room import Room, give_back
-from holdfast.engine.lmdb.stacked import WaitingView
+from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.transaction import LmdbView
+from holdfast.engine.lmdb.write_buffers import WaitingView
 from holdfast.engine.notices import NoticeHub
-from holdfast.engine.turns import Request, Turns
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -132,12 +132,12 @@ class LmdbEngine:
     def _open(self) -> None:
         data_file = self.path / DATA_FILE
         alone = self._folder.is_ours_alone()
-        soundness.refuse_missing(self.path)
+        file_checks.refuse_missing(self.path)
         if not data_file.exists():
             create(self.path)
         elif alone and not checkpoints.recover(self.path, data_file):
-            redo.refuse_lost_checkpoint(self.path)
-        soundness.refuse_damaged(self.path, alone=alone)
+            redo_log.refuse_lost_checkpoint(self.path)
+        file_checks.refuse_damaged(self.path, alone=alone)
         if alone and not self._syncs:
             self._make_durable()
         self._folder.join(alone=alone)
@@ -172,7 +172,7 @@ class LmdbEngine:
     def _make_durable(self) -> None:
         """What the log of a commit mode that was stopped has promised is on disk before the first
         commit that is not."""
-        if not (self.path / redo.FILE_NAME).exists() and redo.read_state(self.path) is None:
+        if not (self.path / redo_log.FILE_NAME).exists() and redo_log.read_state(self.path) is None:
             return
         env, data, _, _ = open_environment(self.path, sync=True)
         try:
@@ -206,7 +206,7 @@ class LmdbEngine:
         if alone:
             with self._folder.write_turn:
                 self._notice_log.forget_all()
-            care.refuse_changed(self._opened, self.path)
+            backup.refuse_changed(self._opened, self.path)
 
     def _open_overlay(self, alone: bool) -> None:
         log = self._open_redo(alone)
@@ -231,7 +231,9 @@ class LmdbEngine:
 
     def _open_redo(self, alone: bool) -> RedoLog | None:
         """The log, if there is one or should be one."""
-        exists = (self.path / redo.FILE_NAME).exists() or redo.read_state(self.path) is not None
+        exists = (self.path / redo_log.FILE_NAME).exists() or redo_log.read_state(
+            self.path
+        ) is not None
         if not exists and not keeps_written_pages(self.path):
             return None
         try:
@@ -308,7 +310,7 @@ class LmdbEngine:
                 if self._checkpointer is not None:
                     checkpoints.remove(self.path)
                 if self._redo is None or self._redo.is_empty():
-                    soundness.seal(self.path)
+                    file_checks.seal(self.path)
                 self._reserve.remove_if_larger((self.path / DATA_FILE).stat().st_size)
         finally:
             self._folder.close()
@@ -467,7 +469,7 @@ class LmdbEngine:
         `expected`, to that too."""
         try:
             with self.begin_view() as txn:
-                return care.back_up(self._opened, txn, self.path, target, expected)
+                return backup.back_up(self._opened, txn, self.path, target, expected)
         except StoreUnusable:
             self._refuse_unusable()  # closed in the middle: that says more
             raise
@@ -475,16 +477,16 @@ class LmdbEngine:
     def manifest(self) -> Backup | None:
         """What the store held as a backup, if it is one that nobody has written to."""
         self._flush()
-        return care.manifest_of(self._opened)
+        return backup.manifest_of(self._opened)
 
     def check(self) -> list[str]:
         """Walks all pages in a process of its own, then reads every key both ways; see
         `Engine.check`."""
         try:
             with self.begin_view() as txn:
-                if problems := soundness.structural_problems(self.path, txn):
+                if problems := file_checks.structural_problems(self.path, txn):
                     return problems
-                return care.problems(self._opened, txn)
+                return backup.problems(self._opened, txn)
         except lmdb.Error as error:
             self._refuse_unusable()  # closed in the middle: no problem of the file
             return [f"LMDB can't read the file: {error}"]
@@ -493,7 +495,7 @@ class LmdbEngine:
         """Raises if a page is damaged, as a look a moment ago has found or one now finds."""
         if time.monotonic() - self._examined > EXAMINED_SECONDS:
             with self.begin_view() as txn:
-                soundness.refuse_unreadable(self.path, txn)
+                file_checks.refuse_unreadable(self.path, txn)
             self._examined = time.monotonic()
 
     def refuse_full(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import lmdb
 
-from holdfast.engine import waiting
+from holdfast.engine import lock_wait
 from holdfast.engine.folder import FILE_MODE, open_file, sync_folder
 from holdfast.errors import (
     CopyUnfinished,
@@ -111,8 +111,8 @@ def await_writer(path: Path) -> None:
     """
     with (path / LOCK_FILE).open("rb") as file:
         number = file.fileno()
-        waiting.await_free(
-            lambda: _writer(number) == 0, lambda: waiting.process_of(_writer(number)), path
+        lock_wait.await_free(
+            lambda: _writer(number) == 0, lambda: lock_wait.process_of(_writer(number)), path
         )
 
 
@@ -120,7 +120,7 @@ def _writer(lock_file: int) -> int:
     """The thread that has LMDB's writer lock, a robust mutex in its lock file; 0 if none has."""
     word = int.from_bytes(os.pread(lock_file, 4, _WRITER_LOCK), sys.byteorder)
     thread = word & 0x3FFFFFFF
-    return thread if thread and waiting.process_of(thread) else 0
+    return thread if thread and lock_wait.process_of(thread) else 0
 
 
 def _open(path: Path, *, sync: bool) -> Any:

@@ -26,15 +26,15 @@ from typing import Any, Final
 
 import lmdb
 
-from holdfast.engine.buffer import Buffer
 from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
+from holdfast.engine.lmdb.disk_space import Room
 from holdfast.engine.lmdb.environment import explain
-from holdfast.engine.lmdb.redo import Found, RedoLog, Writes
-from holdfast.engine.lmdb.room import Room
-from holdfast.engine.lmdb.stacked import Base, Waiting
+from holdfast.engine.lmdb.redo_log import Found, RedoLog, Writes
 from holdfast.engine.lmdb.transaction import LmdbTransaction
+from holdfast.engine.lmdb.write_buffers import Base, Waiting
 from holdfast.engine.notices import NoticeHub, bytes_of
+from holdfast.engine.write_buffer import Buffer
 from holdfast.errors import HoldfastError, LogDamaged, StoreFull
 from holdfast.limits import (
     COMMITS_WITHOUT_LOG,

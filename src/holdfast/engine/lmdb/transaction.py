@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NoReturn
 
-from holdfast.engine.buffer import added, addressed, check_pair, check_range
 from holdfast.engine.contract import Notice
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
+from holdfast.engine.write_buffer import added, addressed, check_pair, check_range
 from holdfast.errors import ViewOnlyReads
 from holdfast.limits import MAX_VALUE_BYTES
 

@@ -12,9 +12,8 @@ from typing import Any, Final, NoReturn
 import msgspec
 import psycopg
 
-from holdfast.engine.buffer import after_prefix
 from holdfast.engine.contract import Notice
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.postgres import statements as sql
 from holdfast.engine.postgres.connection import (
     INT8,
@@ -36,6 +35,7 @@ from holdfast.engine.remote import (
     Unsettled,
 )
 from holdfast.engine.urls import without_password
+from holdfast.engine.write_buffer import after_prefix
 from holdfast.errors import (
     BadInput,
     HoldfastError,

@@ -1,9 +1,9 @@
 """What engines with their state on other machines share.
 
-A transaction runs here, in the client: it reads a snapshot through a cache, remembers what it read
-and keeps its writes. Its commit is one message: check that what was read is still so, and apply
-what was written. `protocol.py` says what a backend must give for that, `seen.py` holds what was
-read, `transaction.py` what was written, `engine.py` puts them together.
+A transaction runs in the client: it reads a snapshot through a cache, remembers what it read, and
+buffers its writes. Its commit is one message: check that what was read is unchanged, and apply what
+was written. `protocol.py` says what a backend must provide for that, `read_cache.py` holds what was
+read, `transaction.py` what was written, and `engine.py` puts them together.
 """
 
 from holdfast.engine.remote.engine import RemoteEngine

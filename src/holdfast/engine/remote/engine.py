@@ -21,8 +21,8 @@ from holdfast.engine.contract import (
     Subscription,
     Transaction,
 )
+from holdfast.engine.group_commit import Request, Work
 from holdfast.engine.notices import NoticeHub
-from holdfast.engine.remote.lines import Lines
 from holdfast.engine.remote.protocol import (
     AddRefused,
     Backend,
@@ -36,9 +36,9 @@ from holdfast.engine.remote.protocol import (
     Unreachable,
     Unsettled,
 )
-from holdfast.engine.remote.seen import ReadOnly, Seen, Unfolded
+from holdfast.engine.remote.read_cache import ReadOnly, Seen, Unfolded
+from holdfast.engine.remote.space_queue import Lines
 from holdfast.engine.remote.transaction import Below, Writes
-from holdfast.engine.turns import Request, Work
 from holdfast.errors import (
     Conflict,
     HoldfastError,

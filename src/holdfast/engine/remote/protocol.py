@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 import msgspec
 
 from holdfast.engine.contract import Notice
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
 
 
 class Row(NamedTuple):

@@ -9,11 +9,11 @@ ordinary value that was read and written.
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.engine.buffer import Buffer, Pair, after_prefix, check_pair
 from holdfast.engine.contract import Reader
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote.protocol import Commit, Walked
-from holdfast.engine.remote.seen import Seen
+from holdfast.engine.remote.read_cache import Seen
+from holdfast.engine.write_buffer import Buffer, Pair, after_prefix, check_pair
 from holdfast.errors import OutsideSpace
 from holdfast.limits import MAX_COUNTER, MIN_COUNTER
 

@@ -1,9 +1,10 @@
 """Valkey as an engine: one server, or a cluster that the spaces of a store spread over.
 
-`library.lua` is the part that runs in the servers, `session.py` its other half: a snapshot that is
-read a part at a time, and a commit. `servers.py` finds the server of a space and survives its loss,
-`links.py` holds the connections, `durability.py` says what a commit waits for, `listening.py` hears
-the notices, `whole.py` sees all spaces as one map. `backend.py` puts them together for remote/.
+`library.lua` is the part that runs in the servers, and `session.py` its counterpart: a snapshot
+that is read part by part, and a commit. `servers.py` finds the server of a space and survives its
+loss. `connections.py` holds the connections, `durability.py` decides what a commit waits for,
+`notice_listener.py` receives the notices, and `whole_store.py` reads all spaces as one map.
+`backend.py` puts them together for remote/.
 """
 
 from collections.abc import Callable

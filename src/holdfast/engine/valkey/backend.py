@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from holdfast.engine.contract import Notice
-from holdfast.engine.longkeys import LongKeys
+from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote import Session, Unreachable
 from holdfast.engine.valkey import durability as durabilities
 from holdfast.engine.valkey.address import Address, Host
+from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.library import StoreNames, function
-from holdfast.engine.valkey.links import Command, ResponseError
-from holdfast.engine.valkey.listening import Listener
+from holdfast.engine.valkey.notice_listener import Listener
 from holdfast.engine.valkey.servers import Servers, Unanswered, explain
 from holdfast.engine.valkey.session import Place, SpaceSession
-from holdfast.engine.valkey.whole import WholeSession
+from holdfast.engine.valkey.whole_store import WholeSession
 from holdfast.errors import BadInput, UnsupportedFormat
 
 FORMAT: Final = 1

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.engine.valkey.address import Address
-from holdfast.engine.valkey.links import Command, ResponseError
+from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.servers import Servers
 from holdfast.errors import StoreUnusable
 

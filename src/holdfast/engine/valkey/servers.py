@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from holdfast.engine.valkey import library
 from holdfast.engine.valkey.address import Address, Host
-from holdfast.engine.valkey.links import (
+from holdfast.engine.valkey.connections import (
     FAILURES,
     Command,
     Node,

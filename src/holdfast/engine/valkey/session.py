@@ -26,8 +26,8 @@ from holdfast.engine.remote import (
     Unreachable,
     Unsettled,
 )
+from holdfast.engine.valkey.connections import Command
 from holdfast.engine.valkey.library import Names, function, pack_list, unpack_list
-from holdfast.engine.valkey.links import Command
 from holdfast.engine.valkey.servers import Servers, Unanswered, slot_of
 from holdfast.errors import OutcomeUnknown, StoreUnusable, ValueTooLarge
 from holdfast.limits import MAX_COUNTER, MAX_REMOTE_COMMIT_BYTES, MIN_COUNTER

@@ -1,0 +1,292 @@
+"""Writes src/holdfast/client/generated/ from operations.py: each operation as a typed method, three
+times.
+
+`Called` classes call and return, `Awaited` ones are the same with `await`, and `Recorded` ones keep
+a call for a batch and return a handle. Signatures are those of the layers, copied from their source
+with the names that they use. What a client does beyond operations is written by hand beside them.
+
+    python .ci/client_generator/generate.py
+"""
+
+import ast
+import inspect
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.operations import LAYERS, OPERATIONS, Operation
+
+ROOT = Path(__file__).parent.parent.parent
+TARGET = Path("src/holdfast/client/generated")
+HEAD = '''"""The operations of {layer}, for a client. Made by `make client` from operations.py."""
+
+'''
+TEXTS = frozenset({"Moment", "bytes"})  # travel as text where an operation takes text too
+
+
+def main() -> None:
+    for path, text in modules().items():
+        (ROOT / path).write_text(text)
+
+
+def modules() -> dict[Path, str]:
+    """Every generated module, by its path from the root of the project."""
+    made = {}
+    for layer in LAYERS:
+        path = TARGET / f"{layer}.py"
+        made[path] = formatted(module_of(layer), path)
+    made[TARGET / "__init__.py"] = '"""Made by `make client`: see .ci/client_generator/."""\n'
+    return made
+
+
+def formatted(text: str, path: Path) -> str:
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    named = ["--quiet", "--stdin-filename", str(path), "-"]
+    for each in ([ruff, "check", "--fix", "--select", "I", *named], [ruff, "format", *named]):
+        text = subprocess.run(
+            each, input=text, cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+    return text
+
+
+def module_of(layer: str) -> str:
+    methods = [Method(each) for each in OPERATIONS.values() if each.layer == layer]
+    imports: dict[str, str] = {"Any": "typing", "Final": "typing"}
+    for method in methods:
+        for name, home in method.imports():
+            if imports.setdefault(name, home) != home:
+                raise SystemExit(f"{layer}: {name} is of {home} and of {imports[name]}")
+    faces = {"Called": "CallFace", "Awaited": "AwaitFace", "Recorded": "RecordFace"}
+    names = {*faces.values(), "Call"} | ({"as_text"} if any(m.texts for m in methods) else set())
+    parts = [HEAD.format(layer=layer)]
+    if layer == "entities":
+        imports["as_entities"] = "holdfast.client.values"
+    parts += [f"from {home} import {name}" for name, home in imports.items()]
+    parts.append(
+        f"from holdfast.client.calls import {', '.join(sorted(names - {*faces.values()}))}"
+    )
+    handle = ["Handle"] if any(method.fits_a_batch for method in methods) else []
+    parts.append(f"from holdfast.client.faces import {', '.join([*faces.values(), *handle])}")
+    parts += [f"\n{method.constant()}" for method in methods]
+    parts += [f"\n\n{method.arguments()}" for method in methods if method.fields]
+    title = layer.capitalize()
+    for prefix, base in faces.items():
+        served = [m for m in methods if prefix != "Recorded" or m.fits_a_batch]
+        body = "\n\n".join(textwrap.indent(method.written(prefix), "    ") for method in served)
+        doc = f'    """The operations of `{title}`, {SAID[prefix]}."""'
+        parts.append(f"\n\nclass {prefix}{title}({base}):\n{doc}\n\n{body}")
+    return "\n".join(parts) + "\n"
+
+
+SAID = {
+    "Called": "each a call to a server",
+    "Awaited": "each a coroutine",
+    "Recorded": "kept to be sent together",
+}
+
+
+def is_text(names: set[str]) -> bool:
+    """Whether an argument of these types travels as text; what is bytes alone stays bytes."""
+    return bool(TEXTS & names) and names != {"bytes"}
+
+
+class Method:
+    """An operation as the source of its method has it."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        on_transaction, on_store = LAYERS[operation.layer]
+        face = on_transaction if operation.kind in ("read", "write") else on_store
+        self.function = inspect.unwrap(getattr(face, operation.method))
+        self.home = self.function.__module__
+        self.tree = self._tree()
+        known = msgspec.structs.fields(operation.arguments)
+        self.fields = {field.name: field for field in known}
+        self.texts = {
+            argument.arg
+            for argument in self._arguments()
+            if argument.annotation is not None and is_text({*self._names(argument.annotation)})
+        }
+
+    @property
+    def fits_a_batch(self) -> bool:
+        """What is more than one transaction, or waits, is no part of one."""
+        return self.operation.kind in ("read", "write")
+
+    @property
+    def converted(self) -> str:
+        """The argument whose elements the server converts, or no name."""
+        convert = self.operation.declaration.convert
+        return "" if convert is None else convert[0]
+
+    @property
+    def constant_name(self) -> str:
+        return f"_{self.operation.method.upper()}"
+
+    @property
+    def arguments_name(self) -> str:
+        return f"_{self.operation.method}"
+
+    def constant(self) -> str:
+        result = ast.unparse(self.tree.returns) if self.tree.returns else "None"
+        kind = self.operation.kind
+        words = [
+            f'"{self.operation.full_name}"',
+            f'"{kind}"',
+            f"only_reads={self.operation.only_reads}",
+        ]
+        if not is_decodable(self.operation.result):
+            words.append("result=Any")
+        else:
+            words.append(f"result={result}")
+        return f"{self.constant_name}: Final[Call[{result}]] = Call({', '.join(words)})"
+
+    def arguments(self) -> str:
+        """The function that makes the object to send: what was given, and no defaults."""
+        signature = ast.unparse(self._signature(with_self=False))
+        required, optional = [], []
+        for argument, default in self._defaults():
+            name = self.fields[argument].encode_name
+            value = f"as_text({argument})" if argument in self.texts else argument
+            if self.converted == argument:
+                value = "as_entities(entities)"
+            if argument == self.operation.star:
+                optional.append(f'if {argument}:\n    given["{name}"] = {value}')
+            elif default is None:
+                required.append(f'"{name}": {value}')
+            else:
+                given = ast.unparse(default)
+                test = "is not" if given in ("None", "UNSET", "True", "False") else "!="
+                optional.append(f'if {argument} {test} {given}:\n    given["{name}"] = {value}')
+        made = "{" + ", ".join(required) + "}"
+        lines = [f"return {made}"]
+        if optional:
+            lines = [f"given: dict[str, Any] = {made}", *optional, "return given"]
+        body = textwrap.indent("\n".join(lines), "    ")
+        return f"def {self.arguments_name}({signature}) -> dict[str, Any]:\n{body}"
+
+    def written(self, colour: str) -> str:
+        signature = ast.unparse(self._signature(with_self=True))
+        result = ast.unparse(self.tree.returns) if self.tree.returns else "None"
+        doc = self._doc()
+        passed = f"{self.arguments_name}({self._passed()})" if self.fields else "{}"
+        if colour == "Recorded":
+            head, call = f"def {self.tree.name}({signature}) -> Handle[{result}]:", "self._record"
+        elif colour == "Awaited":
+            head, call = f"async def {self.tree.name}({signature}) -> {result}:", "await self._call"
+        else:
+            head, call = f"def {self.tree.name}({signature}) -> {result}:", "self._call"
+        return f"{head}\n{doc}\n    return {call}({self.constant_name}, {passed})"
+
+    def _doc(self) -> str:
+        """The first paragraph of the layer's own."""
+        first = " ".join(self.operation.doc.partition("\n\n")[0].replace("\\", "\\\\").split())
+        lines = textwrap.wrap(first, 84)
+        end = '\n"""' if len(lines) > 1 else '"""'
+        return textwrap.indent('"""' + "\n".join(lines) + end, "    ")
+
+    def imports(self) -> Iterator[tuple[str, str]]:
+        """The names that the signature uses, and where they come from."""
+        nodes: list[ast.AST] = [*self._annotations(), *(d for _, d in self._defaults() if d)]
+        if self.tree.returns is not None:
+            nodes.append(self.tree.returns)
+        for node in nodes:
+            for name in self._names(node):
+                home = self._home_of(name)
+                if home is not None:
+                    yield name, home
+
+    # --- reading the source -----------------------------------------------------------------------
+
+    def _tree(self) -> ast.FunctionDef:
+        text = textwrap.dedent(inspect.getsource(self.function))
+        [tree] = ast.parse(text).body
+        assert isinstance(tree, ast.FunctionDef)
+        return tree
+
+    def _arguments(self) -> list[ast.arg]:
+        arguments = self.tree.args
+        star = [arguments.vararg] if arguments.vararg else []
+        every = [*arguments.posonlyargs, *arguments.args[1:], *star, *arguments.kwonlyargs]
+        return [each for each in every if each.arg in getattr(self, "fields", {each.arg: None})]
+
+    def _annotations(self) -> list[ast.expr]:
+        return [each.annotation for each in self._arguments() if each.annotation is not None]
+
+    def _defaults(self) -> list[tuple[str, ast.expr | None]]:
+        arguments = self.tree.args
+        places = arguments.args[1:]
+        missing = len(places) - len(arguments.defaults)
+        found: list[tuple[str, ast.expr | None]] = []
+        for position, argument in enumerate(places):
+            default = arguments.defaults[position - missing] if position >= missing else None
+            found.append((argument.arg, default))
+        if arguments.vararg:
+            found.append((arguments.vararg.arg, None))
+        found += [
+            (argument.arg, default)
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        ]
+        return [(name, default) for name, default in found if name in self.fields]
+
+    def _signature(self, *, with_self: bool) -> ast.arguments:
+        """The signature without what does not travel, such as a function to be called back."""
+        given = self.tree.args
+        kept = [
+            (argument, default)
+            for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+            if argument.arg in self.fields
+        ]
+        return ast.arguments(
+            posonlyargs=[],
+            args=given.args if with_self else given.args[1:],
+            vararg=given.vararg,
+            kwonlyargs=[argument for argument, _ in kept],
+            kw_defaults=[default for _, default in kept],
+            kwarg=None,
+            defaults=given.defaults,
+        )
+
+    def _passed(self) -> str:
+        """The arguments as a call hands them on."""
+        given = self.tree.args
+        words = [each.arg for each in given.args[1:]]
+        if given.vararg:
+            words.append(f"*{given.vararg.arg}")
+        words += [f"{a.arg}={a.arg}" for a in given.kwonlyargs if a.arg in self.fields]
+        return ", ".join(words)
+
+    def _names(self, node: ast.AST) -> Iterator[str]:
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name):
+                yield each.id
+
+    def _home_of(self, name: str) -> str | None:
+        """The module to import a name from, or None for what Python itself has."""
+        module = sys.modules[self.home]
+        if not hasattr(module, name):
+            return None
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        return str(node.module)
+        return str(self.home)
+
+
+def is_decodable(result: Any) -> bool:
+    """Whether the type alone says how to read a result."""
+    try:
+        msgspec.msgpack.Decoder(result)
+    except TypeError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""The operations of `admin`, for one space of an open store and for the store around it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from holdfast.admin import consistency, inspection, space_dump
+from holdfast.admin.records import (
+    BackupReport,
+    CheckStep,
+    Inspection,
+    NewUser,
+    SpaceDump,
+    SpaceList,
+    Status,
+    UserEntry,
+)
+from holdfast.binding import Runner
+from holdfast.declarations import operation
+from holdfast.engine.contract import Backup, Engine
+from holdfast.entities import StoreEntities
+from holdfast.errors import BadInput
+from holdfast.events import StoreEvents
+from holdfast.jobs import StoreJobs
+from holdfast.keys import pack, unpack
+from holdfast.limits import DEFAULT_INSPECTED_KEYS
+from holdfast.metrics import StoreMetrics
+from holdfast.metrics.layout import all_specs
+from holdfast.tables import StoreTables
+from holdfast.users import (
+    add_user,
+    grant_user,
+    parse_grants,
+    remove_user,
+    renew_token,
+    users_of,
+)
+from holdfast.version import VERSION
+
+DEFAULT_SPACE: Final = "default"
+DIRECTORY: Final = pack(0)
+
+
+class Home(Protocol):
+    """The store that a space belongs to."""
+
+    engine: Engine
+    keeps_admin: bool  # whether users are changed over the network
+
+    def spaces(self) -> list[str]: ...
+
+    def has_space(self, name: str) -> bool: ...
+
+    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None: ...
+
+    def backup(self, target: str | Path) -> Backup: ...
+
+
+class Faces(Protocol):
+    """The layers of a space."""
+
+    name: str
+
+    @property
+    def entities(self) -> StoreEntities: ...
+
+    @property
+    def events(self) -> StoreEvents: ...
+
+    @property
+    def jobs(self) -> StoreJobs: ...
+
+    @property
+    def metrics(self) -> StoreMetrics: ...
+
+    @property
+    def tables(self) -> StoreTables: ...
+
+
+class StoreAdmin:
+    """What keeps a store well. Nothing of it can be part of a transaction or a batch."""
+
+    def __init__(self, home: Home, space: Faces, runner: Runner) -> None:
+        self._home = home
+        self._space = space
+        self._runner = runner
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    @operation(reads=True, role="admin")
+    def status(self) -> Status:
+        """The store and this space at a glance.
+
+        Reads a few keys for each table, queue and schema.
+        """
+        space = self._space
+        stats = space.entities.stats()
+        return Status(
+            version=VERSION,
+            store=self._home.engine.stats(),
+            spaces=len(self._home.spaces()),
+            space=space.name,
+            entities={name: table.num_rows for name, table in stats.items()},
+            tables={name: space.tables.facts(name).rows for name in self._table_names()},
+            queues=space.jobs.queues(),
+            events=sorted(space.events.schemas()),
+            metrics=self._metric_names(),
+            building={
+                name: (index.indexed, table.num_rows)
+                for table in stats.values()
+                for name, index in table.indexes.items()
+                if index.state == "pending"
+            },
+        )
+
+    @operation(reads=True, role="admin", scope="store")
+    def spaces(self) -> SpaceList:
+        """The names of all spaces of the store. Reads a key for each."""
+        return SpaceList(spaces=self._home.spaces())
+
+    @operation(reads=True, role="admin")
+    def inspect(
+        self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
+    ) -> Inspection:
+        """The stored keys of this space that begin with the parts in `prefix`, and what they hold.
+
+        `prefix` is a layer and parts, as in `jobs, 29, 'receipt'`; empty is all. Reads `limit`
+        keys.
+        """
+        with self._runner.view() as reader:
+            return inspection.inspect(reader, prefix, limit, after)
+
+    @operation(local=True, role="admin")
+    def dump(self) -> Iterator[SpaceDump]:
+        """All of this space as lines of text, on one snapshot, for `load_some`.
+
+        The snapshot is held until the last step is taken.
+        """
+        with self._runner.view() as reader:
+            yield from space_dump.dump(reader)
+
+    @operation(reads=True, role="admin")
+    def dump_some(self, *, after: str | None = None) -> SpaceDump:
+        """The next lines of a dump of this space, for those who can't hold a snapshot.
+
+        Hand `next` back as `after`. Each step is consistent in itself: let nobody write meanwhile.
+        Reads 1,000 keys.
+        """
+        with self._runner.view() as reader:
+            return space_dump.dump_step(reader, after)
+
+    @operation(role="admin")
+    def load_some(self, lines: bytes) -> int:
+        """Puts whole lines of a dump into this space, in one transaction; returns how many keys.
+
+        The lines that begin a dump need an empty space. Writes 1 key for each line.
+        """
+        return self._runner.transact(lambda tx: space_dump.load(tx, lines))
+
+    # --- soundness -------------------------------------------------------------------------------
+
+    @operation(reads=True, role="admin")
+    def check(self, *, after: str | None = None) -> CheckStep:
+        """Looks whether the layers of this space agree with themselves, a part at a time.
+
+        Indexes, lists and counts are compared with what they stand for. Hand `next` back as `after`
+        until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
+        them.
+        """
+        if after is None:
+            self._home.engine.refuse_unreadable()
+        with self._runner.view() as reader:
+            return consistency.check_step(reader, after)
+
+    @operation(reads=True, role="admin", scope="store")
+    def check_directory(self, *, after: str | None = None) -> CheckStep:
+        """Looks at the keys of the store that belong to no space: the directory of spaces, users.
+
+        With these, all spaces have as many keys as a backup. Hand `next` back as `after` until it
+        is None. Reads up to 1,000 keys.
+        """
+        if after is None:
+            self._home.engine.refuse_unreadable()
+        with self._home.engine.view(space=DIRECTORY) as reader:
+            return consistency.check_step(reader, after, look=consistency.directory_problems)
+
+    @operation(role="admin", scope="store")
+    def check_engine(self) -> list[str]:
+        """Reads everything that the engine stores; what is wrong with it, a sentence each."""
+        return self._home.engine.check()
+
+    @operation(role="admin", scope="store")
+    def backup(self, target: str) -> BackupReport:
+        """Writes a consistent copy of the whole store into the folder `target`, and verifies it.
+
+        A server writes it below the folder that it was given with `--backups`.
+        """
+        if not target:
+            raise BadInput("a backup needs a folder to go to")
+        copied = self._home.backup(target)
+        size = sum(each.stat().st_size for each in Path(target).iterdir())
+        return BackupReport(target=target, keys=copied.keys, bytes=size, digest=copied.digest)
+
+    # --- spaces and users ------------------------------------------------------------------------
+
+    @operation(role="admin", scope="store")
+    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> bool:
+        """Removes a space with all that is in it, and says whether there was one.
+
+        Works in bounded steps between which others write.
+        """
+        if name == DEFAULT_SPACE:
+            raise BadInput(
+                f"the space {name!r} can't be dropped: every store has it",
+                hint="Drop what is in it, or use another space and drop that.",
+            )
+        found = self._home.has_space(name)
+        self._home.drop_space(name, progress=progress)
+        return found
+
+    @operation(reads=True, role="admin", scope="store")
+    def users(self) -> list[UserEntry]:
+        """The users of the store, by name."""
+        return [
+            UserEntry(
+                name=user.name, login=user.login, grants=[str(grant) for grant in user.grants]
+            )
+            for user in users_of(self._home.engine)
+        ]
+
+    @operation(role="admin", scope="store")
+    def add_user(
+        self,
+        name: str,
+        grants: Sequence[str] = (),
+        *,
+        password: str | None = None,
+        replace: bool = False,
+    ) -> NewUser:
+        """Adds a user; without a password, makes a token and tells it.
+
+        A grant is `ROLE[:SPACE[:LAYER]]`: read, write or admin, in one space and layer or in all;
+        at least one is needed. With `replace`, a user of that name is replaced, its grants and
+        token with it; without, it is an error. Reads 1 key, writes 1.
+        """
+        home = self._home
+        token = add_user(
+            home.engine,
+            name,
+            password,
+            parse_grants(grants),
+            replace=replace,
+            keep_admin=home.keeps_admin,
+        )
+        return NewUser(name=name, token=token)
+
+    @operation(role="admin", scope="store")
+    def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
+        """Gives a user these grants in place of the old ones; password and token stay.
+
+        Over the network, refuses to take the grant `admin` from the last user who has it.
+        """
+        home = self._home
+        user = grant_user(home.engine, name, parse_grants(grants), keep_admin=home.keeps_admin)
+        return UserEntry(name=name, login=user.login, grants=[str(grant) for grant in user.grants])
+
+    @operation(role="admin", scope="store")
+    def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
+        """Makes a new token for a user and tells it; the old one is refused at once.
+
+        With `revoke`, there is no token afterwards. Over the network, refuses to take the last way
+        in from the last user who may change users. Reads 1 key, writes 1.
+        """
+        home = self._home
+        token = renew_token(home.engine, name, revoke=revoke, keep_admin=home.keeps_admin)
+        return NewUser(name=name, token=token)
+
+    @operation(role="admin", scope="store")
+    def remove_user(self, name: str) -> bool:
+        """Removes a user, and says whether there was one.
+
+        Over the network, refuses to remove the last user with the grant `admin`.
+        """
+        return remove_user(self._home.engine, name, keep_admin=self._home.keeps_admin)
+
+    def _metric_names(self) -> list[str]:
+        with self._runner.view() as reader:
+            keys = [key for key, _ in reader.scan(*all_specs(reader.space))]
+            return sorted({str(unpack(key, len(reader.space))[3]) for key in keys})
+
+    def _table_names(self) -> list[str]:
+        # The space `*` holds schemas, and no rows that could be counted.
+        return [] if self._space.name == "*" else self._space.tables.names()

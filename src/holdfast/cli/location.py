@@ -1,0 +1,200 @@
+"""Where a command works: on the store in a folder, or on a running server, whichever is given."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+import click
+from click.core import ParameterSource
+
+from holdfast.cli.output import Failure, json_option
+from holdfast.cli.settings import SETTINGS, settings
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client, ClientSpace
+    from holdfast.store import Space, Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PATIENCE_SECONDS: Final = 60.0  # for one call to a server: a step of a check reads much
+
+# The stronger of two places is the one that was given more urgently.
+_STRENGTH = {
+    ParameterSource.COMMANDLINE: 3,
+    ParameterSource.ENVIRONMENT: 2,
+    ParameterSource.DEFAULT_MAP: 1,
+}
+
+
+class Opened:
+    """An open store: the space that was asked for, and the way to others."""
+
+    def __init__(
+        self, store: "Store | Client", space: "Space | ClientSpace", *, is_server: bool
+    ) -> None:
+        self._store = store
+        # Both have the same methods, and the commands use no others: one type stands for both.
+        self.space = cast("Space", space)
+        self.is_server = is_server
+
+    def at(self, name: str) -> "Space":
+        """Another space of the same store."""
+        return self.space if name == self.space.name else cast("Space", self._store.space(name))
+
+
+class Location:
+    """A folder or a server, not opened yet."""
+
+    def __init__(self, *, data: str, url: str | None, token: str | None, space: str) -> None:
+        self.data = data
+        self.url = url
+        self.token = token
+        self.space = space
+        self.names_space = False  # whether a space was asked for
+
+    @contextmanager
+    def open(self, *, creates: bool = False) -> Iterator[Opened]:
+        """The store, for one command. Without `creates`, what is not there is an error."""
+        if self.url is not None:
+            with _connect(self.url, self.token) as client:
+                name = self.space if self.names_space else client.name
+                if not creates:
+                    _refuse_unknown_there(client, name)
+                yield Opened(client, client.space(name), is_server=True)
+            return
+        with open_store(self.data, creates=creates) as store:
+            if not creates:
+                _refuse_unknown(store.spaces(), self.space)
+            is_own = self.space == store.name
+            space = store if is_own else store.space(self.space, create=False)
+            yield Opened(store, space, is_server=False)
+
+    def refuse_server(self, why: str) -> None:
+        """For what a server can't do."""
+        if self.url is not None:
+            raise Failure("not_on_a_server", why, "Give --data FOLDER.", is_json=_is_json())
+
+
+def location_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
+    """--data, --url, --token, --space and --json; the command gets a `Location`."""
+    return settings("data", "url", "token", "space")(_given_place(command))
+
+
+def store_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
+    """Like `place_options`, without --space, for a command about the whole store."""
+    return settings("data", "url", "token")(_given_place(command))
+
+
+def any_space_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
+    """Like `place_options`, for a command about all spaces, or the one that --space names."""
+    one = SETTINGS["space"]._replace(help="One space alone.", shows_default=False)
+    return settings("data", "url", "token", one)(_given_place(command))
+
+
+def folder_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
+    """--data and --json, for a command that no server can do; a --url is refused by it."""
+    url = SETTINGS["url"]._replace(is_hidden=True)
+    return settings("data", url)(_given_place(command))
+
+
+def _given_place(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
+    def call(
+        data: str, url: str | None, token: str | None = None, space: str = "default", **more: Any
+    ) -> T:
+        ctx = click.get_current_context()
+        chosen = _stronger(ctx, url)
+        location = Location(
+            data=data, url=url if chosen == "url" else None, token=token, space=space
+        )
+        location.names_space = ctx.get_parameter_source("space") in _STRENGTH
+        return command(location, **more)  # type: ignore[call-arg]  # click knows the rest
+
+    update_wrapper(call, command)
+    return json_option(call)
+
+
+def _stronger(ctx: click.Context, url: str | None) -> str:
+    strengths = {
+        name: _STRENGTH.get(ctx.get_parameter_source(name) or ParameterSource.DEFAULT, 0)
+        for name in ("data", "url")
+    }
+    if url is None or strengths["data"] > strengths["url"]:
+        return "data"
+    if strengths["data"] == strengths["url"]:
+        raise click.UsageError("--data and --url name two stores: give one of them")
+    return "url"
+
+
+def open_store(data: str, *, creates: bool = False) -> "Store":
+    """The store, with the durability that others who have it open use."""
+    from holdfast.errors import StoreBusy
+    from holdfast.store import open
+
+    if not creates:
+        refuse_missing(data)
+    try:
+        return open(data)
+    except StoreBusy as busy:
+        try:
+            return open(data, durability="interval")
+        except StoreBusy:
+            raise busy from None
+
+
+def refuse_missing(
+    data: str, hint: str = "Name its folder with --data, or a server with --url."
+) -> None:
+    """Raises if there is no store: looking at one should not make one."""
+    if "://" in data:
+        return
+    folder = Path(data.removeprefix("lmdb:"))
+    if not (folder / "data.mdb").exists():
+        raise Failure(
+            "no_store",
+            f"there is no store in {folder}",
+            hint,
+            is_json=_is_json(),
+        )
+
+
+def _refuse_unknown(names: list[str], name: str) -> None:
+    from holdfast.cli.settings import suggestion
+
+    if name not in names:
+        words = suggestion(name, set(names)).removeprefix(", ").removeprefix("; ")
+        raise Failure(
+            "unknown_space",
+            f"there is no space {name!r}",
+            f"{words[0].upper()}{words[1:]}",
+            is_json=_is_json(),
+        )
+
+
+def _refuse_unknown_there(client: "Client", name: str) -> None:
+    """The same on a server, for those who may see its spaces."""
+    from holdfast.errors import Forbidden
+
+    try:
+        names = client.admin.spaces().spaces
+    except Forbidden:
+        return
+    _refuse_unknown(names, name)
+
+
+def _connect(url: str, token: str | None) -> "Client":
+    """The server, with time for what takes long, unless the URL says otherwise."""
+    from urllib.parse import quote
+
+    from holdfast.client import connect
+
+    scheme, separator, rest = url.partition("://")
+    if token is not None and "@" not in rest.partition("/")[0]:
+        url = f"{scheme}{separator}default:{quote(token, safe='')}@{rest}"
+    return connect(url, timeout=None if "timeout=" in url else PATIENCE_SECONDS)
+
+
+def _is_json() -> bool:
+    return bool(click.get_current_context().find_root().meta.get("holdfast.json", False))

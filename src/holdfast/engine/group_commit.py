@@ -1,0 +1,199 @@
+"""Group commit: whoever gets the writer's turn runs all that wait.
+
+A store has one writer at a time, and a durable commit costs a wait for the disk. Threads that come
+while another one writes line up; the first of them leads the next group, runs the work of all of
+them, and one wait for the disk serves them all. First come, first served: nobody starves. Where
+commits take long, a group waits a moment for those who were in the last ones (group_wait.py).
+
+Ctrl-C may strike in the main thread between any two steps of this file. Therefore every change is
+made so that `leave` can be called again and finish it: a request is written down in its new place
+before it is taken out of the old one.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.contract import Outcome, Transaction
+from holdfast.engine.group_wait import Company
+from holdfast.errors import StoreUnusable
+from holdfast.limits import MAX_GROUP_TRANSACTIONS
+
+Work = Callable[[Transaction], Any]
+
+
+class Request(msgspec.Struct, eq=False):
+    """The transactions of one caller, and what became of them. Without any, it asks for a turn."""
+
+    works: Sequence[Work] = ()
+    spaces: Sequence[bytes] = ()
+    thread: int = msgspec.field(default_factory=threading.get_ident)
+    outcomes: list[Outcome[Any]] | None = None  # set once, after the commit
+    _gate: Any = None  # a lock that its caller sleeps on while it waits
+
+    def close_gate(self) -> None:
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    def wait_at_gate(self) -> None:
+        assert self._gate is not None  # closed before the request was put in the line
+        self._gate.acquire()
+
+    def open_gate(self) -> None:
+        if self._gate is not None and self._gate.locked():
+            self._gate.release()
+
+
+class Turns:
+    """The line in front of the writer; with `company` if commits may take long."""
+
+    def __init__(self, company: Company | None = None) -> None:
+        self._company = company
+        self._begun = 0.0  # when the leader began
+        self._lock = threading.Lock()  # guards the line
+        # Who has the turn, or nothing; still first in the line: until it wakes. It is a dict
+        # because to take a free turn, and to give back one that nobody waits for, are single steps
+        # of a dict. So they need no lock, which would cost more than the rest of them.
+        self._leading: dict[None, Request] = {}
+        self._group: list[Request] = []  # what the leader runs beside its own
+        self._waiting: deque[Request] = deque()
+        self._closed: StoreUnusable | None = None  # why no one is let in
+
+    def take(self, request: Request, *, last: bool = False) -> list[Request]:
+        """Waits for the turn, and returns the group to run now: this request and all that wait, up
+        to a bound, or up to one that asks for a turn of its own. An empty one means that another
+        leader has done the work meanwhile.
+
+        Whatever happens in it or after it, `leave` follows, unless the group was empty.
+        """
+        if self._waiting or self._leading.setdefault(None, request) is not request:
+            return self._line_up(request, last)
+        if self._closed is not None and not last:
+            raise self._closed.with_traceback(None)  # the same for all: no frames pile up
+        return [request] if self._company is None else self._lead(request, self._company, 1)
+
+    def _line_up(self, request: Request, last: bool) -> list[Request]:
+        with self._lock:
+            if self._closed is not None and not last:
+                raise self._closed.with_traceback(None)
+            self.refuse_inside(
+                "a transaction was begun inside another one of the same store: "
+                "use the transaction that the work was given"
+            )
+            request.close_gate()
+            self._waiting.append(request)
+            self._appoint()  # the one before may have left a moment ago, and seen nobody
+        request.wait_at_gate()
+        if self._leading.get(None) is not request:
+            return []
+        if self._company is not None:
+            return self._lead(request, self._company, 0)
+        with self._lock:
+            return self._group_of(request)
+
+    def _lead(self, request: Request, company: Company, beside: int) -> list[Request]:
+        """Has the turn, and begins when those have come who are expected; so many are there
+        `beside` those in line."""
+        if company.in_play > 1 and request.works:
+            company.wait(lambda: beside + len(self._waiting))
+        self._begun = time.perf_counter()
+        with self._lock:
+            return self._group_of(request)
+
+    def _group_of(self, request: Request) -> list[Request]:
+        """It and all that wait; the lock is held."""
+        if self._is_first(request):  # else it has found its turn free
+            self._waiting.popleft()
+        size = len(request.works)
+        return [request, *self._gather(size)] if size else [request]
+
+    def _is_first(self, request: Request) -> bool:
+        return len(self._waiting) > 0 and self._waiting[0] is request
+
+    def gather_more(self) -> list[Request]:
+        """Those who wait, for a leader that has run its group.
+
+        A leader that has not waited for the disk may run the work of those who came meanwhile too:
+        to pass the turn on would put it to sleep and wake another one, for each of them.
+        """
+        if not self._waiting:
+            return []
+        with self._lock:
+            return self._gather(0)
+
+    def _gather(self, size: int) -> list[Request]:
+        """Those who wait, for a group that has `size` transactions already."""
+        more: list[Request] = []
+        while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
+            request = self._waiting[0]
+            self._group.append(request)
+            self._waiting.popleft()
+            more.append(request)
+            size += len(request.works)
+        return more
+
+    def leave(self, request: Request) -> None:
+        """Gives the turn to the next in line, and lets those go on whose work the caller has done.
+
+        For a caller that was interrupted in the line or in its turn, it undoes what was begun.
+        """
+        leading = self._leading
+        if self._company is not None and leading.get(None) is request:
+            in_play = 1 + len(self._group) + len(self._waiting)
+            self._company.note(in_play, time.perf_counter() - self._begun)
+        if not self._group and not self._waiting and leading.get(None) is request:
+            del leading[None]
+            if not self._waiting:
+                return
+        while True:
+            with self._lock:
+                if leading.get(None) is request:
+                    self._pass_on(request)
+                    return
+                self._appoint()
+                if request in self._waiting:
+                    self._waiting.remove(request)
+                    return
+                if request not in self._group:
+                    return
+            # Its work is being run, and is over or back in the line in a moment.
+            request.wait_at_gate()
+
+    def close(self, reason: StoreUnusable) -> None:
+        """Lets no one in any more. Whoever already waits is still served."""
+        self.refuse_inside("the store was closed inside one of its transactions: let it end first")
+        with self._lock:
+            self._closed = reason
+
+    def refuse_inside(self, why: str) -> None:
+        """Raises if this thread has the turn: it would wait for itself, for ever."""
+        leading = self._leading.get(None)
+        if leading is not None and leading.thread == threading.get_ident():
+            raise RuntimeError(why)
+
+    def _pass_on(self, request: Request) -> None:
+        if self._is_first(request):  # interrupted while it woke
+            self._waiting.popleft()
+        for other in reversed(self._group):
+            if other.outcomes is not None:
+                other.open_gate()
+            elif other not in self._waiting:
+                # The leader had to leave it undone; the next one does it first.
+                self._waiting.appendleft(other)
+        self._group = []
+        if self._waiting:
+            self._leading[None] = self._waiting[0]
+            self._appoint()
+        else:
+            del self._leading[None]
+
+    def _appoint(self) -> None:
+        """Gives a turn that is free to the first in line, and wakes it if it has the turn."""
+        if self._waiting:
+            first = self._waiting[0]
+            if self._leading.setdefault(None, first) is first:
+                first.open_gate()

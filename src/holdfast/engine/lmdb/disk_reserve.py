@@ -1,0 +1,94 @@
+"""Blocks that are set aside for what makes room, so that a full disk can be emptied again.
+
+LMDB copies a page before it changes it, so even a delete needs new pages at first. They come from
+the file `reserve`, a little at a time, and only for a transaction that leaves less behind than it
+found. What it frees is used by those that follow, and the reserve grows again when there is room.
+"""
+
+import errno
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.engine.folder import open_file
+from holdfast.engine.write_buffer import Buffer
+from holdfast.errors import StoreFull
+from holdfast.limits import (
+    MAX_FREEING_BYTES,
+    MIN_FREE_BYTES,
+    RESERVE_BYTES,
+    RESERVE_STEP_BYTES,
+)
+
+FILE_NAME: Final = "reserve"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Reserve:
+    """The reserve of one store."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path
+        self._path = path / FILE_NAME
+
+    def fill(self) -> None:
+        """Sets the blocks aside, if they are there."""
+        with suppress(OSError):
+            self._take(RESERVE_BYTES)
+
+    def release(self) -> bool:
+        """Gives a part of it to the disk, and says whether there was anything left to give."""
+        with suppress(OSError):
+            size = self._path.stat().st_size
+            os.truncate(self._path, max(0, size - RESERVE_STEP_BYTES))
+            return size > 0
+        return False
+
+    def remove_if_larger(self, data_bytes: int) -> None:
+        """A closed store keeps it only if it is not the largest part of the store."""
+        with suppress(OSError):
+            if data_bytes < RESERVE_BYTES:
+                self._path.unlink()
+
+    def refuse_full(self) -> None:
+        """Raises `StoreFull` if there is too little room for the next commits."""
+        try:
+            self._take(RESERVE_BYTES + MIN_FREE_BYTES)
+            os.truncate(self._path, RESERVE_BYTES)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise StoreFull(
+                    f"there is no room left for {self._folder}: {error.strerror}"
+                ) from error
+
+    def _take(self, size: int) -> None:
+        file = open_file(self._path)
+        try:
+            before = os.fstat(file).st_size
+            try:
+                os.posix_fallocate(file, 0, size)
+            except OSError:
+                # Where there is room for a part, the system may have taken that.
+                os.ftruncate(file, before)
+                raise
+        finally:
+            os.close(file)
+
+
+def makes_room(tx: Buffer, stored: Any) -> bool:
+    """Whether a transaction leaves less behind than it found, or deletes and leaves hardly more.
+
+    `stored` is what it reads below its own writes.
+    """
+    if tx.cleared:
+        return True
+    written: Mapping[bytes, bytes | None] = tx.written
+    grown = deleted = 0
+    for key, value in written.items():
+        old = stored.get(key)
+        grown += len(value) + len(key) if value is not None else 0
+        grown -= len(old) + len(key) if old is not None else 0
+        deleted += value is None and old is not None
+    return grown < 0 or (deleted > 0 and grown <= MAX_FREEING_BYTES)

@@ -1,0 +1,89 @@
+"""What can be kept of a store whose small files are damaged: `holdfast recover`.
+
+The store's own file is not repaired here: a backup is. What this knows is how to go on without a
+log, a seal or a checkpoint that no longer says what it said, and what is lost by that.
+"""
+
+from contextlib import closing
+from pathlib import Path
+
+import lmdb
+import msgspec
+
+from holdfast.engine import checkpoints
+from holdfast.engine.folder import Folder
+from holdfast.engine.lmdb import file_checks, redo_log
+from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
+from holdfast.engine.lmdb.overlay import replay
+from holdfast.engine.lmdb.redo_log import Found, RedoLog
+from holdfast.errors import StoreBusy, StoreDamaged
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """What was wrong with a store, and what became of it."""
+
+    problems: list[str]  # a sentence each; empty: nothing was wrong
+    applied: int  # records of the log that were, or would be, brought into the file
+    lost: int  # records of the log that can't be used, at least
+    recovered: bool  # whether the store opens now
+
+
+def recover(path: Path, *, accept_loss: bool) -> Recovery:
+    """Looks at the small files of a store; with `accept_loss`, goes on without those that are
+    damaged. Raises `StoreDamaged` if the data file itself is."""
+    file_checks.refuse_missing(path)
+    folder = Folder(path, "commit")
+    try:
+        folder.lock_opening()
+        if not folder.is_ours_alone():
+            raise StoreBusy(f"{path} is open in another process", hint="Close it there first.")
+        problems = _side_files(path, accept_loss=accept_loss)
+        found = _log(path, accept_loss=accept_loss)
+    except (lmdb.Error, OSError) as error:
+        raise explain(error, path) from error
+    finally:
+        folder.close()
+    if found.problem:
+        problems.append(f"{path / redo_log.FILE_NAME} is damaged: {found.problem}")
+    return Recovery(
+        problems=problems,
+        applied=len(found.records),
+        lost=found.lost,
+        recovered=accept_loss or not problems,
+    )
+
+
+def _side_files(path: Path, *, accept_loss: bool) -> list[str]:
+    """What is wrong with the checkpoint and the seal; they are removed if that is accepted."""
+    problems: list[str] = []
+    try:
+        if not checkpoints.recover(path, path / DATA_FILE):
+            redo_log.refuse_lost_checkpoint(path)
+    except StoreDamaged as error:
+        problems.append(error.message)
+        if accept_loss:
+            checkpoints.remove(path)
+    try:
+        file_checks.refuse_damaged(path, alone=True)
+    except file_checks.SealBroken as error:
+        problems.append(error.message)
+        if accept_loss:
+            file_checks.break_seal(path)
+    if accept_loss:
+        file_checks.refuse_any_damage(path)
+    return problems
+
+
+def _log(path: Path, *, accept_loss: bool) -> Found:
+    if not (path / redo_log.FILE_NAME).exists() and redo_log.read_state(path) is None:
+        return Found([])
+    env, data, _, _ = open_environment(path, sync=True)
+    try:
+        with closing(RedoLog(path, synced=True)) as log:
+            if not accept_loss:
+                return log.read(env.info()["last_txnid"])
+            found = replay(env, data, log, accept_loss=True)
+            log.begin(shared=False)
+            return found
+    finally:
+        env.close()

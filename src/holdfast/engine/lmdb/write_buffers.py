@@ -1,0 +1,257 @@
+"""What transactions and views read and write while commits wait for LMDB: buffers, one above
+another, above a snapshot of it.
+
+    a Draft         the writes of a transaction, or of a group of them
+    the Base        what was committed and LMDB has not yet; for views it is frozen: a WaitingView
+    LMDB's snapshot
+
+Nearly every get and put of a store on LMDB passes through here, so the usual case of each method
+is its first lines.
+"""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from holdfast.engine.contract import Reader
+from holdfast.engine.lmdb.redo_log import Writes
+from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
+from holdfast.engine.write_buffer import NO_KEYS, NOTHING_CLEARED, Buffer, Pair, Range, check_range
+from holdfast.limits import (
+    CLEARED_INTO_OVERLAY,
+    FEW_DELETED,
+    MAX_SEEN_BYTES,
+    MAX_SEEN_IN_OVERLAY,
+)
+
+_NOTHING: Final[Writes] = {}
+
+
+class Below(Reader, Protocol):
+    """What a transaction or the overlay may be stacked on."""
+
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None: ...
+
+
+class Draft(Buffer):
+    """The writes of one transaction, or of one group, above the overlay."""
+
+    __slots__ = ("_committed", "_seen")
+
+    _below: Below
+
+    def __init__(
+        self,
+        below: Below,
+        space: bytes,
+        now: float,
+        committed: Writes = _NOTHING,
+        seen: Writes = _NOTHING,
+    ) -> None:
+        # What makes a buffer, and what the reader below would look at first.
+        self._below = below
+        self.space = space
+        self.now = now
+        self.written = {}
+        self.deletes = False
+        self.cleared = NOTHING_CLEARED
+        self.notices = []
+        self._keys = NO_KEYS
+        self._clears = 0
+        self._committed = committed
+        self._seen = seen
+
+    def get(self, key: bytes) -> bytes | None:
+        written = self.written
+        if key in written:
+            return written[key]
+        if self.cleared and self._is_cleared(key):
+            return None
+        if key in self._committed:
+            return self._committed[key]
+        if key in self._seen:
+            return self._seen[key]
+        return self._below.get(key)
+
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        if self.written or self.cleared:
+            return super().first(begin, end, reverse)
+        return self._below.first(begin, end, reverse)
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        """Deletes what there is, if it is little: an overlay without cleared ranges reads faster,
+        and what LMDB will need for it is known."""
+        if begin < end and not self.cleared:
+            check_range(begin, end, self.space)
+            found = list(self.scan(begin, end, limit=CLEARED_INTO_OVERLAY + 1))
+            if len(found) <= CLEARED_INTO_OVERLAY:
+                for key, _ in found:
+                    self.delete(key)
+                return
+        super().clear(begin, end)
+
+
+class _Stacked(Buffer):
+    """What waits for LMDB, above a snapshot of it."""
+
+    __slots__ = ()
+
+    _below: LmdbReader
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        keys = self._in_order()
+        place = bisect_left(keys, begin)
+        if place == len(keys) or keys[place] >= end:
+            return self._below.scan(begin, end, limit=limit, reverse=reverse)
+        return super().scan(begin, end, limit=limit, reverse=reverse)
+
+
+class Waiting(NamedTuple):
+    """What waits at one moment, for views. Neither the dict nor the list ever changes."""
+
+    above: int  # the LMDB commit
+    written: Writes
+    keys: list[bytes]
+
+
+class WaitingView(OnlyReads, _Stacked):
+    """A view that reads what waits, too."""
+
+    __slots__ = ()
+
+    def __init__(self, view: LmdbView, waiting: Waiting) -> None:
+        # What makes a buffer, but for what a view never has: views are many.
+        self._below = view
+        self.space = view.space
+        self.now = view.now
+        _, self.written, self._keys = waiting
+        self.cleared = NOTHING_CLEARED
+        self._clears = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        written = self.written
+        return written[key] if key in written else self._below.get(key)
+
+    def _in_order(self) -> list[bytes]:
+        return self._keys
+
+
+class Base(_Stacked):
+    """A snapshot of LMDB, and what was committed since."""
+
+    __slots__ = (
+        "_bare",
+        "_lock",
+        "_waiting",
+        "above",
+        "commits",
+        "deleted",
+        "notice_bytes",
+        "seen",
+        "since",
+        "txn",
+    )
+
+    def __init__(self, txn: Any, since: float) -> None:
+        super().__init__(LmdbReader(txn, b"", 0.0), b"", 0.0)
+        self.txn = txn
+        self.above: int = txn.id()
+        self.since = since
+        self._waiting: Waiting | None = None  # made for the first view that asks
+        self._lock = threading.RLock()  # held for moments: views freeze what others change
+        self.commits = 0
+        self.notice_bytes = 0  # about what the notices take
+        self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
+        self._bare: Range | None = None  # a range in which there is nothing
+        self.seen: Writes = {}  # what was read of the snapshot
+
+    def get(self, key: bytes) -> bytes | None:
+        """What is read in each transaction is read from LMDB once: it lets go of Python's lock
+        for every get, and whoever takes it then has to wait for the turn of the one who reads."""
+        written = self.written
+        if key in written:
+            return written[key]
+        seen = self.seen
+        if key in seen:
+            return seen[key]
+        value = self._below.get(key)
+        if len(seen) < MAX_SEEN_IN_OVERLAY and (value is None or len(value) <= MAX_SEEN_BYTES):
+            seen[key] = value
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
+
+    def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
+        """Who takes the first of a range again and again leaves deleted keys behind, and they are
+        passed once."""
+        keys = self._keys if len(self._keys) == len(self.written) else self._in_order()
+        bare = self._bare
+        start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
+        place = bisect_left(keys, start)
+        pair: Pair | None
+        if place == len(keys) or keys[place] >= end:
+            pair = self._below.first(start, end, reverse) if start < end else None
+        else:
+            pair = super().first(start, end, reverse)
+        if self.deleted > FEW_DELETED and not reverse:
+            self._bare = begin, max(start, end if pair is None else pair[0])
+        return pair
+
+    def freeze(self) -> Waiting:
+        """What waits now; the same for all views until the next commit."""
+        waiting = self._waiting
+        if waiting is None:
+            with self._lock:
+                keys = self._in_order()
+                waiting = self._waiting = Waiting(self.above, self.written.copy(), keys)
+        return waiting
+
+    def _in_order(self) -> list[bytes]:
+        if len(self._keys) != len(self.written):
+            with self._lock:
+                super()._in_order()
+        return self._keys
+
+    def take(self, other: Buffer) -> None:
+        with self._lock:
+            self.take_unseen(other)
+
+    def take_unseen(self, other: Buffer) -> None:
+        """The same where no view can come between."""
+        if self._waiting is not None:
+            self._keys = self._keys.copy()  # views keep theirs
+            self._waiting = None
+        written = other.written
+        self.written.update(written)  # nothing was cleared: that is for LMDB itself
+        self.commits += 1
+        if self._bare is not None:
+            begin, end = self._bare
+            for key in written:
+                if begin <= key < end:
+                    self._bare = None
+                    break
+        if other.deletes:
+            seen, below = self.seen, self._below.get
+            for key, value in written.items():
+                if value is None:
+                    if (seen[key] if key in seen else below(key)) is None:
+                        self._drop(key)  # put and deleted, and LMDB never hears of it
+                    else:
+                        self.deleted += 1
+
+    def take_again(self, other: Buffer) -> None:
+        """Takes a buffer whose taking was interrupted."""
+        with self._lock:
+            self._keys = []
+            self.take_unseen(other)
+
+    def _drop(self, key: bytes) -> None:
+        keys = self._keys
+        place = bisect_left(keys, key)
+        if place < len(keys) and keys[place] == key:
+            del keys[place]
+        self.written.pop(key, None)

@@ -1,0 +1,394 @@
+"""What a transaction has seen of a snapshot: a cache that remembers what was read of it.
+
+Fetched and read are two things: a page holds more rows than a scan walks, and only what was walked
+can make a transaction conflict. Ranges are known from their begin to their end, so what was fetched
+once is answered from here, also that nothing is there.
+
+A round trip costs more than the work of most transactions. Therefore work is first run *guessing*:
+what is not known yet is written down, and answered with what this process saw there last, or with
+nothing. Then all of it is fetched at once and the work is run again. The guesses never leave this
+module: a run that has guessed is thrown away.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from holdfast.engine.contract import Reader
+from holdfast.engine.long_keys import LongKeys
+from holdfast.engine.remote.protocol import (
+    Conflicted,
+    Page,
+    Row,
+    Session,
+    Unreachable,
+    Walked,
+)
+from holdfast.errors import ViewOnlyReads
+from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
+
+Pair = tuple[bytes, bytes]
+
+_UNKNOWN: Final = object()
+_FIRST_PAGE_ROWS: Final = 64
+_MAX_PAGE_ROWS: Final = 2_048
+_PAGE_BYTES: Final = 4 * 1024 * 1024  # what a page should not exceed by much, once sizes are known
+
+
+class GuessedTooLong(BaseException):
+    """A run on guesses reads on and on; what it has asked for so far must do."""
+
+
+class Seen:
+    """A reader of stored keys on a session."""
+
+    def __init__(
+        self,
+        session: Session,
+        space: bytes,
+        now: float,
+        memory: dict[bytes, bytes] | None = None,
+        *,
+        forgets: bool = False,
+    ) -> None:
+        self.session = session
+        self.space = space
+        self.now = now
+        self.fetches = 0
+        self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
+        self._forgets = forgets  # a view commits nothing, and reads again what it has forgotten
+        self._known_bytes = 0
+        self._rows: dict[bytes, Row | None] = {}
+        self._keys: list[bytes] = []  # of all rows within the known spans, in order
+        self._begins: list[bytes] = []  # the known spans, apart from each other, in order
+        self._ends: list[bytes] = []
+        self._row_bytes = 0  # the size of a row in the last page
+        self._read: dict[bytes, None] = {}
+        self._walked: list[list[bytes]] = []
+        self._guessing = False
+        self._missed_keys: dict[bytes, None] = {}
+        self._missed_pages: dict[Page, None] = {}
+        self._memory = {} if memory is None else memory
+        self._guard: tuple[bytes, Callable[[Any], None], Any] | None = None
+
+    # --- runs ------------------------------------------------------------------------------------
+
+    def begin_run(self, *, guessing: bool) -> None:
+        """Forgets what was read, not what was fetched."""
+        self._read = {}
+        self._walked = []
+        self._guessing = guessing
+
+    def begin_end(self) -> None:
+        """From here on, what is not known is fetched; what was read stays."""
+        self._guessing = False
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the run that began last was given anything but the truth."""
+        return bool(self._missed_keys or self._missed_pages)
+
+    def fetch_missed(self) -> None:
+        """Fetches all that was guessed. Costs 1 round trip."""
+        keys, pages = list(self._missed_keys), list(self._missed_pages)
+        self._missed_keys, self._missed_pages = {}, {}
+        self._fetch(keys, pages)
+
+    def guard(self, key: bytes, refuse: Callable[[Any], None], reader: Any) -> None:
+        """Reads `key` along with whatever is fetched first, and calls `refuse` if it is there."""
+        self._guard = (key, refuse, reader)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        row = self._rows.get(key, _UNKNOWN)
+        self._read[key] = None
+        if row is _UNKNOWN:
+            return self._get_unknown(key)
+        return None if row is None else row.value  # type: ignore[attr-defined]  # not unknown
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._make_room()
+        rows = self._rows
+        unknown = [key for key in keys if key not in rows and key and not self._in_span(key)]
+        if unknown and not self._guessing:
+            self._fetch(unknown, [])
+        return [self.get(key) for key in keys]
+
+    def has_read(self, key: bytes) -> bool:
+        return key in self._read
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        if begin >= end or (limit is not None and limit <= 0):
+            return iter(())
+        return self._backward(begin, end, limit) if reverse else self._forward(begin, end, limit)
+
+    def _get_unknown(self, key: bytes) -> bytes | None:
+        if not key or self._in_span(key):
+            return None
+        if self._guessing:
+            self._missed_keys[key] = None
+            self._bound_guesses()
+            return self._memory.get(key)
+        self._make_room()
+        self._fetch([key], [])
+        row = self._rows[key]
+        return None if row is None else row.value
+
+    def _forward(self, begin: bytes, end: bytes, limit: int | None) -> Iterator[Pair]:
+        walked = [begin, begin]
+        self._walked.append(walked)
+        fetched = 0
+        while begin < end:
+            span = bisect_right(self._begins, begin) - 1
+            if span < 0 or self._ends[span] <= begin:
+                stop = self._begins[span + 1] if span + 1 < len(self._begins) else end
+                page = Page(begin, min(stop, end), self._page_rows(limit, fetched))
+                if self._guessing:
+                    return self._miss(page)
+                self._make_room()
+                self._fetch([], [page])
+                fetched += page.limit
+                continue
+            rows = self._rows
+            stop = min(self._ends[span], end)
+            for key in self._keys[bisect_left(self._keys, begin) : bisect_left(self._keys, stop)]:
+                walked[1] = key + b"\0"
+                yield key, rows[key].value  # type: ignore[union-attr]  # it is in a span
+                if limit is not None:
+                    limit -= 1
+                    if limit <= 0:
+                        return
+            walked[1] = begin = stop
+
+    def _backward(self, begin: bytes, end: bytes, limit: int | None) -> Iterator[Pair]:
+        walked = [end, end]
+        self._walked.append(walked)
+        fetched = 0
+        while begin < end:
+            span = bisect_left(self._begins, end) - 1
+            if span < 0 or self._ends[span] < end:
+                stop = self._ends[span] if span >= 0 else begin
+                page = Page(max(stop, begin), end, self._page_rows(limit, fetched), True)
+                if self._guessing:
+                    return self._miss(page)
+                self._make_room()
+                self._fetch([], [page])
+                fetched += page.limit
+                continue
+            rows = self._rows
+            stop = max(self._begins[span], begin)
+            first, last = bisect_left(self._keys, stop), bisect_left(self._keys, end)
+            for key in self._keys[first:last][::-1]:
+                walked[0] = key
+                yield key, rows[key].value  # type: ignore[union-attr]  # it is in a span
+                if limit is not None:
+                    limit -= 1
+                    if limit <= 0:
+                        return
+            walked[0] = end = stop
+
+    def _miss(self, page: Page) -> None:
+        self._missed_pages[page] = None
+        self._bound_guesses()
+
+    def _bound_guesses(self) -> None:
+        if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
+            raise GuessedTooLong
+
+    def _in_span(self, key: bytes) -> bool:
+        span = bisect_right(self._begins, key) - 1
+        return span >= 0 and key < self._ends[span]
+
+    def _page_rows(self, limit: int | None, fetched: int) -> int:
+        """How many rows to ask for: more each time, and fewer if they are large."""
+        wanted = max(_FIRST_PAGE_ROWS, 4 * fetched)
+        if limit is not None:
+            wanted = limit if not fetched else min(wanted, limit)
+        if self._row_bytes:
+            wanted = min(wanted, max(1, _PAGE_BYTES // self._row_bytes))
+        return max(1, min(wanted, _MAX_PAGE_ROWS))
+
+    # --- fetching --------------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        """Lets a view forget what it has read, once that is much: it may read a whole store."""
+        if self._forgets and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
+            self._rows, self._read, self._memory = {}, {}, {}
+            self._keys, self._begins, self._ends, self._walked = [], [], [], []
+            self._known_bytes = 0
+
+    def _fetch(self, keys: list[bytes], pages: list[Page]) -> None:
+        guard = self._guard
+        if guard is not None:
+            keys = [*keys, guard[0]]
+        try:
+            rows, contents = self.session.fetch(keys, pages)
+        except (Conflicted, Unreachable) as error:
+            self.lost = error
+            raise
+        self.fetches += 1
+        for key, row in zip(keys, rows, strict=True):
+            self._rows[key] = row
+            self._known_bytes += len(key) if row is None else len(key) + len(row.value)
+            self._remember(key, row)
+        for page, content in zip(pages, contents, strict=True):
+            self._add_page(page, content)
+        if guard is not None:
+            self._guard = None
+            if rows[-1] is not None:
+                guard[1](guard[2])
+
+    def _remember(self, key: bytes, row: Row | None) -> None:
+        if row is None:
+            self._memory.pop(key, None)
+        elif len(row.value) <= 1_024:
+            self._memory[key] = row.value
+
+    def _add_page(self, page: Page, content: list[tuple[bytes, Row]]) -> None:
+        begin, end = page.begin, page.end
+        if content:
+            value_bytes = sum(len(row.value) for _, row in content)
+            self._row_bytes = value_bytes // len(content)
+            self._known_bytes += value_bytes + sum(len(key) for key, _ in content)
+        if len(content) >= page.limit:
+            last = content[-1][0]
+            begin, end = (last, end) if page.reverse else (begin, last + b"\0")
+        if page.reverse:
+            content = content[::-1]
+        # Pages that were missed in one guessing run may overlap: what is known already stays.
+        for gap_begin, gap_end in self._gaps(begin, end):
+            inside = [(key, row) for key, row in content if gap_begin <= key < gap_end]
+            self._rows.update(inside)
+            place = bisect_left(self._keys, gap_begin)
+            self._keys[place:place] = [key for key, _ in inside]
+            self._add_span(gap_begin, gap_end)
+
+    def _gaps(self, begin: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
+        """What of a range is not known yet."""
+        gaps = []
+        span = max(0, bisect_right(self._begins, begin) - 1)
+        while begin < end and span < len(self._begins) and self._begins[span] < end:
+            if self._begins[span] > begin:
+                gaps.append((begin, self._begins[span]))
+            begin = max(begin, self._ends[span])
+            span += 1
+        if begin < end:
+            gaps.append((begin, end))
+        return gaps
+
+    def _add_span(self, begin: bytes, end: bytes) -> None:
+        """Joins a range, of which nothing was known, to the spans that it touches."""
+        place = bisect_left(self._begins, begin)
+        first = last = place
+        if place > 0 and self._ends[place - 1] == begin:
+            first, begin = place - 1, self._begins[place - 1]
+        if place < len(self._begins) and self._begins[place] == end:
+            last, end = place + 1, self._ends[place]
+        self._begins[first:last] = [begin]
+        self._ends[first:last] = [end]
+
+    # --- what was read ---------------------------------------------------------------------------
+
+    def read_ranges(self) -> list[Walked]:
+        """The ranges that were walked, joined, with the versions of what is there."""
+        joined: list[list[bytes]] = []
+        for begin, end in sorted(self._walked):
+            if begin >= end:
+                continue
+            if joined and begin <= joined[-1][1]:
+                joined[-1][1] = max(joined[-1][1], end)
+            else:
+                joined.append([begin, end])
+        return [Walked(begin, end, self._versions(begin, end)) for begin, end in joined]
+
+    def read_keys(self, ranges: list[Walked]) -> dict[bytes, int]:
+        """The keys that were read outside of `ranges`, with their versions, or 0."""
+        begins = [walked.begin for walked in ranges]
+        versions = {}
+        for key in self._read:
+            place = bisect_right(begins, key) - 1
+            if key and (place < 0 or key >= ranges[place].end):
+                row = self._rows.get(key)
+                versions[key] = 0 if row is None else row.version
+        return versions
+
+    def _versions(self, begin: bytes, end: bytes) -> list[int]:
+        first, last = bisect_left(self._keys, begin), bisect_left(self._keys, end)
+        return [self._rows[key].version for key in self._keys[first:last]]  # type: ignore[union-attr]
+
+
+class Unfolded:
+    """A reader of whole keys above one whose long keys are folded (long_keys.py)."""
+
+    def __init__(self, seen: Seen, rule: LongKeys) -> None:
+        self._seen = seen
+        self._rule = rule
+        self._whole = rule.whole
+        self.space = seen.space
+        self.now = seen.now
+
+    def get(self, key: bytes) -> bytes | None:
+        if len(key) < self._whole:
+            return self._seen.get(key)
+        stored = self._seen.get(self._rule.fold(key))
+        return None if stored is None else self._rule.split(stored)[1]
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if max(map(len, keys), default=0) < self._whole:
+            return self._seen.get_many(keys)
+        self._seen.get_many(
+            [key if len(key) < self._whole else self._rule.fold(key) for key in keys]
+        )
+        return [self.get(key) for key in keys]
+
+    def has_read(self, key: bytes) -> bool:
+        return self._seen.has_read(key)
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        if begin >= end or (limit is not None and limit <= 0):
+            return
+        place, stop = self._rule.stored_range(begin, end)
+        while place < stop:
+            for key, value in self._seen.scan(place, stop, limit=limit, reverse=reverse):
+                if len(key) >= self._whole:
+                    break
+                yield key, value
+                if limit is not None:
+                    limit -= 1
+                    if limit <= 0:
+                        return
+            else:
+                return
+            prefix = key[: self._whole]
+            group = self._seen.scan(prefix, self._rule.group_end(prefix))
+            for pair in self._rule.ordered(group, begin, end, reverse=reverse):
+                yield pair
+                if limit is not None:
+                    limit -= 1
+                    if limit <= 0:
+                        return
+            if reverse:
+                stop = prefix
+            else:
+                place = self._rule.group_end(prefix)
+
+
+class ReadOnly:
+    """What a view gives: a reader that says why it does not write."""
+
+    def __init__(self, below: Reader, seen: Seen) -> None:
+        self.space = seen.space
+        self.now = seen.now
+        self.get = below.get
+        self.get_many = below.get_many
+        self.scan = below.scan
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "delete", "clear", "add", "after_commit"):
+            raise ViewOnlyReads(f"a view only reads, and was asked to {name}")
+        raise AttributeError(name)

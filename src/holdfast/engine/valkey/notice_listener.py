@@ -1,0 +1,212 @@
+"""The notices of all spaces, as the servers publish them.
+
+A commit publishes its notices on one channel. Every primary is listened to, and a notice is taken
+from the server that its space lives on, so those of a space come in the order of their commits. A
+message names the version that left notices before it: what was lost with a connection is seen, and
+read from the log of its space.
+"""
+
+import select
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.engine.contract import Notice
+from holdfast.engine.notices import bytes_of
+from holdfast.engine.remote import Unreachable
+from holdfast.engine.valkey.address import Address, Host
+from holdfast.engine.valkey.connections import FAILURES, Link, NotSent, ResponseError
+from holdfast.engine.valkey.library import function
+from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS
+
+if TYPE_CHECKING:
+    from holdfast.engine.valkey.backend import ValkeyBackend
+
+_NOTICES: Final = msgspec.msgpack.Decoder(list[Notice])
+_ATTEMPTS: Final = 3
+_LOOK_SECONDS: Final = 0.1  # how soon a listener sees that it was stopped
+
+
+class Listener:
+    """What was heard, numbered as it came; the numbers are the places that a hub remembers."""
+
+    def __init__(self, backend: "ValkeyBackend", address: Address) -> None:
+        self._backend = backend
+        self._address = address
+        self._lock = threading.Lock()
+        self._links: dict[Host, Link] = {}
+        self._changes = -1  # of the servers, when the links were made
+        self._said: dict[bytes, int] = {}  # space -> the last version whose notices were heard
+        self._heard: deque[list[Notice]] = deque()
+        self._bytes = 0  # of what is in `_heard`
+        self._count = 0  # of all that was ever in `_heard`
+        self._lost = 0  # commits whose notices can't be had any more
+        self._closed = False
+
+    def newest(self) -> tuple[int, int]:
+        """The place behind all commits that have returned so far."""
+        with self._lock:
+            self._catch_up()
+            return self._count, self._lost
+
+    def since(self, place: tuple[int, int]) -> tuple[tuple[int, int], int, list[Notice]]:
+        with self._lock:
+            self._catch_up()
+            behind = self._count - place[0]
+            forgotten = max(0, behind - len(self._heard)) + self._lost - place[1]
+            recent = list(self._heard)[-behind:] if behind else []
+            return (self._count, self._lost), forgotten, [n for notices in recent for n in notices]
+
+    def listen(self, wake: Callable[[], None], stopped: threading.Event) -> None:
+        """Calls `wake` whenever something has come, until `stopped`."""
+        while not stopped.is_set():
+            with self._lock:
+                links = list(self._links.values())
+            files = [link for link in links if link.fileno() >= 0]
+            if not files:
+                stopped.wait(_LOOK_SECONDS)
+                continue
+            try:
+                ready, _, _ = select.select(files, [], [], _LOOK_SECONDS)
+            except (OSError, ValueError):  # one of them was closed meanwhile
+                continue
+            if not ready:
+                continue
+            with self._lock:
+                for link in ready:
+                    self._take_waiting(link)
+            wake()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop_links()
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = True
+        for link in self._links.values():
+            link.forget()
+        self._links = {}
+
+    # --- hearing ---------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Takes all that was published before this call. Connects anew where that is needed, and
+        again if it is lost at once: a server may have closed what was idle for long."""
+        for attempt in range(_ATTEMPTS):
+            if self._closed:
+                raise Unreachable("the listener was closed")
+            try:
+                if self._changes != self._backend.servers.changes or not self._links:
+                    self._connect()
+                self._take_all()
+                return
+            except (NotSent, ResponseError, Unreachable, *FAILURES) as failure:
+                self._drop_links()
+                if attempt == _ATTEMPTS - 1:
+                    raise Unreachable(str(failure)) from failure
+
+    def _take_all(self) -> None:
+        """A server answers a PING behind all that it has published before."""
+        for link in self._links.values():
+            link.send(("PING",))
+        for host, link in list(self._links.items()):
+            while not self._take(host, link.receive()):
+                pass
+
+    def _take_waiting(self, link: Link) -> None:
+        """Takes what has come so far."""
+        host = next((host for host, other in self._links.items() if other is link), None)
+        if host is None:
+            return
+        try:
+            while link.has_message():
+                self._take(host, link.receive())
+        except (ResponseError, *FAILURES):
+            self._drop_links()  # made anew by whoever looks next
+
+    def _take(self, host: Host, message: list[bytes]) -> bool:
+        """Takes one message; True if it is the answer to a PING."""
+        if message[0] == b"pong":
+            return True
+        if message[0] == b"message":
+            version, before, notices = message[2].split(b" ", 2)
+            self._hear(host, int(version), int(before), _NOTICES.decode(notices))
+        return False
+
+    def _hear(self, host: Host, version: int, before: int, notices: list[Notice]) -> None:
+        space = notices[0].space
+        place = self._backend.place(space)
+        if self._backend.servers.host_of(place.slot) != host:
+            return  # passed on by a server that does not hold the space
+        known = self._said.get(space, 0)
+        if version <= known:
+            return  # it was in the log, which was read after it had been sent
+        if before > known:
+            self._ask_for_missing([space])  # and for this one with them
+            return
+        self._said[space] = version
+        self._keep(notices)
+
+    def _keep(self, notices: list[Notice]) -> None:
+        self._heard.append(notices)
+        self._count += 1
+        self._bytes += sum([bytes_of(notice) for notice in notices])
+        while len(self._heard) > 1 and (
+            len(self._heard) > KEPT_NOTICE_COMMITS or self._bytes > KEPT_NOTICE_BYTES
+        ):
+            self._bytes -= sum([bytes_of(notice) for notice in self._heard.popleft()])
+
+    # --- connecting ------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        """Listens to every primary, and learns what was said while no one listened."""
+        first = self._changes < 0
+        servers = self._backend.servers
+        changes = servers.changes
+        self._drop_links()
+        for host in servers.primaries():
+            link = Link(self._address, host)
+            self._links[host] = link
+            link.send(("SUBSCRIBE", self._backend.names.channel))
+            link.receive()
+        spaces = self._backend.spaces()
+        if first:
+            self._learn_versions(spaces)
+        else:
+            self._ask_for_missing(spaces)
+        self._changes = changes
+
+    def _learn_versions(self, spaces: list[bytes]) -> None:
+        """Where each space is when the first one listens."""
+        places = [self._backend.place(space) for space in spaces]
+        replies = self._backend.ask_places(
+            places, lambda place: ("HGET", place.names.state, "said")
+        )
+        for space, reply in zip(spaces, replies, strict=True):
+            self._said[space] = int(reply or 0)
+
+    def _ask_for_missing(self, spaces: list[bytes]) -> None:
+        """Reads from the logs what was not heard."""
+        places = [self._backend.place(space) for space in spaces]
+        replies = self._backend.ask_places(
+            places,
+            lambda place: (
+                *("FCALL_RO", function("heard"), 2, place.names.state, place.names.log),
+                self._said.get(place.space, 0),
+            ),
+        )
+        for space, (said, unknown, found) in zip(spaces, replies, strict=True):
+            self._lost += unknown
+            self._said[space] = int(said)
+            for notices in found:
+                self._keep(_NOTICES.decode(notices))
+
+    def _drop_links(self) -> None:
+        for link in self._links.values():
+            link.close()
+        self._links = {}

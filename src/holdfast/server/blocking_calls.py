@@ -1,0 +1,145 @@
+"""Operations that wait, for doors: no transaction and no thread is held while nothing happens."""
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from holdfast.engine.contract import Notice
+from holdfast.errors import BadArgument, UnknownJob
+from holdfast.jobs.ledger import LOG, mention_of
+from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.limits import MAX_WAIT_SECONDS
+from holdfast.server.dispatcher import Execution
+from holdfast.store import Space, Tx, View
+
+T = TypeVar("T")
+
+
+async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[Job]:
+    """`StoreJobs.pop_wait`: pops as soon as one of the queues has a job."""
+    queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
+    count = _or(arguments.count, 1)
+    lock_seconds = _or(arguments.lock_seconds, None)
+
+    def pop(queue: str) -> Callable[[Tx], list[Job]]:
+        return partial(_pop, queue, arguments.worker, count, lock_seconds)
+
+    return await first_jobs(execution, space, queues, pop, _or(arguments.timeout, None)) or []
+
+
+async def first_jobs(
+    execution: Execution,
+    space: Space,
+    queues: Sequence[str],
+    pop: Callable[[str], Callable[[Tx], T]],
+    timeout: float | None,
+    ahead: float = 0.0,
+) -> T | None:
+    """What `pop` gives first for one of `queues`; None if it is nothing within `timeout` seconds.
+
+    The caller's clock may be `ahead` of the store's.
+    """
+    deadline = _deadline(timeout)
+    await execution.created(space)
+    with execution.lines.join(space, queues) as waiter, execution.ended_with_server(waiter.wake):
+        while True:
+            for queue in queues:
+                jobs: T = await execution.write(space, pop(queue))
+                if jobs:
+                    return jobs
+            rest = await execution.look(space, partial(_until_next, queues, ahead))
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or execution.stopping:
+                return None
+            was_woken = await waiter.sleep(left if rest is None else min(left, rest))
+            if execution.stopping or (not was_woken and (rest is None or rest >= left)):
+                return None
+
+
+def _until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
+    """The seconds until something in the queues comes due by itself."""
+    wake = view.jobs.next_wake(*queues)
+    return None if wake is None else max(0.001, wake - view.now - ahead)
+
+
+def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx) -> list[Job]:
+    return tx.jobs.pop(queue, worker, count, lock_seconds=lock_seconds)
+
+
+async def result_wait(execution: Execution, space: Space, arguments: Any) -> Job:
+    """`StoreJobs.result_wait`: the job as soon as it is complete or failed."""
+    return await settled(execution, space, arguments.id, _or(arguments.timeout, None))
+
+
+async def settled(execution: Execution, space: Space, id: str, timeout: float | None) -> Job:
+    """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+    deadline = _deadline(timeout)
+    mention = mention_of(id)
+    with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
+        while True:
+            job = await execution.look(space, lambda view: view.jobs.get(id))
+            if job is None:
+                raise UnknownJob(f"Result(): Job {id} does not exist")
+            if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
+                return job
+
+
+WAITS: Final[dict[str, Callable[[Execution, Space, Any], Coroutine[Any, Any, Any]]]] = {
+    "jobs.pop_wait": pop_wait,
+    "jobs.result_wait": result_wait,
+}
+
+
+class _Ear:
+    """Hears the notices that one wait is interested in."""
+
+    def __init__(
+        self, execution: Execution, space: Space, topic: str, wanted: Callable[[Notice], bool]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._execution = execution
+        self._heard = asyncio.Event()
+        self._end_wait = execution.add_wait(self._heard.set)
+        self._wanted = wanted
+        self._end = execution.bulletin.listen(self._hear, space=space.prefix, topic_prefix=topic)
+
+    def _hear(self, notice: Notice) -> None:
+        if self._wanted(notice):
+            self._heard.set()
+
+    async def listen(self, deadline: float, rest: float | None) -> bool:
+        """Waits for a notice, or for `rest` seconds; False when the deadline has come first.
+
+        When the server stops, every deadline has come.
+        """
+        left = deadline - self._loop.time()
+        if left <= 0 or self._execution.stopping:
+            return False
+        try:
+            await asyncio.wait_for(self._heard.wait(), left if rest is None else min(left, rest))
+        except TimeoutError:
+            return self._loop.time() < deadline
+        self._heard.clear()
+        return not self._execution.stopping
+
+    def __enter__(self) -> "_Ear":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._end()
+        self._end_wait()
+
+
+def _deadline(timeout: float | None) -> float:
+    if timeout is not None and math.isnan(timeout):  # msgpack has it
+        raise BadArgument('Arg "timeout" not a number or None: nan')
+    seconds = MAX_WAIT_SECONDS if timeout is None else min(timeout, MAX_WAIT_SECONDS)
+    return asyncio.get_running_loop().time() + seconds
+
+
+def _or(given: Any, default: Any) -> Any:
+    return default if given is msgspec.UNSET else given

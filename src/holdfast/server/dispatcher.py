@@ -1,0 +1,532 @@
+"""Runs operations for all connections of a server: reads at once, writes in groups.
+
+All writes that have arrived while the engine was busy form the next group: one commit, one wait for
+the disk, then all replies. Clients that were just answered mostly come again at once: if the disk
+is slow, the next group waits a moment for them, instead of leaving with the first. A write that
+fails, fails alone. What takes several transactions (`long`) runs in a thread of its own, so that it
+holds up no one.
+"""
+
+import asyncio
+import itertools
+import logging
+import queue
+import re
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from holdfast.compat.qless import Dialect
+from holdfast.engine.contract import Notice, Outcome, Transaction
+from holdfast.engine.group_wait import Company
+from holdfast.errors import (
+    BadInput,
+    Forbidden,
+    HoldfastError,
+    ServerBusy,
+    ServerFailed,
+    StoreUnreachable,
+    UnknownSpace,
+)
+from holdfast.keys import pack, prefix_range, unpack
+from holdfast.limits import (
+    LARGE_READ_THREADS,
+    LONG_OPERATIONS,
+    MAX_GROUP_TRANSACTIONS,
+    MAX_OPEN_SPACES,
+    MAX_QUEUED_LONG,
+    MAX_QUEUED_WRITES,
+    READING_THREADS,
+)
+from holdfast.metrics.http import Network
+from holdfast.operations import Operation
+from holdfast.server.addresses import Address
+from holdfast.server.auth import Gate
+from holdfast.server.back_pressure import Unsent
+from holdfast.server.bounds import Bounds, Room
+from holdfast.server.browser_checks import Hosts
+from holdfast.server.job_waiters import Lines
+from holdfast.server.large_reads import LargeReads
+from holdfast.server.notice_feed import Bulletin
+from holdfast.server.password_checks import Logins
+from holdfast.server.subscribers import Audience
+from holdfast.store import (
+    DIRECTORY,
+    NOWHERE,
+    SPACE_CREATED,
+    SPACE_DROPPED,
+    Space,
+    Step,
+    Store,
+    Tx,
+    View,
+)
+from holdfast.tables import EVERY_DOMAIN
+from holdfast.users import USERS_CHANGED
+
+_log = logging.getLogger(__name__)
+
+# Of a folder below another one; while it is written, its name is longer.
+_BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[Tx], Any]
+Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
+
+
+class Request(NamedTuple):
+    """Transactions of one caller for the next group."""
+
+    steps: Sequence[Step]
+    answer: Answer  # called on the loop
+    # Asked just before, if its client may be gone and it is then not to be written.
+    is_wanted: Callable[[], bool] | None
+
+
+Group: TypeAlias = list[Request]
+
+
+class Execution:
+    """One engine behind all doors. Lives on one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        allows_flush: bool = False,
+        allows_pixel: bool = False,
+        bounds: Bounds | None = None,
+        backups: Path | None = None,
+        schemas: Path | None = None,
+        trusted_proxies: Sequence[Network] = (),
+        allowed_hosts: Iterable[str] | None = None,
+    ) -> None:
+        self.store = store
+        store.keeps_admin = True  # nobody could undo it over the network
+        self.bounds = bounds or Bounds()
+        self.room = Room()
+        self.unsent = Unsent(
+            asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
+        )
+        self.started = time.time()
+        self.connections = 0  # of both doors
+        self.allows_flush = allows_flush
+        self.allows_pixel = allows_pixel
+        self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
+        self.hosts = Hosts(allowed_hosts)
+        self.backups = backups  # the folder that backups go to; None: none are made
+        self.schemas = schemas  # the folder whose files clients may name; None: none
+        self.stopping = False
+        self.resp_address: Address | None = None  # where Redis clients connect, if they can
+        self.started_with: dict[str, object] = {}
+        self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see blocking_calls.py
+        self.gate = Gate(store.engine)
+        self.scripts = self._load_scripts()
+        self._spaces: dict[str, Space] = {store.name: store}
+        self._loop = asyncio.get_running_loop()
+        self.logins = Logins(self.gate, self._loop)
+        self.bulletin = Bulletin(store.engine, self._loop)
+        self.audience = Audience(self.bulletin)
+        # Where a read is a round trip, the loop does not wait for it.
+        self.lines = Lines(self.bulletin, counts_jobs=not store.engine.is_remote)
+        self.bulletin.listen(
+            lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
+        )
+        self.bulletin.listen(
+            lambda notice: self.forget_space(notice.payload.decode()),
+            space=DIRECTORY,
+            topic_prefix=SPACE_DROPPED,
+        )
+        self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
+        self._company = Company()
+        self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
+        self._writer.start()
+        self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
+        self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
+        # Whether a read waits for a network, and would hold up all others on the loop.
+        self.reads_in_threads = store.engine.is_remote
+        self.large_reads = LargeReads()
+        threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
+        self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
+        self._waiting: deque[Request] = deque()
+        self._enqueued = 0  # writes so far, counted by the loop
+        self._dequeued = 0  # and by the writer: each number has one who counts
+        self._threads = 0  # long operations that run or wait for a thread
+        self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
+        self._sessions = itertools.count(1)
+        self._committing = False
+        self._written: set[Space] = set()  # spaces, since `take_written`
+
+    def known_space(self, name: str) -> Space | None:
+        """The space of that name, if it has been opened before."""
+        return self._spaces.get(name)
+
+    async def space(self, name: str) -> Space:
+        """The space of that name. One that does not exist is created by its first write."""
+        found = self._spaces.get(name)
+        if found is None:
+            open_space = partial(self.store.space, name, create=False)
+            found = await self._loop.run_in_executor(self._directory, open_space)
+            if found.prefix != NOWHERE:  # or reads of any names would push out those that exist
+                self._keep(found)
+        return found
+
+    def _keep(self, space: Space) -> None:
+        if len(self._spaces) >= MAX_OPEN_SPACES:
+            self._spaces.pop(next(each for each in self._spaces if each != self.store.name))
+        self._spaces[space.name] = space
+
+    async def created(self, space: Space) -> None:
+        """Creates a space, before someone waits for what others will write to it."""
+        if space.prefix == NOWHERE:
+            await self._loop.run_in_executor(self._directory, space.create)
+
+    def listen(
+        self, space: Space, begin: Callable[[bytes], Callable[[], None]]
+    ) -> Callable[[], None]:
+        """Calls `begin(prefix)`, which listens to a space, at once or as soon as it is created.
+
+        Returns the function that ends it.
+        """
+        if space.exists():
+            return begin(space.prefix)
+        ends: list[Callable[[], None]] = []
+
+        def hear(notice: Notice) -> None:
+            if notice.payload.decode() == space.name and space.exists():
+                ends.pop()()
+                ends.append(begin(space.prefix))
+
+        ends.append(self.bulletin.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
+        return lambda: ends[0]()
+
+    async def has_space(self, name: str) -> bool:
+        """Whether there is a space of that name."""
+        if name in self._spaces:
+            return True
+        return await self._loop.run_in_executor(self._directory, self.store.has_space, name)
+
+    def forget_space(self, name: str) -> None:
+        """A space has been dropped: the next one of that name is another."""
+        self._spaces.pop(name, None)
+
+    def next_session_id(self) -> int:
+        return next(self._sessions)
+
+    def admit(self) -> bool:
+        """Whether there is room for one more connection; if so, `leave` gives its place back."""
+        if self.connections >= self.bounds.connections:
+            return False
+        self.connections += 1
+        return True
+
+    def leave(self) -> None:
+        self.connections -= 1
+
+    def _load_scripts(self) -> dict[bytes, Dialect]:
+        """The queue scripts that clients have loaded, by their hash; see compat/qless.py."""
+        with self.store.engine.view(space=DIRECTORY) as view:
+            pairs = view.scan(*prefix_range(pack(0, "script")))
+            return {unpack(key)[2]: cast(Dialect, value.decode()) for key, value in pairs}
+
+    def in_directory(self, work: Callable[[Transaction], Any]) -> asyncio.Future[Any]:
+        """Runs a transaction on what belongs to no space: users, scripts."""
+        engine = self.store.engine
+        return self._loop.run_in_executor(
+            self._directory, lambda: engine.transact(work, space=DIRECTORY)
+        )
+
+    # --- operations ------------------------------------------------------------------------------
+
+    async def run(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
+        """Runs one operation and returns its result, durable if it wrote."""
+        if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
+            try:
+                return await self.start(space, operation, arguments)
+            except UnknownSpace:
+                self.forget_space(space.name)
+                raise
+        work = work_of(operation, arguments)
+        if operation.kind == "read":
+            return await self.look(space, work, operation.full_name, arguments)
+        return await self.write(space, work)
+
+    def is_everywhere(self, space: Space, operation: Operation) -> bool:
+        """Whether it works on the tables of all domains, which are many transactions."""
+        return operation.layer == "tables" and space.name == EVERY_DOMAIN
+
+    def start(
+        self, space: Space, operation: Operation, arguments: msgspec.Struct
+    ) -> asyncio.Future[Any]:
+        """Begins what takes its time: in a thread, or as a wait that holds nothing."""
+        if operation.kind == "wait":
+            return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
+        face = getattr(space, operation.layer)
+        if operation.full_name == "admin.backup":
+            arguments = self._placed_backup(arguments)
+        running = self.in_thread(lambda: operation.call(face, arguments))
+        running.add_done_callback(lambda _: self._written.add(space))
+        return running
+
+    def _placed_backup(self, arguments: Any) -> Any:
+        """Whoever may ask for a backup may not thereby write wherever the server may."""
+        name = arguments.target
+        if self.backups is None:
+            raise Forbidden(
+                "this server makes no backups", hint="Start it with `--backups FOLDER`."
+            )
+        if not _BACKUP.fullmatch(name):
+            raise BadInput(
+                f"{name!r:.100} is no name for a backup",
+                hint="Give a name of up to 200 letters, digits, dots, dashes and blanks; "
+                f"it is written below {self.backups}.",
+            )
+        return msgspec.structs.replace(arguments, target=str(self.backups / name))
+
+    async def look(
+        self,
+        space: Space,
+        work: Callable[[View], T],
+        kind: str = "",
+        arguments: Any = None,
+        *,
+        is_large: bool = False,
+    ) -> T:
+        """Runs a read on a view of its own; it waits for no commit.
+
+        What is large, or may be by its `kind` and `arguments`, is run in a thread.
+        """
+
+        def on_view() -> T:
+            with space.view() as view:
+                return work(view)
+
+        try:
+            if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
+                return await self.read_in_thread(on_view)
+            begin = time.monotonic()
+            result = on_view()
+            self.large_reads.took(kind, time.monotonic() - begin)
+            return result
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
+
+    async def reading(self, call: Callable[[], T]) -> T:
+        """Calls what reads the store: at once, or in a thread where that is a round trip."""
+        return await self.read_in_thread(call) if self.reads_in_threads else call()
+
+    def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        return self._loop.run_in_executor(self._readers, call)
+
+    async def write(self, space: Space, work: Work) -> Any:
+        """Runs one transaction in the next group."""
+        future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
+
+        def answer(outcomes: list[Outcome[Any]]) -> None:
+            if not future.done():
+                future.set_result(outcomes[0])
+
+        self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
+        outcome = await future
+        try:
+            result = outcome.unwrap()
+        except UnknownSpace:
+            self.forget_space(space.name)
+            raise
+        if space.is_new and space.name not in self._spaces and space.prefix != NOWHERE:
+            self._keep(space)
+        return result
+
+    def write_many(
+        self,
+        steps: Sequence[Step],
+        answer: Answer,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> None:
+        """Runs transactions in the next group, in this order, each for itself."""
+        queued = self._enqueued - self._dequeued
+        if queued + len(steps) > MAX_QUEUED_WRITES:
+            raise ServerBusy(f"{queued} writes are waiting already")
+        self._waiting.append(Request(steps, answer, is_wanted))
+        self._enqueued += len(steps)
+        if not self._committing:
+            self._committing = True
+            # Later in this round of the loop, so that all that has arrived with it comes along.
+            self._loop.call_soon(self._turns.put, True)
+
+    def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
+        if self._threads >= LONG_OPERATIONS + MAX_QUEUED_LONG:
+            raise ServerBusy(f"{self._threads} long operations are under way already")
+
+        def run() -> Any:
+            try:
+                return call()
+            finally:
+                # Here too, those who listen hear of it before those who asked.
+                self._tell()
+
+        def ended(_: object) -> None:
+            self._threads -= 1
+
+        self._threads += 1
+        future = self._loop.run_in_executor(self._long, run)
+        future.add_done_callback(ended)
+        return future
+
+    def note_written(self, space: Space) -> None:
+        """A space was written to otherwise than by an operation."""
+        self._written.add(space)
+
+    def take_written(self) -> set[bytes]:
+        """The prefixes of the spaces that were written to since this was asked last."""
+        written, self._written = self._written, set()
+        return {space.prefix for space in written} - {NOWHERE}
+
+    # --- waits -----------------------------------------------------------------------------------
+
+    def add_wait(self, end: Callable[[], None]) -> Callable[[], None]:
+        """Calls `end` when the server stops; returns the function that takes it back."""
+        token = object()
+        self._ends[token] = end
+        return lambda: self._ends.pop(token, None) and None
+
+    @contextmanager
+    def ended_with_server(self, end: Callable[[], None]) -> Iterator[None]:
+        """The same for a `with` block."""
+        take_back = self.add_wait(end)
+        try:
+            yield
+        finally:
+            take_back()
+
+    def end_waits(self) -> None:
+        """Those who wait for something to happen are answered as if their time had come."""
+        self.stopping = True
+        for end in list(self._ends.values()):
+            end()
+
+    # --- how it is -------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, object]:
+        """How the server was started; no secrets are among it."""
+        return {**self.started_with, "allow_flush": self.allows_flush, "pixel": self.allows_pixel}
+
+    def figures(self) -> dict[str, int]:
+        """How busy it is."""
+        return {
+            "connections": self.connections,
+            "queued_writes": self._enqueued - self._dequeued,
+            "long_operations": self._threads,
+            "waits": len(self._ends),
+            "open_spaces": len(self._spaces),
+            "request_bytes": self.room.taken,  # of large requests that are held
+            "unsent_bytes": self.unsent.total,  # to clients that are behind with reading
+        }
+
+    def known(self, error: BaseException) -> HoldfastError:
+        """The error as one that can be told; what no one expected goes into the log."""
+        if isinstance(error, HoldfastError):
+            return error
+        if isinstance(error, msgspec.DecodeError):
+            return BadInput(str(error))
+        if isinstance(error, OverflowError | RecursionError):
+            self.report(error, logging.WARNING)  # of the input's making, as far as we know
+            return BadInput("a number is out of range, or a value is nested too deeply")
+        self.report(error)
+        return ServerFailed("something went wrong in the server")
+
+    def report(self, error: BaseException, level: int = logging.ERROR) -> None:
+        """Writes into the log where an error happened, and no payload."""
+        places = traceback.extract_tb(error.__traceback__)
+        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[:-9:-1])
+        _log.log(level, "%s in %s", type(error).__name__, where)
+
+    async def close(self) -> None:
+        """Finishes what has begun."""
+        while self._waiting or self._committing:
+            await asyncio.sleep(0.001)
+        self._turns.put(False)
+        await self._loop.run_in_executor(None, self._writer.join)
+        await self._loop.run_in_executor(None, self._long.shutdown)
+        self._directory.shutdown()
+        self.logins.close()
+        self._readers.shutdown()
+        self.bulletin.close()
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    def _write_groups(self) -> None:
+        """In the writer's thread: one group after the other, and one word to the loop for each."""
+        while self._turns.get():
+            self._company.wait(lambda: len(self._waiting))
+            group = self._next_group()
+            if len(group) == 1:
+                steps = group[0].steps
+            else:
+                steps = [step for request in group for step in request.steps]
+            begin = time.perf_counter()
+            try:
+                outcomes = self.store.transact_many(steps) if steps else []
+            except BaseException as error:
+                outcomes = [Outcome(error=error)] * len(steps)
+            self._company.note(len(group) + len(self._waiting), time.perf_counter() - begin)
+            self._tell()  # those who listen hear of it before those who asked
+            self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+
+    def _tell(self) -> None:
+        """Has the notices of what was committed handed out. Whatever fails at that, what was done
+        is done, and is answered so."""
+        try:
+            self.bulletin.catch_up()
+        except StoreUnreachable:
+            pass  # they are heard when the engine is back
+        except Exception as error:
+            self.report(error)
+
+    def _next_group(self) -> Group:
+        group: Group = []
+        size = 0
+        while self._waiting and size < MAX_GROUP_TRANSACTIONS:
+            request = self._waiting.popleft()
+            size += len(request.steps)
+            # Whose client went away before its turn is not written.
+            if request.is_wanted is None or request.is_wanted():
+                group.append(request)
+        self._dequeued += size
+        return group
+
+    def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
+        if self._waiting:
+            self._turns.put(True)
+        else:
+            self._committing = False
+        begin = 0
+        written = self._written
+        for request in group:
+            written.update(map(_space_of, request.steps))
+            end = begin + len(request.steps)
+            try:
+                request.answer(outcomes[begin:end])
+            except Exception as error:
+                self.report(error)  # one that can't be answered keeps no one else from it
+            begin = end
+
+
+_space_of = itemgetter(0)  # of a `Step`
+
+
+def work_of(operation: Operation, arguments: msgspec.Struct) -> Callable[[View], Any]:
+    """The operation as work on a transaction."""
+    return lambda tx: operation.call(getattr(tx, operation.layer), arguments)

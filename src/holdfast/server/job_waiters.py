@@ -1,0 +1,150 @@
+"""Those who wait for jobs, in lines: a job that is put wakes one of them, not all.
+
+Who came first is woken first. Each is in the line of every queue that it waits for. When a queue
+has jobs, as many are woken as there are jobs; who leaves, with a job of another queue or because
+its client is gone, lets the next one try what it may have been woken for.
+"""
+
+import asyncio
+import itertools
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from contextlib import suppress
+from operator import attrgetter
+from typing import Self
+
+from holdfast.engine.contract import Notice
+from holdfast.errors import HoldfastError
+from holdfast.jobs.ledger import READY
+from holdfast.server.notice_feed import Bulletin
+from holdfast.store import Space
+
+_ticket = attrgetter("ticket")
+
+
+class Lines:
+    """All lines of a server, by space and queue."""
+
+    def __init__(self, bulletin: Bulletin, *, counts_jobs: bool) -> None:
+        """With `counts_jobs` it reads how many there are; else all are woken, and all try."""
+        self._counts_jobs = counts_jobs
+        self._lines: dict[tuple[bytes, str], _Line] = {}
+        self._tickets = itertools.count()
+        bulletin.listen(self._hear, topic_prefix=READY)
+
+    def join(self, space: Space, queues: Iterable[str]) -> "Waiter":
+        """A place at the end of the lines of `queues`, for a `with` block."""
+        lines = []
+        for queue in dict.fromkeys(queues):
+            where = (space.prefix, queue)
+            line = self._lines.get(where)
+            if line is None:
+                line = self._lines[where] = _Line(
+                    self._lines, space, queue, counts_jobs=self._counts_jobs
+                )
+            lines.append(line)
+        return Waiter(next(self._tickets), lines)
+
+    def _hear(self, notice: Notice) -> None:
+        if not self._lines:
+            return
+        queue = notice.payload.decode()
+        if queue:
+            lines = [self._lines.get((notice.space, queue))]
+        else:  # about every queue: of settings, say
+            lines = [line for (space, _), line in self._lines.items() if space == notice.space]
+        for line in lines:
+            if line is not None:
+                line.wake_some()
+
+
+class _Line:
+    """Those who wait for one queue."""
+
+    def __init__(
+        self,
+        lines: "dict[tuple[bytes, str], _Line]",
+        space: Space,
+        queue: str,
+        *,
+        counts_jobs: bool,
+    ) -> None:
+        self._counts_jobs = counts_jobs
+        self._lines = lines
+        self._space = space
+        self._queue = queue
+        self.awake: set[Waiter] = set()  # they try, or are about to
+        self._asleep: list[Waiter] = []  # in the order of their coming
+
+    def wake_some(self) -> None:
+        """Sees to it that as many try from now on as there are jobs."""
+        if not self.awake and not self._asleep:
+            return
+        jobs = len(self.awake) + len(self._asleep)
+        if self._counts_jobs:
+            # If there is nothing to be read any more, each hears of it by its own try.
+            with suppress(HoldfastError), self._space.view() as view:
+                jobs = view.jobs.waiting(self._queue)
+        # One who is awake may have tried before the job came, and has to try again.
+        trying = sorted(self.awake, key=_ticket)[:jobs]
+        for waiter in trying + self._asleep[: jobs - len(trying)]:
+            waiter.wake()
+
+    def lay(self, waiter: "Waiter") -> None:
+        self.awake.discard(waiter)
+        insort(self._asleep, waiter, key=_ticket)
+
+    def raise_(self, waiter: "Waiter") -> None:
+        self.awake.add(waiter)
+        del self._asleep[bisect_left(self._asleep, waiter.ticket, key=_ticket)]
+
+    def leave(self, waiter: "Waiter") -> None:
+        self.awake.discard(waiter)
+        if self._asleep:
+            self.wake_some()
+        elif not self.awake:
+            self._lines.pop((self._space.prefix, self._queue), None)
+
+
+class Waiter:
+    """One who waits for a job of some queues."""
+
+    def __init__(self, ticket: int, lines: list[_Line]) -> None:
+        self.ticket = ticket
+        self._lines = lines
+        self._is_asleep = False
+        self._heard = asyncio.Event()
+
+    def wake(self) -> None:
+        """Makes it try, and if it is trying, try again."""
+        self._heard.set()
+        if self._is_asleep:
+            self._is_asleep = False
+            for line in self._lines:
+                line.raise_(self)
+
+    async def sleep(self, seconds: float) -> bool:
+        """Waits until it is woken, and says whether it was; at most for `seconds`."""
+        if not self._heard.is_set():
+            self._is_asleep = True
+            for line in self._lines:
+                line.lay(self)
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._heard.wait(), seconds)
+            finally:
+                was_woken = not self._is_asleep
+                self.wake()
+        else:
+            was_woken = True
+        self._heard.clear()
+        return was_woken
+
+    def __enter__(self) -> Self:
+        for line in self._lines:
+            line.awake.add(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for line in self._lines:
+            line.leave(self)

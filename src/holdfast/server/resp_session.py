@@ -1,0 +1,367 @@
+"""What a RESP client is to the server: its protocol, space, open batch and subscriptions.
+
+A session makes of each command a *plan*, without running it: bytes that are the reply already, a
+`Read` for a view, a `Write` for the next group, a `Later` for what takes its time, or a `Change` of
+the session itself. The connection runs plans in order; `MULTI` collects them, and `EXEC` makes one
+transaction of all.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from holdfast import errors, wire
+from holdfast.compat.qless import Dialect
+from holdfast.engine.contract import Notice, Outcome
+from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
+from holdfast.limits import (
+    MANY_READS,
+    MAX_BATCH_COMMANDS,
+    MAX_CHANNEL_BYTES,
+    MAX_PATTERN_BYTES,
+    MAX_PATTERNS,
+    MAX_SUBSCRIPTIONS,
+)
+from holdfast.operations import OPERATIONS, Operation, refuse_in_batch
+from holdfast.server.auth import Identity
+from holdfast.server.batch_limits import Meter
+from holdfast.server.dispatcher import Execution
+from holdfast.server.subscribers import Kind, layer_of
+from holdfast.store import Space, Tx, View
+
+_PLAN_BYTES: Final = 512  # that a queued command takes beside its words
+Encode: TypeAlias = Callable[[Any], bytes]
+
+
+class Read(NamedTuple):
+    """Reads that run on a view, or inside of a batch."""
+
+    space: Space
+    work: Callable[[View], Any]
+    encode: Encode
+    fail: Callable[[HoldfastError], bytes] | None = None  # where errors have a form of their own
+    kind: str = ""  # of operation; see large_reads.py
+    is_large: bool = False  # it would hold up all others on the loop
+
+
+class Write(NamedTuple):
+    """One transaction for the next group."""
+
+    space: Space
+    work: Callable[[Tx], Any]
+    encode: Encode
+    fail: Callable[[HoldfastError], bytes] | None = None
+
+
+class Later(NamedTuple):
+    """Something that takes its time and holds neither a transaction nor the loop."""
+
+    start: Callable[[], asyncio.Future[Any]]
+    encode: Encode
+    fail: Callable[[HoldfastError], bytes] | None = None
+
+
+class Change(NamedTuple):
+    """A change of the session, made when its turn comes: what was sent before is not touched."""
+
+    make: Callable[[], bytes]
+
+
+Plan: TypeAlias = bytes | Read | Write | Later | Change
+
+
+class _Permits:
+    """The operations that were permitted once, and are until who or where changes."""
+
+    __slots__ = ("identity", "operations", "space")
+
+    def __init__(self, identity: Identity | None, space: Space) -> None:
+        self.identity = identity
+        self.space = space
+        self.operations: set[int] = set()  # by `id`: the list of operations is for ever
+
+
+class Session:
+    """One client's state."""
+
+    def __init__(
+        self, execution: Execution, send: Callable[[bytes], None], address: str = ""
+    ) -> None:
+        self.execution = execution
+        self.send = send
+        self.address = address  # of the peer
+        self.protocol = 2
+        self.id = execution.next_session_id()
+        self.began = time.time()
+        self.space: Space = execution.store
+        self.space_name = execution.store.name
+        self.database = 0
+        self.name = b""
+        self.is_exact = False  # see `exact` in connection_commands.py
+        self.integers_as_text = False  # see `bigint` there
+        self.identity = execution.gate.anonymous()
+        self._gate_version = execution.gate.version
+        self.quits = False
+        self.batch: list[Plan] | None = None
+        self.batch_failed = False
+        self._batch_bytes = 0
+        self._batch_words = 0  # commands of it
+        self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
+        self._permits = _Permits(self.identity, self.space)
+        self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
+        self.has_flushed_scripts = False  # it knows none that others have loaded
+
+    @property
+    def subscribed(self) -> bool:
+        return bool(self.subscriptions)
+
+    def who(self) -> Identity:
+        """Who this client speaks for; raises `NotAuthenticated` if it must say so first."""
+        gate = self.execution.gate
+        if self._gate_version != gate.version:
+            self.identity, self._gate_version = gate.renewed(self.identity), gate.version
+        if self.identity is None:
+            raise gate.refusal("Authentication required")
+        return self.identity
+
+    def require(self, operation: Operation) -> None:
+        """Raises `Forbidden` unless this client may call the operation in its space."""
+        identity, permits = self.who(), self._permits
+        if permits.identity is not identity or permits.space is not self.space:
+            permits = self._permits = _Permits(identity, self.space)
+        if id(operation) not in permits.operations:
+            identity.require_operation(operation, self.space.name)
+            permits.operations.add(id(operation))
+
+    def may_enter(self, space: str) -> bool:
+        """Whether this client has any grant there."""
+        return any(grant.space in ("*", space) for grant in self.who().grants)
+
+    def enter(self, space: Space, name: str, database: int) -> None:
+        """Makes all further commands work on `space`."""
+        self.space, self.space_name, self.database = space, name, database
+
+    def reset(self) -> None:
+        """Makes the session as new."""
+        self.close()
+        self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
+        self.is_exact = self.integers_as_text = False
+        self.identity = self.execution.gate.anonymous()
+        self.enter(self.execution.store, self.execution.store.name, 0)
+
+    def flush_scripts(self) -> None:
+        """Makes this client forget the scripts that it or others have loaded."""
+        self.scripts.clear()
+        self.has_flushed_scripts = True
+
+    def close(self) -> None:
+        """The client is gone."""
+        for leave in self.subscriptions.values():
+            leave()
+        self.subscriptions.clear()
+
+    # --- subscriptions ---------------------------------------------------------------------------
+
+    def channels(self, kind: Kind) -> list[bytes]:
+        return [channel for known, channel in self.subscriptions if known == kind]
+
+    def refuse_too_many(self, kind: Kind, channels: Collection[bytes]) -> None:
+        """Raises if it would listen to more than one connection may."""
+        most = MAX_SUBSCRIPTIONS if kind == "subscribe" else MAX_PATTERNS
+        if len(self.subscriptions) + len(channels) > most and (
+            len({*self.channels(kind), *channels}) > most
+        ):
+            raise RequestTooLarge(
+                f"a connection may have {most} subscriptions of this kind",
+                hint="Hear more with fewer patterns, or with several connections.",
+            )
+        longest = MAX_PATTERN_BYTES if kind == "psubscribe" else MAX_CHANNEL_BYTES
+        if any(len(channel) > longest for channel in channels):
+            raise RequestTooLarge(
+                f"a channel may have {MAX_CHANNEL_BYTES} bytes, a pattern {MAX_PATTERN_BYTES}"
+            )
+
+    def subscribe(self, kind: Kind, channel: bytes) -> None:
+        if (kind, channel) not in self.subscriptions:
+            join, name = self.execution.audience.join, self.space.name
+            self.subscriptions[kind, channel] = self.execution.listen(
+                self.space, lambda prefix: join(self, kind, channel, space=name, prefix=prefix)
+            )
+
+    def listen(self, topic: bytes) -> None:
+        """Sends the notices of this space whose topics begin with `topic`, as they are."""
+        if ("notices", topic) in self.subscriptions:
+            return
+        space = self.space.name
+
+        def hear(notice: Notice) -> None:
+            if self.may_hear(space, layer_of(b"", notice.topic)):
+                words = [b"notice", wire.bytes_of(notice.topic), notice.payload]
+                self.send(wire.push(map(wire.bulk, words), self.protocol))
+
+        listen, topic_prefix = self.execution.bulletin.listen, wire.text_of(topic)
+        self.subscriptions["notices", topic] = self.execution.listen(
+            self.space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic_prefix)
+        )
+
+    def unsubscribe(self, kind: Kind, channel: bytes) -> None:
+        leave = self.subscriptions.pop((kind, channel), None)
+        if leave is not None:
+            leave()
+
+    def may_hear(self, space: str, layer: str) -> bool:
+        """Whether notices of a layer may be sent to this client."""
+        try:
+            return self.who().may("read", space=space, layer=layer)
+        except NotAuthenticated:
+            return False
+
+    # --- replies ---------------------------------------------------------------------------------
+
+    def run(self, read: Read) -> bytes:
+        """Runs a read at once."""
+        begin = time.monotonic()
+        try:
+            with read.space.view() as view:
+                return read.encode(read.work(view))
+        except Exception as error:
+            return self.failure(read, error)
+        finally:
+            self.execution.large_reads.took(read.kind, time.monotonic() - begin)
+
+    def later(self, read: Read) -> Later:
+        """A read that waits for a network, or that is large, in a thread."""
+        return Later(lambda: self.execution.read_in_thread(_on_view(read)), read.encode, read.fail)
+
+    def change(self, change: Change) -> bytes:
+        """Makes a change of the session."""
+        try:
+            return change.make()
+        except HoldfastError as error:
+            return self.error(error)
+
+    def reply(self, plan: Write | Later, outcome: Outcome[Any]) -> bytes:
+        """The reply to a plan that has been run."""
+        if outcome.error is not None:
+            return self.failure(plan, outcome.error)
+        try:
+            return plan.encode(outcome.result)
+        except Exception as error:
+            return self.failure(plan, error)
+
+    def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
+        if isinstance(error, UnknownSpace):
+            self.execution.forget_space(self.space.name)
+        if plan.fail is not None and isinstance(error, HoldfastError):
+            return plan.fail(error)
+        return self.error(error)
+
+    def error(self, error: BaseException) -> bytes:
+        """An error as all doors say it: its code, what happened, what to do."""
+        if self.is_exact:
+            return self._exact_error(error)
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        known = self.execution.known(error)
+        return wire.error(f"{known.code.upper()} {known}{where}")
+
+    def _exact_error(self, error: BaseException) -> bytes:
+        """An error as an object, of which a client makes the very same error again."""
+        known = self.execution.known(error)
+        facts = errors.facts_of(known)
+        facts["position"] = getattr(error, "position", None)
+        return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
+
+    # --- batches ---------------------------------------------------------------------------------
+
+    def begin_batch(self) -> None:
+        self.batch, self.batch_failed, self._batch_bytes = [], False, 0
+
+    @property
+    def held_bytes(self) -> int:
+        """What the commands of a batch take of the memory, until `EXEC` is answered."""
+        return self._batch_bytes and self._batch_bytes + _PLAN_BYTES * self._batch_words
+
+    def let_go(self) -> None:
+        """Nothing is left of a batch."""
+        if self.batch is None:
+            self._batch_bytes = self._batch_words = 0
+
+    def collect(self, words: wire.Command, plan: Plan) -> bytes:
+        """Keeps a plan for `EXEC`."""
+        assert self.batch is not None
+        name = words[0].upper()
+        if self.batch_failed:
+            return wire.simple("QUEUED")  # as Redis says it; nothing of it is kept
+        most = self.execution.bounds.request_bytes
+        self._batch_bytes += sum(map(len, words))
+        if isinstance(plan, bytes):
+            self._batch_bytes += len(plan)  # a reply that is kept until then
+        self._batch_words += 1
+        if self._batch_bytes > most:
+            refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
+            return self.spoil(self.error(refused))
+        if isinstance(plan, Later | Change):
+            return self.spoil(self._not_in_batch(name.decode(errors="replace")))
+        if isinstance(plan, bytes) and plan[:1] == b"-":
+            return self.spoil(plan)
+        if len(self.batch) == MAX_BATCH_COMMANDS:
+            return self.spoil(wire.error(f"ERR a batch may have {MAX_BATCH_COMMANDS} commands"))
+        self.batch.append(plan)
+        return wire.simple("QUEUED")
+
+    def _not_in_batch(self, name: str) -> bytes:
+        try:
+            if (operation := OPERATIONS.get(name.lower())) is not None:
+                refuse_in_batch(operation)
+        except HoldfastError as error:
+            return self.error(error)
+        return wire.error(f"ERR {name} can't be part of a batch: send it before MULTI")
+
+    def spoil(self, reply: bytes) -> bytes:
+        """A command of the batch, if one is open, was refused: `EXEC` will do nothing."""
+        if self.batch is not None:
+            self.batch_failed = True
+            self.batch.clear()  # it will not be run
+            self._batch_bytes = self._batch_words = 0
+        return reply
+
+    def execute(self) -> Plan:
+        """The batch as one transaction: all of it, or none."""
+        plans, self.batch = self.batch or [], None
+        if self.batch_failed:
+            return wire.error("EXECABORT Transaction discarded because of previous errors.")
+
+        def work(tx: View) -> list[bytes]:
+            replies = []
+            meter = Meter()
+            for position, plan in enumerate(plans):
+                try:
+                    replies.append(_run_in_batch(plan, tx))
+                    meter.took(len(replies[-1]))
+                except Exception as error:
+                    errors.at_position(error, position)
+                    raise
+            return replies
+
+        if any(isinstance(plan, Write) for plan in plans):
+            return Write(self.space, work, wire.array)
+        large = any(isinstance(plan, Read) and plan.is_large for plan in plans)
+        return Read(self.space, work, wire.array, is_large=large or len(plans) > MANY_READS)
+
+
+def _on_view(read: Read) -> Callable[[], Any]:
+    def work() -> Any:
+        with read.space.view() as view:
+            return read.work(view)
+
+    return work
+
+
+def _run_in_batch(plan: Plan, tx: View) -> bytes:
+    if isinstance(plan, bytes):
+        return plan
+    assert isinstance(plan, Read | Write)  # all else is refused by `collect`
+    return plan.encode(plan.work(tx))  # type: ignore[arg-type]  # with a `Write`, it is a `Tx`

@@ -1,0 +1,122 @@
+"""Who listens to which channel: notices of commits become messages to subscribers.
+
+A notice's channel is its topic, and for what the qless script publishes that script's own channel.
+Subscribers hear the space that they were in when they subscribed, and of it only the layers that
+they may read.
+"""
+
+from collections.abc import Callable
+from typing import Final, Literal, Protocol
+
+from holdfast import wire
+from holdfast.compat.qless import channel as qless_channel
+from holdfast.engine.contract import Notice
+from holdfast.server.globs import Glob, compile_glob
+from holdfast.server.notice_feed import Bulletin
+
+Kind = Literal["subscribe", "psubscribe", "notices"]
+
+PUBLISHED: Final = "pubsub."  # the topic of what clients publish themselves
+QLESS: Final = b"ql:"  # the channels of the job queue
+
+
+class Subscriber(Protocol):
+    """A client that listens."""
+
+    @property
+    def protocol(self) -> int: ...
+    @property
+    def send(self) -> Callable[[bytes], None]: ...
+    def may_hear(self, space: str, layer: str) -> bool: ...
+
+
+class _Seat:
+    """One subscription."""
+
+    def __init__(self, subscriber: Subscriber, space: str, glob: Glob | None) -> None:
+        self.subscriber = subscriber
+        self.space = space
+        self.glob = glob  # of a pattern, made once: there may be many
+
+
+_Seats = dict[bytes, dict[_Seat, None]]  # by channel or pattern, in the order of their coming
+
+
+class Audience:
+    """All subscriptions of a server."""
+
+    def __init__(self, bulletin: Bulletin) -> None:
+        self._channels: dict[bytes, _Seats] = {}  # by space
+        self._patterns: dict[bytes, _Seats] = {}
+        bulletin.listen(self._hear)
+
+    def join(
+        self, subscriber: Subscriber, kind: Kind, channel: bytes, *, space: str, prefix: bytes
+    ) -> Callable[[], None]:
+        """Sends what is heard on a channel or a pattern; returns the function that ends it."""
+        rooms = self._channels if kind == "subscribe" else self._patterns
+        glob = compile_glob(channel) if kind == "psubscribe" else None
+        seat = _Seat(subscriber, space, glob)
+        rooms.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
+
+        def leave() -> None:
+            room = rooms[prefix]
+            room[channel].pop(seat)
+            if not room[channel]:
+                del room[channel]
+            if not room:
+                del rooms[prefix]
+
+        return leave
+
+    def count(self, prefix: bytes, channel: bytes) -> int:
+        """How many subscriptions hear a channel."""
+        patterns = self._patterns.get(prefix, {})
+        return len(self._channels.get(prefix, {}).get(channel, ())) + sum(
+            len(seats) for seats in patterns.values() if _fits(seats, channel)
+        )
+
+    def _hear(self, notice: Notice) -> None:
+        if not self._channels and not self._patterns:
+            return
+        channels = self._channels.get(notice.space)
+        patterns = self._patterns.get(notice.space)
+        if not channels and not patterns:
+            return
+        channel = channel_of(notice)
+        if channel is None:
+            return
+        layer = layer_of(channel, notice.topic)
+        rest = [wire.bulk(channel), wire.bulk(notice.payload)]
+        if channels and channel in channels:
+            _send(channels[channel], layer, [wire.bulk(b"message"), *rest])
+        for pattern, seats in list((patterns or {}).items()):
+            if _fits(seats, channel):
+                _send(seats, layer, [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest])
+
+
+def _fits(seats: dict[_Seat, None], channel: bytes) -> bool:
+    """Whether the pattern of these seats, which they share, takes a channel."""
+    glob = next(iter(seats)).glob
+    return glob is not None and glob.fullmatch(channel)
+
+
+def _send(seats: dict[_Seat, None], layer: str, frame: list[bytes]) -> None:
+    for seat in list(seats):
+        subscriber = seat.subscriber
+        if subscriber.may_hear(seat.space, layer):
+            subscriber.send(wire.push(frame, subscriber.protocol))
+
+
+def channel_of(notice: Notice) -> bytes | None:
+    """The channel that a notice is heard on; of the job queue's, only those that qless has."""
+    topic = notice.topic
+    if topic.startswith(PUBLISHED):
+        return wire.bytes_of(topic.removeprefix(PUBLISHED))
+    channel = qless_channel(topic) if topic.startswith("jobs.") else topic
+    return None if channel is None else wire.bytes_of(channel)
+
+
+def layer_of(channel: bytes, topic: str = PUBLISHED) -> str:
+    """Which layer someone must be able to read to hear it, or to write to speak there."""
+    return "jobs" if channel.startswith(QLESS) else topic.replace(":", ".").partition(".")[0]

@@ -1,0 +1,359 @@
+"""uvicorn, as a part of our own loop: it starts and ends when we say so, and within our bounds."""
+
+import asyncio
+import math
+import socket
+import ssl
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from holdfast.errors import BadInput, HeadTooLarge, HoldfastError, ServerBusy, UrlTooLong
+from holdfast.keepalive import keep_alive
+from holdfast.limits import (
+    DRAIN_SECONDS,
+    HANDSHAKE_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    MAX_HEAD_BYTES,
+    MAX_HEADERS,
+    MAX_PIPELINED_REQUESTS,
+    MAX_URL_BYTES,
+    STALLED_EXCHANGE_SECONDS,
+    STOPPING_STALLED_SECONDS,
+)
+from holdfast.server.dispatcher import Execution
+from holdfast.server.http import HttpDoor
+from holdfast.server.http_exchange import JSON
+
+_PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
+_TURN_BYTES: Final = 65_536  # of one connection that are parsed before the others have their turn
+
+
+class _Flow(FlowControl):
+    """uvicorn's flow control, which reads on only if the connection may take more."""
+
+    def __init__(self, transport: asyncio.Transport, may_read: Callable[[], bool]) -> None:
+        super().__init__(transport)
+        self._may_read = may_read
+
+    def resume_reading(self) -> None:
+        if self.read_paused and self._may_read():
+            super().resume_reading()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol within our bounds.
+
+    It takes as many connections as there may be, and requests whose head is of a sensible size and
+    comes in time. A client has few requests under way, and no further one is begun before it has
+    read enough of the answers before it.
+    """
+
+    execution: Execution  # of the server that it belongs to
+    _is_admitted = False
+    _first = b""  # byte that came
+    _unread = 0  # bytes since the last head or piece of a body was complete
+    _has_head = False  # whether a head was complete with what came last
+    _patience: asyncio.TimerHandle | None = None
+    _refusal: HoldfastError | None = None  # why a head is not taken, while the parser is at it
+    _head_bytes = 0
+    _body_left = 0  # bytes of the body, if its length was named
+    _unfed = b""  # what has come, and is not parsed before its time
+    _turn: asyncio.Handle | None = None  # when the parser goes on by itself
+    _waits_to_begin = False  # the next request, until the client has read
+    _active: Any = None  # the request that is being answered; `cycle` is the one that came last
+    _came = 0  # bytes in all
+    _last_words: HoldfastError | None = None  # said when the requests before are answered
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.flow = _Flow(transport, self._may_read)
+        keep_alive(transport.get_extra_info("socket"))
+        self._is_admitted = self.execution.admit()
+        if self._is_admitted:
+            self._expect_head()
+        else:
+            self._refuse(ServerBusy("the server has as many connections as it takes"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_is_complete()
+        if self._is_admitted:
+            self.execution.leave()
+        if self._turn is not None:
+            self._turn.cancel()
+        self.execution.unsent.remove(self)
+        self._unfed = b""
+        self.pipeline.clear()
+        super().connection_lost(exc)
+        active = self._active
+        if active is not None and active is not self.cycle and not active.response_complete:
+            active.disconnected = True  # uvicorn tells the request that came last, and no other
+            active.message_event.set()
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing() or self._last_words is not None:
+            return  # it was refused
+        self._first = self._first or data[:1]
+        self._came += len(data)
+        if self._unfed or not self._may_begin():
+            self._unfed += data
+            self.flow.pause_reading()
+        elif len(data) <= _PIECE_BYTES:
+            self._parse(data)
+        else:
+            self._parse_pieces(data)
+
+    def _parse_pieces(self, data: bytes) -> None:
+        """Parses what may be many requests, and stops when there are enough of them."""
+        at, turn = 0, 0
+        while at < len(data) and not self.transport.is_closing():
+            if turn >= _TURN_BYTES or not self._may_begin():
+                self._unfed = data[at:]
+                self.flow.pause_reading()
+                if turn >= _TURN_BYTES:
+                    self._turn = self.loop.call_soon(self._parse_on)
+                return
+            size = max(_PIECE_BYTES, self._body_left)
+            turn += 0 if self._body_left else size  # bytes of a body cost nothing
+            self._parse(data[at : at + size])
+            at += size
+
+    def _parse_on(self) -> None:
+        """Goes on with what has waited."""
+        self._turn = None
+        if self._unfed and self._may_begin() and not self.transport.is_closing():
+            data, self._unfed = self._unfed, b""
+            self._parse_pieces(data)
+        if not self._unfed and not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    def _may_begin(self) -> bool:
+        """Whether the client may have another request under way."""
+        if self._last_words is not None:
+            return False
+        return len(self.pipeline) < MAX_PIPELINED_REQUESTS and not self.flow.write_paused
+
+    def _may_read(self) -> bool:
+        # The body of a request that waits for others is read when its turn has come.
+        fits = not self.pipeline or len(self.cycle.body) <= HIGH_WATER_LIMIT
+        return not self._unfed and fits and self._may_begin()
+
+    def _parse(self, data: bytes) -> None:
+        self._unread += len(data)
+        begins = self.cycle is None or self.cycle.response_complete
+        self._has_head = False
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unread > MAX_HEAD_BYTES + _PIECE_BYTES:
+            self._refuse_in_turn(_head_too_large())
+        elif begins and not self._has_head:  # mostly it comes whole, and needs no patience
+            self._expect_head()
+
+    # --- what the parser finds -------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._head_bytes += len(url)
+        if self._head_bytes > MAX_URL_BYTES:
+            self._stop_parsing(UrlTooLong(f"a URL may have {MAX_URL_BYTES} bytes"))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._stop_parsing(_head_too_large())
+        if len(self.headers) >= MAX_HEADERS:
+            self._stop_parsing(HeadTooLarge(f"a request may have {MAX_HEADERS} headers"))
+        if name.lower() == b"content-length" and value.isdigit():
+            self._body_left = int(value[:20])
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unread = 0
+        self._has_head = True
+        self._head_is_complete()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        self._body_left = max(0, self._body_left - len(body))
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unread = 0
+        self._body_left = 0
+        super().on_message_complete()
+
+    def _stop_parsing(self, error: HoldfastError) -> None:
+        self._refusal = error
+        raise error  # the parser passes it on as an error of its own
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        if self.flow.write_paused and not self.transport.is_closing():
+            self._waits_to_begin = True  # the client has to read first
+            return
+        if self._last_words is not None and not self.pipeline:
+            self._refuse(self._last_words)
+            return
+        super().on_response_complete()
+        if self._unfed:
+            self._parse_on()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.flow.pause_reading()
+        self.execution.unsent.add(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.execution.unsent.remove(self)
+        if self.transport.is_closing():
+            return
+        if self._waits_to_begin:
+            self._waits_to_begin = False
+            self.on_response_complete()
+        self._parse_on()
+
+    def unsent_bytes(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def drop(self) -> None:
+        self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Ends it as soon as what is under way is answered, if the client goes along."""
+        self._unfed = b""
+        super().shutdown()
+        self.execution.unsent.add(self)
+        self.loop.call_later(STOPPING_STALLED_SECONDS, self._end_if_silent, self._came)
+
+    def _end_if_silent(self, came: int) -> None:
+        """A body that does not come delays the server's end no longer."""
+        active = self._active
+        if active is None or active.response_complete or self.transport.is_closing():
+            return
+        if active.more_body and self._came == came:
+            self.transport.abort()
+        else:
+            self.loop.call_later(STOPPING_STALLED_SECONDS, self._end_if_silent, self._came)
+
+    # --- refusals --------------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn's word for what it can't parse, said as all doors say it."""
+        other = {b"\x16": "TLS", b"*": "RESP"}.get(self._first)
+        if self._refusal is not None:
+            self._refuse_in_turn(self._refusal)
+        elif other is not None:
+            error = BadInput(f"this looks like {other}, and this port speaks plain HTTP")
+            self._refuse_in_turn(error)
+        else:
+            self._refuse_in_turn(BadInput("these bytes are no request of HTTP/1.1"))
+
+    def _refuse_in_turn(self, error: HoldfastError) -> None:
+        """Refuses what came last, when all that came before it is answered."""
+        active, last = self._active, self.cycle
+        if active is None or (active is last and (active.response_complete or active.more_body)):
+            self._refuse(error)
+            return
+        if last.more_body:  # the refused one has a head, and waits for its turn
+            self.pipeline.popleft()
+        self._last_words, self._unfed = error, b""
+        self.flow.pause_reading()
+
+    def _refuse(self, error: HoldfastError) -> None:
+        """Answers without a request to answer, and closes."""
+        said = {"code": error.code, "message": error.message, "hint": error.hint}
+        body = msgspec.json.encode({"error": said})
+        head = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
+        lines = [head, f"content-type: {JSON}", f"content-length: {len(body)}"]
+        lines += ["retry-after: 1"] if isinstance(error, ServerBusy) else []
+        self.transport.write("\r\n".join([*lines, "connection: close", "", ""]).encode() + body)
+        self.transport.close()
+
+    def _expect_head(self) -> None:
+        if self._patience is None:
+            self._patience = self.loop.call_later(STALLED_EXCHANGE_SECONDS, self._lose_patience)
+
+    def _head_is_complete(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+def _head_too_large() -> HeadTooLarge:
+    return HeadTooLarge(f"the head of a request may have {MAX_HEAD_BYTES} bytes")
+
+
+class HttpServer:
+    """Listens for the HTTP door."""
+
+    def __init__(self, application: HttpDoor, tls: ssl.SSLContext | None = None) -> None:
+        self._door = application
+        self._tls = tls
+        bounds = application.execution.bounds
+        config = uvicorn.Config(
+            application,
+            http=type("Protocol", (BoundedProtocol,), {"execution": application.execution}),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # whose word counts is ours to say: see client_address.py
+            timeout_keep_alive=min(KEEP_ALIVE_SECONDS, math.ceil(bounds.idle_seconds)),
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+        config.load()
+        self._server = uvicorn.Server(config)
+        self._server.lifespan = config.lifespan_class(config)
+
+    async def open(self, listening: socket.socket) -> None:
+        """As uvicorn's `startup`, and with a bound for handshakes."""
+        config, server = self._server.config, self._server
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn calls it
+                config=config, server_state=server.server_state, app_state={}
+            )
+            return made
+
+        opened = await asyncio.get_running_loop().create_server(
+            protocol,
+            sock=listening,
+            ssl=self._tls,
+            backlog=config.backlog,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+        )
+        server.servers, server.started = [opened], True
+        self._ticking = asyncio.create_task(server.main_loop())
+
+    async def close(self) -> None:
+        """Accepts no one, and lets every request finish that has begun."""
+        self._server.should_exit = True
+        await self._ticking
+        self._door.close()
+        self._door.execution.unsent.hurry()
+        await self._server.shutdown()

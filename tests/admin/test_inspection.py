@@ -1,0 +1,47 @@
+"""Keys for people: what is shown can be written, and finds the key again."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.admin.inspection import LAYERS, packed_prefix, shown_key, shown_value
+from holdfast.errors import BadInput
+from holdfast.keys import pack
+
+# Short enough to be shown whole, were each of its characters escaped.
+parts = st.lists(
+    st.integers(-(10**9), 10**9) | st.text(max_size=6) | st.booleans() | st.none(), max_size=5
+)
+
+
+@given(st.sampled_from(sorted(LAYERS)), parts)
+def test_a_key_that_is_shown_finds_itself(layer: str, rest: list[object]) -> None:
+    key = pack(LAYERS[layer], *rest)  # type: ignore[arg-type]
+
+    assert key.startswith(packed_prefix(shown_key(key)))
+
+
+def test_a_user_and_a_prefix_are_named_by_text(store: holdfast.Store) -> None:
+    admin: Any = store.admin
+    with pytest.raises(BadInput, match="a name, which is text"):
+        admin.add_user(5)
+    with pytest.raises(BadInput, match="a password is text, not bytes"):
+        admin.add_user("ann", password=b"secret")
+    with pytest.raises(BadInput, match="a prefix is text, not 5"):
+        admin.inspect(5)
+
+    assert admin.users() == []
+
+
+@pytest.mark.parametrize("text", ["jbos", "jobs, ((", "jobs, {}", "jobs, __import__('os')", "x"])
+def test_what_is_no_prefix_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        packed_prefix(text)
+
+
+@given(st.binary(max_size=100))
+def test_any_value_can_be_shown(value: bytes) -> None:
+    assert isinstance(shown_value(value), str)
