@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-engines campaign docs client bench bench-full serve
+.PHONY: help setup check test test-engines test-pythons campaign docs client bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test:  ## check, then run all tests; args="-k keys" chooses some
 
 test-engines: ## run everything on every engine; args="--engines postgres tests/jobs" chooses
 	@.ci/test-engines $(args)
+
+test-pythons: ## run everything on every Python that is installed; args="tests/jobs" chooses
+	@.ci/test-pythons $(args)
 
 campaign: ## attack the store for minutes, and write docs/reliability.md; args="--minutes 10 --seed 1"
 	@.ci/campaign $(args)
