@@ -20,7 +20,7 @@ from holdfast import expiry
 from holdfast.admin.records import SpaceDump
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadDump, SpaceNotEmpty
-from holdfast.jobs.moving import within_space, without_space
+from holdfast.jobs.relocation import within_space, without_space
 from holdfast.keys import after as behind
 from holdfast.keys import prefix_range
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP

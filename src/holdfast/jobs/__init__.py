@@ -8,7 +8,6 @@ from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.failures import Match
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
-from holdfast.jobs.long import StoreJobs
 from holdfast.jobs.records import (
     DeadLetters,
     Failure,
@@ -25,7 +24,8 @@ from holdfast.jobs.records import (
     WorkerCounts,
     WorkerJobs,
 )
-from holdfast.jobs.reporting import Refusal, Report, Reported, Take
+from holdfast.jobs.reports import Refusal, Report, Reported, Take
+from holdfast.jobs.store import StoreJobs
 
 __all__ = [
     "REMOVERS",

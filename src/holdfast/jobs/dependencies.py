@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, CircularDependency, JobNeeded, WrongState
-from holdfast.jobs import places
+from holdfast.jobs import lists
 from holdfast.jobs.layout import below, last_part
 from holdfast.jobs.records import COMPLETE, DEPENDS, JobRecord
 from holdfast.limits import MAX_DEPENDENCY_WALK, MAX_JOB_DEPENDENCIES
@@ -157,12 +157,12 @@ def start_if_free(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Starts a blocked job that waits for nobody any more, at the time it was put for."""
     if job.unmet or job.state != DEPENDS:  # the seed's Fail may have failed it while it was blocked
         return
-    places.leave(ledger, job, now)
+    lists.leave(ledger, job, now)
     start, job.start = job.start, 0.0
     if start:
-        places.enter_schedule(ledger, job, start)
+        lists.enter_schedule(ledger, job, start)
     else:
-        places.enter_work(ledger, job, now)
+        lists.enter_work(ledger, job, now)
 
 
 # --- operations -------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def depend_off(ledger: "Ledger", jid: str, jids: list[str] | None, now: float) -
     ledger.save(job)
 
 
-class Depending:
+class DependencyOperations:
     """Operations on dependencies."""
 
     _ledger: "Ledger"

@@ -9,11 +9,11 @@ import msgspec
 from holdfast.declarations import operation
 from holdfast.engine.contract import read_counter
 from holdfast.errors import BadArgument
-from holdfast.jobs import dependencies, places
+from holdfast.jobs import dependencies, lists
 from holdfast.jobs.arguments import check_name, tag_text
 from holdfast.jobs.layout import below, last_part, time_and_jid
 from holdfast.jobs.records import FAILED, DeadLetters, JobPage, JobRecord, Tag
-from holdfast.jobs.showing import shown
+from holdfast.jobs.views import shown
 from holdfast.keys import unpack
 from holdfast.limits import JOBS_PER_STEP
 
@@ -45,7 +45,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Failing:
+class FailureOperations:
     """Operations on jobs that have failed."""
 
     _ledger: "Ledger"
@@ -153,13 +153,13 @@ def unfail(ledger: "Ledger", queue: str, group: str, count: int, now: float) -> 
 def bring_back(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None:
     """Puts a failed job into a queue as work; its failure stays visible until it completes."""
     assert job.state == FAILED
-    places.leave(ledger, job, now)
+    lists.leave(ledger, job, now)
     dependencies.forget_all(ledger, job)  # it starts whether or not they are complete
     job.queue = queue
     job.remaining = job.retries
     ledger.remember(job, "put", now, {"q": queue})
     ledger.know_queue(ledger.keys.queue(queue), now)
-    places.enter_work(ledger, job, now)
+    lists.enter_work(ledger, job, now)
     ledger.save(job)
 
 

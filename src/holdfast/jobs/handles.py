@@ -12,7 +12,7 @@ from holdfast.errors import UnknownJob
 from holdfast.jobs.records import Job, QueueCounts, QueueStats
 
 if TYPE_CHECKING:
-    from holdfast.jobs.long import StoreJobs
+    from holdfast.jobs.store import StoreJobs
 
 
 class QueueHandle:

@@ -6,53 +6,53 @@ from typing import Final
 
 from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
-from holdfast.jobs.canceling import Canceling
-from holdfast.jobs.dependencies import Depending
-from holdfast.jobs.failures import Failing
+from holdfast.jobs.argument_types import check_argument_types
+from holdfast.jobs.cancellation import CancelOperations
+from holdfast.jobs.dependencies import DependencyOperations
+from holdfast.jobs.failures import FailureOperations
 from holdfast.jobs.ledger import Ledger
-from holdfast.jobs.logs import Logging
-from holdfast.jobs.popping import Popping
-from holdfast.jobs.putting import Putting
-from holdfast.jobs.queues import Queueing
-from holdfast.jobs.recurring import Recurring
-from holdfast.jobs.reporting import Reporting
-from holdfast.jobs.results import RESULT_KIND, Returning, remove_result
+from holdfast.jobs.logs import LogOperations
+from holdfast.jobs.pops import PopOperations
+from holdfast.jobs.puts import PutOperations
+from holdfast.jobs.queues import QueueOperations
+from holdfast.jobs.recurring import RecurringOperations
+from holdfast.jobs.reports import ReportOperations
+from holdfast.jobs.results import RESULT_KIND, ResultOperations, remove_result
 from holdfast.jobs.retention import RETENTION_KIND, continue_retention
-from holdfast.jobs.settings import Configuring
-from holdfast.jobs.settling import Settling
-from holdfast.jobs.showing import Showing
-from holdfast.jobs.statistics import Measuring
-from holdfast.jobs.tags import Tagging
-from holdfast.jobs.throttles import Throttling
-from holdfast.jobs.tracking import Tracking
-from holdfast.jobs.typed import typed
-from holdfast.jobs.workers import Working
+from holdfast.jobs.settings import SettingsOperations
+from holdfast.jobs.settlements import SettlementOperations
+from holdfast.jobs.statistics import StatisticsOperations
+from holdfast.jobs.tags import TagOperations
+from holdfast.jobs.throttles import ThrottleOperations
+from holdfast.jobs.tracking import TrackingOperations
+from holdfast.jobs.views import ViewOperations
+from holdfast.jobs.workers import WorkerOperations
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
     {RESULT_KIND: remove_result, RETENTION_KIND: continue_retention}
 )
 
 
-@typed
+@check_argument_types
 class Jobs(
-    Putting,
-    Popping,
-    Settling,
-    Reporting,
-    Canceling,
-    Failing,
-    Depending,
-    Tagging,
-    Tracking,
-    Returning,
-    Logging,
-    Recurring,
-    Throttling,
-    Queueing,
-    Working,
-    Measuring,
-    Configuring,
-    Showing,
+    PutOperations,
+    PopOperations,
+    SettlementOperations,
+    ReportOperations,
+    CancelOperations,
+    FailureOperations,
+    DependencyOperations,
+    TagOperations,
+    TrackingOperations,
+    ResultOperations,
+    LogOperations,
+    RecurringOperations,
+    ThrottleOperations,
+    QueueOperations,
+    WorkerOperations,
+    StatisticsOperations,
+    SettingsOperations,
+    ViewOperations,
 ):
     """The job queue on one transaction.
 

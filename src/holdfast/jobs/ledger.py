@@ -57,7 +57,7 @@ class Ledger:
         self._settings: Settings | None = None  # read once: most operations need them several times
         # Made when something goes into them: most transactions are one operation.
         self._announced: set[str] | None = None
-        self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see places.py
+        self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see lists.py
 
     def time(self, now: float | None) -> float:
         """The time of the operation: the caller's, else the transaction's."""

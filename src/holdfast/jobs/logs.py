@@ -31,7 +31,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _LEVEL_CHARS: Final = 20  # a level is one word
 
 
-class Logging:
+class LogOperations:
     """Operations on the logs of jobs."""
 
     _ledger: "Ledger"

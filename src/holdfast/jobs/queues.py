@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
-from holdfast.jobs import places
+from holdfast.jobs import lists
 from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 
 
-class Queueing:
+class QueueOperations:
     """Operations on queues."""
 
     _ledger: "Ledger"
@@ -172,7 +172,7 @@ def start_due(ledger: "Ledger", keys: QueueKeys, now: float) -> int:
 
     With none in sight it reads 1 key.
     """
-    if ledger.look_at_queue(keys).wake > now or places.move_due(ledger, keys, now) < JOBS_PER_STEP:
+    if ledger.look_at_queue(keys).wake > now or lists.move_due(ledger, keys, now) < JOBS_PER_STEP:
         return 0
     return sum(1 for _ in ledger.tx.scan(*until(keys.scheduled, now)))
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownRecurringJob
-from holdfast.jobs import cron, places, tags
+from holdfast.jobs import cron, lists, tags
 from holdfast.jobs.arguments import (
     check_jid,
     check_name,
@@ -20,7 +20,7 @@ from holdfast.jobs.arguments import (
     tag_text,
 )
 from holdfast.jobs.layout import HIGH, QueueKeys, time_and_jid, until
-from holdfast.jobs.putting import new_jid
+from holdfast.jobs.puts import new_jid
 from holdfast.jobs.records import (
     NOT_APART,
     WAITING,
@@ -37,7 +37,7 @@ _decode: Final = msgspec.msgpack.Decoder(RecurringRecord).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-class Recurring:
+class RecurringOperations:
     """Operations on recurring jobs."""
 
     _ledger: "Ledger"
@@ -332,5 +332,5 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     for each in record.tags:
         tags.attach(ledger, job, each, now)
     ledger.remember(job, "put", run, {"q": record.queue})
-    places.enter_work(ledger, job, run)
+    lists.enter_work(ledger, job, run)
     ledger.save(job)

@@ -73,7 +73,7 @@ def set_progress(ledger: Ledger, job: JobRecord, progress: float, text: str) -> 
         ledger.tx.after_commit(Notice(f"{TRACKED}progress", _encode_json(event)))
 
 
-class Returning:
+class ResultOperations:
     """Operations on results."""
 
     _ledger: Ledger

@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
-from holdfast.jobs.canceling import forget_job
+from holdfast.jobs.cancellation import forget_job
 from holdfast.jobs.layout import below, pack_complete, time_and_jid, unpack_complete
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.records import COMPLETE, NEVER

@@ -144,7 +144,7 @@ def unset_option(ledger: "Ledger", option: str) -> None:
     ledger.ready_everywhere()
 
 
-class Configuring:
+class SettingsOperations:
     """Operations on the configuration."""
 
     _ledger: "Ledger"

@@ -257,7 +257,7 @@ def stats_on(ledger: "Ledger", queue: str, date: float) -> QueueStats:
     return QueueStats(wait=wait.times(), run=run.times(), **tallies)
 
 
-class Measuring:
+class StatisticsOperations:
     """Statistics."""
 
     _ledger: "Ledger"

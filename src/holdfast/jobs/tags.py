@@ -116,7 +116,7 @@ def most_used_tags(ledger: "Ledger", offset: int, count: int) -> list[str]:
     return [str(unpack(key, len(prefix))[1]) for key in found]
 
 
-class Tagging:
+class TagOperations:
     """Operations on tags."""
 
     _ledger: "Ledger"

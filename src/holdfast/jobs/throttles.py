@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
-from holdfast.jobs import slots
+from holdfast.jobs import throttle_slots
 from holdfast.jobs.arguments import check_name
 from holdfast.jobs.layout import below
-from holdfast.jobs.places import admit
+from holdfast.jobs.lists import admit
 from holdfast.jobs.records import JobPage, Throttle
 from holdfast.keys import unpack
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-class Throttling:
+class ThrottleOperations:
     """Operations on throttles."""
 
     _ledger: "Ledger"
@@ -40,7 +40,7 @@ class Throttling:
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
         """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
         check_name(name, "Throttle", "id")
-        record = slots.load(self._ledger, name, self._ledger.time(now))
+        record = throttle_slots.load(self._ledger, name, self._ledger.time(now))
         return Throttle(
             name=name,
             maximum=record.maximum,
@@ -63,7 +63,7 @@ class Throttling:
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
         check_name(name, "Throttle", "id")
-        total = slots.load(self._ledger, name, self._ledger.tx.now).held
+        total = throttle_slots.load(self._ledger, name, self._ledger.tx.now).held
         return _page(self._ledger, self._ledger.keys.holders_of(name), total, offset, count)
 
     @operation(reads=True)
@@ -73,7 +73,7 @@ class Throttling:
         Reads 1 key for each job up to the end of the page.
         """
         check_name(name, "Throttle", "id")
-        total = slots.load(self._ledger, name, self._ledger.tx.now).waiting
+        total = throttle_slots.load(self._ledger, name, self._ledger.tx.now).waiting
         return _page(self._ledger, self._ledger.keys.waiters_of(name), total, offset, count)
 
 
@@ -81,10 +81,10 @@ def set_throttle(ledger: "Ledger", name: str, maximum: int, ttl: float | None, n
     check_name(name, "Throttle", "id")
     if not 0 <= maximum < 1 << 63:
         raise BadArgument(f'Throttle(): Arg "max" must not be below 0 nor 2^63 or more: {maximum}')
-    record = slots.load(ledger, name, now)
+    record = throttle_slots.load(ledger, name, now)
     record.maximum = maximum
     record.expires = now + ttl if ttl else None
-    slots.save(ledger, name, record)
+    throttle_slots.save(ledger, name, record)
     admit(ledger, name, now)
 
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.declarations import operation
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadArgument, UnknownJob
-from holdfast.jobs import places
+from holdfast.jobs import lists
 from holdfast.jobs.arguments import check_json, check_name, check_numbers, cut_message, shortened
 from holdfast.jobs.layout import below, last_part, pack_time, unpack_time
 from holdfast.jobs.ledger import TRACKED
 from holdfast.jobs.records import SCHEDULED, STALLED, WAITING, JobRecord, TrackedJobs
-from holdfast.jobs.showing import shown
+from holdfast.jobs.views import shown
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BEFORE_ALL: Final = -1.0  # a time before every `now`
 
 
-class Tracking:
+class TrackingOperations:
     """Operations on single jobs from outside."""
 
     _ledger: "Ledger"
@@ -140,7 +140,7 @@ def set_priority(ledger: "Ledger", jid: str, priority: float) -> None:
     if job.state == WAITING or job.state == STALLED:
         _to_front(ledger, job)
     elif job.state == SCHEDULED:
-        places.note_priority(ledger, job)
+        lists.note_priority(ledger, job)
     ledger.save(job)
 
 
@@ -148,5 +148,5 @@ def _to_front(ledger: "Ledger", job: JobRecord) -> None:
     """Moves a job of the work list before all others of its priority."""
     state = job.state
     ledger.tx.delete(job.place)
-    places.enter_work(ledger, job, BEFORE_ALL, counted=False)
+    lists.enter_work(ledger, job, BEFORE_ALL, counted=False)
     job.state = state  # one that was timed out still is

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-class Working:
+class WorkerOperations:
     """Operations on workers."""
 
     _ledger: "Ledger"

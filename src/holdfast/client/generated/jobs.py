@@ -21,9 +21,9 @@ from holdfast.jobs.records import (
     WorkerCounts,
     WorkerJobs,
 )
-from holdfast.jobs.reporting import Report, Reported, Take
+from holdfast.jobs.reports import Report, Reported, Take
 from holdfast.jobs.settings import Value
-from holdfast.jobs.settling import UNSET
+from holdfast.jobs.settlements import UNSET
 
 _CANCEL: Final[Call[list[str]]] = Call("jobs.cancel", "long", only_reads=False, result=list[str])
 

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.compat.qless import changing, looking
-from holdfast.compat.qless.first import call_first
-from holdfast.compat.qless.looking import Reply
+from holdfast.compat.qless import read_commands, write_commands
+from holdfast.compat.qless.read_commands import Reply
+from holdfast.compat.qless.v1_commands import call_first
 from holdfast.compat.qless.words import NIL, Words
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument
@@ -38,50 +38,50 @@ Command = Callable[[Ledger, float, Words], Reply]
 
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
     {
-        "cancel": changing.cancel,
-        "complete": changing.complete,
-        "config.get": looking.config_get,
-        "config.set": changing.config_set,
-        "config.unset": changing.config_unset,
-        "depends": changing.depends,
-        "fail": changing.fail,
-        "failed": looking.failed,
-        "get": looking.get,
-        "heartbeat": changing.heartbeat,
-        "jobs": looking.jobs,
-        "length": looking.length,
-        "log": changing.log,
-        "mput": changing.mput,
-        "multiget": looking.multiget,
-        "pause": changing.pause,
-        "peek": looking.peek,
-        "pop": changing.pop,
-        "priority": changing.priority,
-        "put": changing.put,
-        "queue.forget": changing.queue_forget,
-        "queues": looking.queues_command,
-        "recur": changing.recur,
-        "recur.get": looking.recur_get,
-        "recur.tag": changing.recur_tag,
-        "recur.untag": changing.recur_untag,
-        "recur.update": changing.recur_update,
-        "requeue": changing.requeue,
-        "result": looking.result,
-        "retry": changing.retry,
-        "stats": looking.stats,
-        "tag": looking.tag,
-        "throttle.delete": changing.throttle_delete,
-        "throttle.get": looking.throttle_get,
-        "throttle.locks": looking.throttle_locks,
-        "throttle.pending": looking.throttle_pending,
-        "throttle.set": changing.throttle_set,
-        "timeout": changing.timeout,
-        "track": looking.track,
-        "unfail": changing.unfail,
-        "unpause": changing.unpause,
-        "unrecur": changing.unrecur,
-        "worker.deregister": changing.worker_deregister,
-        "workers": looking.workers_command,
+        "cancel": write_commands.cancel,
+        "complete": write_commands.complete,
+        "config.get": read_commands.config_get,
+        "config.set": write_commands.config_set,
+        "config.unset": write_commands.config_unset,
+        "depends": write_commands.depends,
+        "fail": write_commands.fail,
+        "failed": read_commands.failed,
+        "get": read_commands.get,
+        "heartbeat": write_commands.heartbeat,
+        "jobs": read_commands.jobs,
+        "length": read_commands.length,
+        "log": write_commands.log,
+        "mput": write_commands.mput,
+        "multiget": read_commands.multiget,
+        "pause": write_commands.pause,
+        "peek": read_commands.peek,
+        "pop": write_commands.pop,
+        "priority": write_commands.priority,
+        "put": write_commands.put,
+        "queue.forget": write_commands.queue_forget,
+        "queues": read_commands.queues_command,
+        "recur": write_commands.recur,
+        "recur.get": read_commands.recur_get,
+        "recur.tag": write_commands.recur_tag,
+        "recur.untag": write_commands.recur_untag,
+        "recur.update": write_commands.recur_update,
+        "requeue": write_commands.requeue,
+        "result": read_commands.result,
+        "retry": write_commands.retry,
+        "stats": read_commands.stats,
+        "tag": read_commands.tag,
+        "throttle.delete": write_commands.throttle_delete,
+        "throttle.get": read_commands.throttle_get,
+        "throttle.locks": read_commands.throttle_locks,
+        "throttle.pending": read_commands.throttle_pending,
+        "throttle.set": write_commands.throttle_set,
+        "timeout": write_commands.timeout,
+        "track": read_commands.track,
+        "unfail": write_commands.unfail,
+        "unpause": write_commands.unpause,
+        "unrecur": write_commands.unrecur,
+        "worker.deregister": write_commands.worker_deregister,
+        "workers": read_commands.workers_command,
     }
 )
 
@@ -100,7 +100,7 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
     if command is None:
         raise BadArgument(f"Unknown command {name}")
     if name == "put" and dialect == "G2":
-        command = changing.put_without_caller
+        command = write_commands.put_without_caller
     now = _time_of(words)
     return command(Ledger(tx), tx.now if now is None else now, Words(list(words[2:])))
 

@@ -20,7 +20,7 @@ from holdfast.jobs.records import (
     Throttle,
     Times,
 )
-from holdfast.jobs.showing import check_answer
+from holdfast.jobs.views import check_answer
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast import wire
-from holdfast.compat.qless.virtual import VirtualKeys, is_ordered, kind_of_name
+from holdfast.compat.qless.virtual_keys import VirtualKeys, is_ordered, kind_of_name
 from holdfast.errors import Forbidden
 from holdfast.limits import CLEARED_PER_STEP, MAX_KEYS_ON_LOOP
 from holdfast.server.commands import command, wrong_arguments

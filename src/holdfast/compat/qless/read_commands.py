@@ -7,7 +7,7 @@ from holdfast.compat.qless.words import Words
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     failures,
-    popping,
+    pops,
     queues,
     recurring,
     results,
@@ -19,8 +19,8 @@ from holdfast.jobs import (
 )
 from holdfast.jobs.arguments import check_name
 from holdfast.jobs.records import Tag
-from holdfast.jobs.showing import check_jobs_count
-from holdfast.jobs.throttles import Throttling
+from holdfast.jobs.throttles import ThrottleOperations
+from holdfast.jobs.views import check_jobs_count
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -93,7 +93,7 @@ def length(ledger: "Ledger", now: float, words: Words) -> Reply:
 def peek(ledger: "Ledger", now: float, words: Words) -> Reply:
     queue = words.queue()
     count = words.whole('Peek(): Arg "count" missing or not a number: ')
-    return replies.text(replies.jobs(ledger, popping.peek(ledger, queue, count, now)))
+    return replies.text(replies.jobs(ledger, pops.peek(ledger, queue, count, now)))
 
 
 def config_get(ledger: "Ledger", now: float, words: Words) -> Reply:
@@ -168,7 +168,7 @@ def throttle_pending(ledger: "Ledger", now: float, words: Words) -> Reply:
     return list(_throttling(ledger).throttle_pending(words.name("Throttle", "id"), count=-1).jobs)
 
 
-def _throttling(ledger: "Ledger") -> Throttling:
-    face = Throttling()
+def _throttling(ledger: "Ledger") -> ThrottleOperations:
+    face = ThrottleOperations()
     face._ledger = ledger
     return face

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.compat.qless.virtual import VirtualKeys
+from holdfast.compat.qless.virtual_keys import VirtualKeys
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
 

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
-from holdfast.jobs import clocks, places, recurring, slots, statistics
+from holdfast.jobs import clock_repair, lists, recurring, statistics, throttle_slots
+from holdfast.jobs.argument_types import check, checks_itself
 from holdfast.jobs.arguments import check_name, check_queue, check_time
 from holdfast.jobs.history import popped_entry, shorten
 from holdfast.jobs.layout import (
@@ -29,8 +30,7 @@ from holdfast.jobs.layout import (
 )
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
-from holdfast.jobs.showing import all_shown
-from holdfast.jobs.typed import check, checks_itself
+from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_ANSWER_BYTES, MAX_JOBS_PER_CALL
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-class Popping:
+class PopOperations:
     """Operations that take jobs from queues."""
 
     _ledger: "Ledger"
@@ -69,7 +69,7 @@ class Popping:
             and type(count) is int
             and 0 < count <= MAX_JOBS_PER_CALL
         ):
-            check(Popping.pop, locals())
+            check(PopOperations.pop, locals())
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
         expires = None if lock_seconds is None else time + lock_seconds
@@ -110,8 +110,8 @@ def pop(
     record = ledger.look_at_queue(keys)
     if record.paused:
         return []
-    if ledger.tx.now < record.looked and clocks.was_set_back(record, ledger.tx.now):
-        record = clocks.set_right(ledger, keys, now)
+    if ledger.tx.now < record.looked and clock_repair.was_set_back(record, ledger.tx.now):
+        record = clock_repair.set_right(ledger, keys, now)
     settings = ledger.settings()
     if settings.given and (limit := settings.concurrency_of(queue)) > 0:
         count = min(count, limit - _running(ledger, keys, now, limit))
@@ -130,7 +130,7 @@ def pop(
             jobs = _reclaim(ledger, keys, now, count, grace_period, answer, once=True)
         if len(jobs) < count:
             recurring.spawn(ledger, keys, now, count - len(jobs))
-            places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
+            lists.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         wake = NEVER  # found out anew below
     reclaimed = len(jobs)
     _take_work(ledger, keys, now, count, jobs, answer)
@@ -200,8 +200,8 @@ def _take_work(
                 entries.clear()  # the next pop gets the rest
                 break
             tx.delete(key)
-            if job.throttles and (full := slots.acquire(ledger, job, now)) is not None:
-                slots.set_aside(ledger, keys, job, full, now)
+            if job.throttles and (full := throttle_slots.acquire(ledger, job, now)) is not None:
+                throttle_slots.set_aside(ledger, keys, job, full, now)
                 aside += 1
             else:
                 jobs.append(job)
@@ -262,7 +262,7 @@ def _keep_wake(
 ) -> None:
     """Writes down when the queue's clocks must be looked at next, if that has changed."""
     if wake == NEVER and record.wake != NEVER:
-        wake = places.next_wake(ledger, keys)
+        wake = lists.next_wake(ledger, keys)
         # What was just done, above all spawning, may have written the record: read it again.
         record = ledger.look_at_queue(keys)
     wake = min(wake, expires)
@@ -297,7 +297,7 @@ def _reclaim(
         if not job.noticed or (grace <= 0 and not once):
             _notice(ledger, keys, job, now)
             if grace > 0:
-                places.extend_lock(ledger, keys, job, now + grace)
+                lists.extend_lock(ledger, keys, job, now + grace)
                 ledger.save(job)
                 continue
         if answer is not None and not answer.holds(job) and found:
@@ -335,8 +335,8 @@ def exhaust(
     group = f"failed-retries-{job.queue}" if group is None else group
     message = f'Job exhausted retries in queue "{job.queue}"'
     ledger.remember(job, "failed", now, {"group": group})
-    places.leave(ledger, job, now)
-    places.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
+    lists.leave(ledger, job, now)
+    lists.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
     job.remaining = -1
     ledger.show(job, "failed")
     event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
@@ -352,15 +352,15 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
     keys = ledger.keys.queue(queue)
     if count <= 0:
         return []
-    if clocks.was_set_back(ledger.look_at_queue(keys), ledger.tx.now):
-        clocks.set_right(ledger, keys, now)
+    if clock_repair.was_set_back(ledger.look_at_queue(keys), ledger.tx.now):
+        clock_repair.set_right(ledger, keys, now)
     expired = [
         time_and_jid(key, keys.locks)[1]
         for key, _ in ledger.tx.scan(*until(keys.locks, now), limit=count)
     ]
     if len(expired) < count and is_due(ledger, keys, now):
         recurring.spawn(ledger, keys, now, count - len(expired))
-        places.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
+        lists.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
         _keep_wake(ledger, keys, ledger.look_at_queue(keys), NEVER, NEVER)
     return [
         job for job in ledger.jobs([*expired, *_head(ledger, keys, count - len(expired))]) if job

@@ -10,11 +10,11 @@ from holdfast.errors import BadArgument
 from holdfast.store import Store
 from holdfast.testing import Clock
 
-Seed = Callable[..., Reply]
+JobsV1 = Callable[..., Reply]
 
 
 @pytest.fixture
-def seed(store: Store) -> Seed:
+def seed(store: Store) -> JobsV1:
     """Runs a call as its words: `seed("Get", 0, "id")`."""
 
     def run(*words: object) -> Reply:
@@ -34,7 +34,7 @@ def shown(reply: Reply) -> dict[str, object]:
     return found
 
 
-def test_a_job_has_the_structure_of_the_seed(seed: Seed) -> None:
+def test_a_job_has_the_structure_of_the_seed(seed: JobsV1) -> None:
     assert (
         seed("Put", 1, "example", "deadbeef", '{"a":1}', 1352075209, -5, '["x"]', 0) == "deadbeef"
     )
@@ -53,7 +53,7 @@ def test_a_job_has_the_structure_of_the_seed(seed: Seed) -> None:
     assert seed("get", 0, "nobody") is None
 
 
-def test_lower_priorities_run_sooner(seed: Seed) -> None:
+def test_lower_priorities_run_sooner(seed: JobsV1) -> None:
     for priority in (5, -5, 0):
         seed("Put", 1, "queue", f"p{priority}", "{}", 0, priority)
 
@@ -63,7 +63,7 @@ def test_lower_priorities_run_sooner(seed: Seed) -> None:
     assert [json.loads(job)["id"] for job in popped] == ["p-5", "p0", "p5"]
 
 
-def test_locks_end_when_the_caller_says_and_are_handed_over_without_grace(seed: Seed) -> None:
+def test_locks_end_when_the_caller_says_and_are_handed_over_without_grace(seed: JobsV1) -> None:
     seed("Put", 1, "queue", "id", "{}", 0)
     [text] = texts(seed("Pop", 1, "queue", "one", 1, 10, 50))
     job = shown(text)
@@ -79,7 +79,7 @@ def test_locks_end_when_the_caller_says_and_are_handed_over_without_grace(seed: 
     assert shown(seed("Get", 0, "id"))["history"] == [["queue", 0, 80, None, "two"]]
 
 
-def test_put_during_service_takes_the_job_away(seed: Seed) -> None:
+def test_put_during_service_takes_the_job_away(seed: JobsV1) -> None:
     seed("Put", 1, "queue", "id", "{}", 0)
     seed("Pop", 1, "queue", "one", 1, 0, 50)
     seed("Put", 1, "other", "id", "{}", 5)
@@ -88,7 +88,7 @@ def test_put_during_service_takes_the_job_away(seed: Seed) -> None:
     assert seed("Complete", 0, "id") is None
 
 
-def test_complete_ends_or_moves_a_job_for_its_holder(seed: Seed, clock: Clock) -> None:
+def test_complete_ends_or_moves_a_job_for_its_holder(seed: JobsV1, clock: Clock) -> None:
     clock.set(20)
     seed("Put", 1, "queue", "id", "{}", 0)
     seed("Pop", 1, "queue", "one", 1, 10, 50)
@@ -106,7 +106,7 @@ def test_complete_ends_or_moves_a_job_for_its_holder(seed: Seed, clock: Clock) -
     assert seed("Complete", 0, "id") is None
 
 
-def test_a_job_in_any_state_but_complete_can_fail(seed: Seed, store: Store) -> None:
+def test_a_job_in_any_state_but_complete_can_fail(seed: JobsV1, store: Store) -> None:
     seed("Put", 1, "queue", "waiting", "{}", 0)
     seed("Put", 1, "queue", "later", "{}", 0, 0, "[]", 100)
     for jid in ("waiting", "later"):
@@ -119,7 +119,7 @@ def test_a_job_in_any_state_but_complete_can_fail(seed: Seed, store: Store) -> N
 
 
 def test_a_blocked_job_that_failed_stays_so_when_its_dependency_completes(
-    seed: Seed, store: Store
+    seed: JobsV1, store: Store
 ) -> None:
     store.jobs.put("queue", id="first")
     store.jobs.put("queue", id="blocked", depends=["first"])
@@ -133,7 +133,9 @@ def test_a_blocked_job_that_failed_stays_so_when_its_dependency_completes(
     assert store.jobs.failed() == {"type": 1}
 
 
-def test_a_blocked_job_that_failed_and_came_back_waits_for_nobody(seed: Seed, store: Store) -> None:
+def test_a_blocked_job_that_failed_and_came_back_waits_for_nobody(
+    seed: JobsV1, store: Store
+) -> None:
     store.jobs.put("queue", id="first")
     store.jobs.put("queue", id="blocked", depends=["first"])
     seed("Fail", 0, "blocked", "type", "message", 5)
@@ -145,7 +147,7 @@ def test_a_blocked_job_that_failed_and_came_back_waits_for_nobody(seed: Seed, st
     assert store.jobs["blocked"].get().state == "running"
 
 
-def test_a_worker_is_told_once_that_its_lock_has_ended(seed: Seed, store: Store) -> None:
+def test_a_worker_is_told_once_that_its_lock_has_ended(seed: JobsV1, store: Store) -> None:
     seed("Put", 1, "queue", "id", "{}", 0)
     seed("Pop", 1, "queue", "one", 1, 0, 10)
     store.jobs.pop("queue", "later", now=20)  # a notice, and a grace period
@@ -157,7 +159,7 @@ def test_a_worker_is_told_once_that_its_lock_has_ended(seed: Seed, store: Store)
     assert store.jobs.stats("queue", 0).retries == 1
 
 
-def test_jobs_history_is_in_days(seed: Seed, store: Store) -> None:
+def test_jobs_history_is_in_days(seed: JobsV1, store: Store) -> None:
     assert seed("GetConfig", 0, "jobs-history") == "7"
     assert seed("GetConfig", 0, "application") == "qless"
     assert seed("GetConfig", 0, "nothing") is None
@@ -170,7 +172,7 @@ def test_jobs_history_is_in_days(seed: Seed, store: Store) -> None:
     assert shown(seed("GetConfig", 0))["jobs-history"] == 7
 
 
-def test_statistics_are_the_seeds(seed: Seed, clock: Clock) -> None:
+def test_statistics_are_the_seeds(seed: JobsV1, clock: Clock) -> None:
     for n, moment in enumerate((10, 40)):
         seed("Put", 1, "queue", f"j{n}", "{}", 0)
         seed("Pop", 1, "queue", "one", 1, moment, 500)
@@ -195,7 +197,7 @@ def test_statistics_are_the_seeds(seed: Seed, clock: Clock) -> None:
     [[], ["Nothing", 0], ["Get"], ["Get", 1, "id"], ["Put", 0, "queue"], ["Put", 1, "queue", "id"],
      ["Stats", 0, "queue", "yesterday"], ["Fail", 0, "id"], ["Put", 1, "q", "id", "[}", 0]],
 )  # fmt: skip
-def test_malformed_calls_are_refused(seed: Seed, words: list[object]) -> None:
+def test_malformed_calls_are_refused(seed: JobsV1, words: list[object]) -> None:
     with pytest.raises(BadArgument):
         seed(*words)
 

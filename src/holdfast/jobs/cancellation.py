@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
-from holdfast.jobs import dependencies, places, tags, unique
+from holdfast.jobs import dependencies, lists, tags, unique
 from holdfast.jobs.arguments import check_jid
 from holdfast.jobs.records import COMPLETE, JobRecord
 from holdfast.limits import MAX_JOBS_PER_CALL
@@ -33,7 +33,7 @@ def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
     ledger.log(event)
     if job.worker:
         ledger.tell_only(job.worker, event)
-    places.leave(ledger, job, now)
+    lists.leave(ledger, job, now)
     dependencies.forget_all(ledger, job)
     for jid in dependencies.dependents_of(ledger, job):
         other = ledger.job(jid)
@@ -59,7 +59,7 @@ def forget_job(ledger: "Ledger", job: JobRecord) -> None:
         unique.forget(ledger, job)
 
 
-class Canceling:
+class CancelOperations:
     """Operations that make jobs disappear."""
 
     _ledger: "Ledger"

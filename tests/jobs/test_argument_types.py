@@ -7,10 +7,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from holdfast.compat.qless.seed import Seed
+from holdfast.compat.qless.v1 import JobsV1
 from holdfast.errors import BadArgument
 from holdfast.jobs import Jobs, Match, NewJob, StoreJobs
-from holdfast.jobs.typed import kind_of
+from holdfast.jobs.argument_types import kind_of
 from holdfast.store import Store
 from tests.plain_keys import keys_below
 
@@ -50,7 +50,7 @@ def arguments(
     return given, named
 
 
-@pytest.mark.parametrize("face", [Jobs, Seed, StoreJobs])
+@pytest.mark.parametrize("face", [Jobs, JobsV1, StoreJobs])
 def test_an_argument_of_a_wrong_type_is_refused_and_nothing_happens(
     store: Store, face: type[Any]
 ) -> None:
@@ -75,7 +75,7 @@ def called(store: Store, face: type[Any], name: str) -> Callable[..., Any]:
     if face is StoreJobs:
         method: Callable[..., Any] = getattr(store.jobs, name)
         return method
-    if face is Seed:
+    if face is JobsV1:
         method = getattr(store.jobs.v1, name)
         return method
     return lambda *args, **kwargs: store._runner.transact(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.jobs import cron, places, recurring
+from holdfast.jobs import cron, lists, recurring
 from holdfast.jobs.layout import QueueKeys, pack_time, since, time_and_jid
 from holdfast.jobs.records import JobRecord, QueueRecord, RecurringRecord
 from holdfast.keys import pack_float, pack_str
@@ -48,7 +48,7 @@ def set_right(ledger: "Ledger", keys: QueueKeys, now: float) -> QueueRecord:
         is_done = is_done and moved < JOBS_PER_STEP
     queue = ledger.queue(keys)
     looked = ledger.tx.now if is_done else queue.looked
-    queue = replace(queue, wake=places.next_wake(ledger, keys), looked=looked)
+    queue = replace(queue, wake=lists.next_wake(ledger, keys), looked=looked)
     ledger.save_queue(keys, queue)
     ledger.ready(keys)  # those who wait for a job wait no longer than until the next one is due
     return queue

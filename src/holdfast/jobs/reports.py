@@ -11,14 +11,14 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownJob, WrongState
-from holdfast.jobs import logs, results, settling
+from holdfast.jobs import logs, results, settlements
 from holdfast.jobs.arguments import json_text
 from holdfast.jobs.logs import LogLine
-from holdfast.jobs.popping import pop
-from holdfast.jobs.putting import put
+from holdfast.jobs.pops import pop
+from holdfast.jobs.puts import put
 from holdfast.jobs.queues import next_wake
 from holdfast.jobs.records import Job, JobRecord, NewJob
-from holdfast.jobs.showing import all_shown
+from holdfast.jobs.views import all_shown
 from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOB_DATA_BYTES, MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
     wake: float | None = None
 
 
-class Reporting:
+class ReportOperations:
     """The operation of worker programs."""
 
     _ledger: "Ledger"
@@ -157,7 +157,7 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
         case "complete":
             kept = report.result is not None
             result = json_text(report.result, "Report", "result") if kept else None
-            settling.complete(
+            settlements.complete(
                 ledger,
                 id,
                 worker,
@@ -170,9 +170,9 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
             )
         case "heartbeat":
             expires = None if report.lock_seconds is None else now + report.lock_seconds
-            settling.heartbeat(ledger, id, worker, None, now, lock, expires)
+            settlements.heartbeat(ledger, id, worker, None, now, lock, expires)
         case "retry":
-            settling.retry(
+            settlements.retry(
                 ledger,
                 id,
                 None,
@@ -186,9 +186,9 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
             )
         case "fail":
             group, message = report.group or "", report.message or ""
-            settling.fail(ledger, id, worker, group, message, None, now, lock=lock)
+            settlements.fail(ledger, id, worker, group, message, None, now, lock=lock)
         case "release":
-            settling.release(ledger, id, worker, now, lock)
+            settlements.release(ledger, id, worker, now, lock)
         case unknown:
             raise BadArgument(f'Report(): Arg "what" unknown: {unknown}')
 

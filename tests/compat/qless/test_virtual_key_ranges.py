@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.compat.qless.virtual import VirtualKeys, is_ordered
+from holdfast.compat.qless.virtual_keys import VirtualKeys, is_ordered
 from holdfast.jobs.ledger import Ledger
 
 ORDERED = ["ql:q:q-work", "ql:q:later-scheduled", "ql:t:blue", "ql:f:broken", "ql:completed"]

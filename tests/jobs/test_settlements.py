@@ -1,4 +1,4 @@
-"""Settling: heartbeat, complete, fail, retry, timeout, and who may."""
+"""Settlements: heartbeat, complete, fail, retry, timeout, and who may."""
 
 import pytest
 

@@ -9,18 +9,18 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
 from holdfast.errors import UnknownJob, ViewOnlyReads
 from holdfast.jobs import dependencies, queues
+from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import check_queue
-from holdfast.jobs.canceling import cancel_jobs
+from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
 from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
-from holdfast.jobs.typed import typed
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
-    from holdfast.compat.qless.seed import SeedJobs
+    from holdfast.compat.qless.v1 import StoreJobsV1
 
     _PerCall = Jobs
 else:
@@ -29,7 +29,7 @@ else:
 T = TypeVar("T")
 
 
-@typed
+@check_argument_types
 class StoreJobs(_PerCall):
     """The job queue of a store: a transaction for each call, or as many as its text says."""
 
@@ -40,11 +40,11 @@ class StoreJobs(_PerCall):
         _runner: Runner
 
     @property
-    def v1(self) -> "SeedJobs":
+    def v1(self) -> "StoreJobsV1":
         """Returns the calls of the seed, the first Qless."""
-        from holdfast.compat.qless.seed import SeedJobs
+        from holdfast.compat.qless.v1 import StoreJobsV1
 
-        return SeedJobs(self._runner)
+        return StoreJobsV1(self._runner)
 
     @operation(local=True)
     def queue(self, name: str) -> QueueHandle:

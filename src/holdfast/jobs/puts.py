@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.declarations import operation
 from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob
-from holdfast.jobs import dependencies, places, tags, unique
+from holdfast.jobs import dependencies, lists, tags, unique
+from holdfast.jobs.argument_types import ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
     check_name,
@@ -17,11 +18,10 @@ from holdfast.jobs.arguments import (
     is_name,
     json_text,
 )
-from holdfast.jobs.canceling import cancel_jobs
+from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.history import put_entry
 from holdfast.jobs.layout import LOW
 from holdfast.jobs.records import NOT_APART, WAITING, JobRecord, NewJob, Tag
-from holdfast.jobs.typed import ZERO, check, checks_itself
 from holdfast.keys import pack_str
 from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOBS_PER_CALL
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 
-class Putting:
+class PutOperations:
     """Operations that bring jobs into queues."""
 
     _ledger: "Ledger"
@@ -81,7 +81,7 @@ class Putting:
             and delay is ZERO
         ):
             return put_new(self._ledger, queue, klass, data, self._ledger.tx.now)
-        check(Putting.put, locals())
+        check(PutOperations.put, locals())
         return put(
             self._ledger,
             NewJob(
@@ -181,7 +181,7 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
     tx = ledger.tx
     ledger.log_about(jid, keys.put_event)
     record = ledger.know_queue(keys, now)
-    job.place = place = places.last_place(ledger, keys, keys.plain, now, record)
+    job.place = place = lists.last_place(ledger, keys, keys.plain, now, record)
     tx.put(place, packed_jid)
     tx.add(keys.work_counts, LOW)
     ledger.ready(keys)
@@ -237,9 +237,9 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     job.time = now
     record = ledger.know_queue(keys, now)
     if new.delay > 0 or job.unmet:
-        places.enter(ledger, job, now, now + new.delay)
+        lists.enter(ledger, job, now, now + new.delay)
     else:
-        places.enter_work(ledger, job, now, queue=record)
+        lists.enter_work(ledger, job, now, queue=record)
     ledger.save(job)
     if job.tracked:
         ledger.show(job, "put")
@@ -250,7 +250,7 @@ def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> Non
     """Takes a job out of where it is; its holder, unless that is the caller, is told."""
     if job.worker and job.worker != caller:
         ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
-    places.leave(ledger, job, now)
+    lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
     job.noticed = False

@@ -1,4 +1,4 @@
-"""Reporting: what became of several jobs and the next ones, in one commit."""
+"""Reports: what became of several jobs and the next ones, in one commit."""
 
 import pytest
 

@@ -1,12 +1,12 @@
-"""Arguments must have the types that the signatures name, else `BadArgument` says what came.
+"""Checks that arguments have the types that their signatures name; `BadArgument` says what came.
 
-The doors decode what comes from outside into these types. A caller in the same process is not so
-bound: without this check `count="3"` would be a `TypeError` from somewhere below, and `klass=None`
-a record that nobody can read again. `typed` is for a class of operations; the check of a method is
-made from its signature when it is first called, and costs a µs or less from then on.
+The server decodes requests into these types. A caller in the same process is not so bound: without
+this check `count="3"` would be a `TypeError` from somewhere below, and `klass=None` a record that
+nobody can read again. `check_argument_types` decorates a class of operations. The check of a method
+is built from its signature at the first call, and costs a microsecond or less from then on.
 
-The few that are called all day are marked with `checks_itself`: they let their usual arguments
-through in their first lines, and give all others to `check`.
+The methods that are called most are marked with `checks_itself`: their first lines accept the usual
+arguments, and pass all others to `check`.
 """
 
 import functools
@@ -54,7 +54,7 @@ class _Checks(NamedTuple):
     star: tuple[str, Kind] | None
 
 
-def typed(face: Face) -> Face:
+def check_argument_types(face: Face) -> Face:
     """Has the public methods of `face` check their arguments, its own and those of its bases.
 
     Those that a store runs in transactions are checked in their layer, and left alone here.
@@ -73,7 +73,7 @@ def typed(face: Face) -> Face:
 
 def checks_itself(method: Method) -> Method:
     """Marks a method that calls `check` for all but its usual arguments."""
-    method.__checks_itself__ = True  # type: ignore[attr-defined]  # a mark on the function, found by `typed`
+    method.__checks_itself__ = True  # type: ignore[attr-defined]  # a mark on the function
     return method
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
-from holdfast.jobs import dependencies, places, results, retention, statistics
+from holdfast.jobs import dependencies, lists, results, retention, statistics
+from holdfast.jobs.argument_types import EMPTY, LARGEST_INT, ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
     check_name,
@@ -22,10 +23,9 @@ from holdfast.jobs.arguments import (
 from holdfast.jobs.history import RETRIED, done_entry, shorten
 from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
-from holdfast.jobs.popping import exhaust, pop
+from holdfast.jobs.pops import exhaust, pop
 from holdfast.jobs.records import COMPLETE, RUNNING, Failure, Job, JobRecord
-from holdfast.jobs.showing import all_shown
-from holdfast.jobs.typed import EMPTY, LARGEST_INT, ZERO, check, checks_itself
+from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_float, pack_str
 from holdfast.limits import MAX_HISTORY_MESSAGE_CHARS, MAX_JOBS_PER_CALL
 
@@ -40,7 +40,7 @@ class Unset:
 UNSET: Final = Unset()
 
 
-class Settling:
+class SettlementOperations:
     """Operations of those who hold a job."""
 
     _ledger: "Ledger"
@@ -67,7 +67,7 @@ class Settling:
             and type(id) is type(worker) is type(progress_text) is str
             and (lock is None or (type(lock) is int and 0 <= lock <= LARGEST_INT))
         ):
-            check(Settling.heartbeat, locals())
+            check(SettlementOperations.heartbeat, locals())
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
         text = None if data is UNSET else json_text(data, "Heartbeat")
@@ -112,7 +112,7 @@ class Settling:
             and delay is ZERO
             and depends is EMPTY
         ):
-            check(Settling.complete, locals())
+            check(SettlementOperations.complete, locals())
         ledger = self._ledger
         state, _ = complete(
             ledger,
@@ -162,7 +162,7 @@ class Settling:
             and type(count) is int
             and 0 < count <= MAX_JOBS_PER_CALL
         ):
-            check(Settling.complete_and_pop, locals())
+            check(SettlementOperations.complete_and_pop, locals())
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
         _, left = complete(
@@ -360,7 +360,7 @@ def complete(
     worker_keys = all_keys.worker_seen(worker) or all_keys.worker(worker)
     tx.delete(worker_keys.held + packed_jid)
     if job.holds or settings.given:
-        places.make_room(ledger, job, now)
+        lists.make_room(ledger, job, now)
     statistics.count(ledger, keys, keys.ended, now, (job,), 1)
     job.time = now
     job.worker = ""
@@ -375,7 +375,7 @@ def complete(
         _advance(ledger, job, left, next_queue, now, delay, depends)
         return job.state, left
     ledger.log_about(jid, keys.completed_event)
-    count, oldest = places.enter_complete(ledger, job, packed_jid, now)
+    count, oldest = lists.enter_complete(ledger, job, packed_jid, now)
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
     tx.put(key, encode(job))
@@ -402,7 +402,7 @@ def _advance(
     if depends:
         dependencies.replace(ledger, job, list(depends), "Complete")
     ledger.know_queue(ledger.keys.queue(queue), now)
-    places.enter(ledger, job, now, now + delay)
+    lists.enter(ledger, job, now, now + delay)
     ledger.save(job)
 
 
@@ -439,8 +439,8 @@ def fail_job(
     )
     ledger.show(job, "failed")
     ledger.remember(job, "failed", now, {"worker": worker, "group": group})
-    places.leave(ledger, job, now)
-    places.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
+    lists.leave(ledger, job, now)
+    lists.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
     ledger.save(job)
 
 
@@ -472,12 +472,12 @@ def retry(
         ledger.save(job)
         return -1
     ledger.remember(job, RETRIED, now, _told_retry(worker, int(job.remaining), group, message))
-    places.leave(ledger, job, now)
+    lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
     if failure is not None:
         job.failure = failure
-    places.enter(ledger, job, now, now + delay)
+    lists.enter(ledger, job, now, now + delay)
     ledger.save(job)
     return int(job.remaining)
 
@@ -522,8 +522,8 @@ def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | Non
 def _hand_back(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Puts a running job in front of its queue; it uses up no retry."""
     ledger.remember(job, "timed-out", now)
-    places.leave(ledger, job, now)
+    lists.leave(ledger, job, now)
     job.worker = ""
     job.expires = 0.0
-    places.enter_work(ledger, job, now, front=True)
+    lists.enter_work(ledger, job, now, front=True)
     ledger.save(job)

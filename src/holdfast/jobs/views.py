@@ -67,7 +67,7 @@ def check_jobs_count(count: int, call: str) -> None:
         raise BadArgument(f"{call}(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
 
 
-class Showing:
+class ViewOperations:
     """Operations that look at jobs."""
 
     _ledger: "Ledger"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from holdfast.jobs import slots, statistics
+from holdfast.jobs import statistics, throttle_slots
 from holdfast.jobs.layout import (
     HIGH,
     LOW,
@@ -198,7 +198,7 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
         elif job.state == DEPENDS:
             tx.add(keys.blocked, -HIGH)
         elif job.state == THROTTLED:
-            slots.leave_waiters(ledger, job, now)
+            throttle_slots.leave_waiters(ledger, job, now)
             tx.add(keys.other, -LOW)
         else:
             tx.add(keys.work_counts, -LOW)
@@ -230,7 +230,7 @@ def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
 def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Gives others what the lock has occupied."""
     if job.holds:
-        for throttle in slots.release(ledger, job, now):
+        for throttle in throttle_slots.release(ledger, job, now):
             admit(ledger, throttle, now)
     settings = ledger.settings()
     if settings.given and settings.concurrency_of(job.queue):
@@ -242,7 +242,7 @@ def admit(ledger: "Ledger", name: str, now: float) -> int:
 
     They keep the time at which they entered their queue, and with it their turn.
     """
-    record = slots.load(ledger, name, now)
+    record = throttle_slots.load(ledger, name, now)
     room = record.maximum - record.held if record.maximum else JOBS_PER_STEP
     prefix = ledger.keys.waiters_of(name)
     if room <= 0 or not record.waiting:
@@ -257,7 +257,7 @@ def admit(ledger: "Ledger", name: str, now: float) -> int:
         enter_work(ledger, job, job.time)
         ledger.save(job)
     record.waiting -= len(waiters)
-    slots.save(ledger, name, record)
+    throttle_slots.save(ledger, name, record)
     return record.waiting
 
 

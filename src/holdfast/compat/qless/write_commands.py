@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.compat.qless import replies
-from holdfast.compat.qless.looking import Reply
+from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.words import Words, array, json, json_text, number
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
-    canceling,
+    cancellation,
     dependencies,
     failures,
-    popping,
+    pops,
     queues,
     recurring,
     results,
     settings,
-    settling,
+    settlements,
     throttles,
     tracking,
     workers,
 )
 from holdfast.jobs.arguments import JsonText, check_jids, check_name, check_tags
-from holdfast.jobs.putting import put as put_job
+from holdfast.jobs.puts import put as put_job
 from holdfast.jobs.records import NewJob, RecurringRecord
 from holdfast.limits import MAX_JOBS_PER_CALL
 
@@ -120,7 +120,7 @@ def pop(ledger: "Ledger", now: float, words: Words) -> Reply:
     queue = words.queue()
     worker = words.name("Pop", "worker")
     count = words.whole('Pop(): Arg "count" missing or not a number: ')
-    return replies.text(replies.jobs(ledger, popping.pop(ledger, queue, worker, count, now)))
+    return replies.text(replies.jobs(ledger, pops.pop(ledger, queue, worker, count, now)))
 
 
 # --- settling -----------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def heartbeat(ledger: "Ledger", now: float, words: Words) -> Reply:
     if "progress" in options:
         progress = number(options["progress"], 'Heartbeat(): Arg "progress" not a number: ')
         results.check_progress(progress)
-    job = settling.heartbeat(ledger, jid, worker, text, now)
+    job = settlements.heartbeat(ledger, jid, worker, text, now)
     if progress is not None:
         results.set_progress(ledger, job, progress, options.get("text", ""))
     return int(job.expires)
@@ -157,7 +157,7 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
     for name in ("delay", "depends"):
         if name in options and "next" not in options:
             raise BadArgument(f'Complete(): "{name}" cannot be used without a "next".')
-    state, _ = settling.complete(
+    state, _ = settlements.complete(
         ledger,
         jid,
         worker,
@@ -181,7 +181,7 @@ def fail(ledger: "Ledger", now: float, words: Words) -> Reply:
         raise BadArgument('Fail(): Arg "message" missing')
     data = words.maybe()
     text = None if data is None else json_text(data, 'Fail(): Arg "data" not JSON: ')
-    return settling.fail(ledger, jid, worker, group, message, text, now)
+    return settlements.fail(ledger, jid, worker, group, message, text, now)
 
 
 def retry(ledger: "Ledger", now: float, words: Words) -> Reply:
@@ -191,11 +191,11 @@ def retry(ledger: "Ledger", now: float, words: Words) -> Reply:
     delay = words.number('Retry(): Arg "delay" not a number: ', 0)
     group = words.maybe()
     message = words.message()
-    return settling.retry(ledger, jid, queue, worker, delay, group, message, now)
+    return settlements.retry(ledger, jid, queue, worker, delay, group, message, now)
 
 
 def timeout(ledger: "Ledger", now: float, words: Words) -> Reply:
-    settling.timeout(ledger, words.jids(), now)
+    settlements.timeout(ledger, words.jids(), now)
     return None
 
 
@@ -210,7 +210,7 @@ def unfail(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 def cancel(ledger: "Ledger", now: float, words: Words) -> Reply:
     jids = words.jids()
-    canceling.cancel_jobs(ledger, jids, now)
+    cancellation.cancel_jobs(ledger, jids, now)
     return jids
 
 

@@ -15,7 +15,8 @@ from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, UnknownJob, WrongState
-from holdfast.jobs import popping, settings, settling, statistics
+from holdfast.jobs import pops, settings, settlements, statistics
+from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import (
     JsonText,
     check_name,
@@ -26,10 +27,9 @@ from holdfast.jobs.arguments import (
 )
 from holdfast.jobs.history import history_of
 from holdfast.jobs.ledger import Ledger
-from holdfast.jobs.putting import put as put_job
+from holdfast.jobs.puts import put as put_job
 from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, JobRecord, NewJob, Tag
 from holdfast.jobs.statistics import DAY, Measured
-from holdfast.jobs.typed import typed
 
 if TYPE_CHECKING:
     from holdfast.jobs.records import HistoryEntry
@@ -41,7 +41,7 @@ _STATES: Final = {RUNNING: "pending", COMPLETE: "complete", FAILED: "failed"}
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class SeedJob(msgspec.Struct, frozen=True, kw_only=True):
+class JobV1(msgspec.Struct, frozen=True, kw_only=True):
     """A job as the seed shows it: data and tags as JSON texts, a row of history for each stay."""
 
     id: str
@@ -55,7 +55,7 @@ class SeedJob(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[Row, ...]
 
 
-class SeedTimes(msgspec.Struct, frozen=True, kw_only=True):
+class TimesV1(msgspec.Struct, frozen=True, kw_only=True):
     """Times of a day; `histogram` has the seed's 286 numbers."""
 
     total: int
@@ -64,15 +64,15 @@ class SeedTimes(msgspec.Struct, frozen=True, kw_only=True):
     histogram: tuple[int, ...]
 
 
-class SeedStats(SeedTimes, frozen=True, kw_only=True):
+class StatsV1(TimesV1, frozen=True, kw_only=True):
     """The statistics of a day: run times at the top, and once more beside the wait times."""
 
-    wait: SeedTimes
-    run: SeedTimes
+    wait: TimesV1
+    run: TimesV1
 
 
-@typed
-class Seed:
+@check_argument_types
+class JobsV1:
     """The calls of the seed on one transaction."""
 
     def __init__(self, tx: Transaction) -> None:
@@ -126,7 +126,7 @@ class Seed:
         return put_job(self._ledger, new, "", self._ledger.time(now))
 
     @operation(reads=True, local=True)
-    def get(self, id: str) -> SeedJob | None:
+    def get(self, id: str) -> JobV1 | None:
         """The job, or None."""
         job = self._ledger.job(id)
         return None if job is None else self._shown(job)
@@ -134,45 +134,45 @@ class Seed:
     @operation(local=True)
     def pop(
         self, queue: str, worker: str, count: int, now: float, expiration: float
-    ) -> list[SeedJob]:
+    ) -> list[JobV1]:
         """Takes jobs under locks that end at the time `expiration`."""
         time = self._ledger.time(now)
-        jobs = popping.pop(
+        jobs = pops.pop(
             self._ledger, queue, worker, count, time, expires=expiration, grace_period=0
         )
         return [self._shown(job) for job in jobs]
 
     @operation(local=True)
-    def peek(self, queue: str, count: int, now: float) -> list[SeedJob]:
+    def peek(self, queue: str, count: int, now: float) -> list[JobV1]:
         """Shows the next jobs."""
-        jobs = popping.peek(self._ledger, queue, count, self._ledger.time(now))
+        jobs = pops.peek(self._ledger, queue, count, self._ledger.time(now))
         return [self._shown(job) for job in jobs]
 
     @operation(local=True)
     def heartbeat(
-        self, id: str, worker: str, expiration: float, data: Any = settling.UNSET
+        self, id: str, worker: str, expiration: float, data: Any = settlements.UNSET
     ) -> float | None:
         """Lets the lock end at `expiration`; None if the worker does not hold the job."""
         ledger = self._ledger
-        text = None if data is settling.UNSET else _text(data, "Heartbeat")
+        text = None if data is settlements.UNSET else _text(data, "Heartbeat")
         try:
-            settling.heartbeat(ledger, id, worker, text, ledger.tx.now, expires=expiration)
+            settlements.heartbeat(ledger, id, worker, text, ledger.tx.now, expires=expiration)
         except (UnknownJob, WrongState):
             return None
         return expiration
 
     @operation(local=True)
     def complete(
-        self, id: str, data: Any = settling.UNSET, queue: str | None = None, delay: float = 0
+        self, id: str, data: Any = settlements.UNSET, queue: str | None = None, delay: float = 0
     ) -> str | None:
         """Ends the job or moves it on to `queue`, for whoever holds it; None if nobody does."""
         ledger = self._ledger
-        text = None if data is settling.UNSET else _text(data, "Complete")
+        text = None if data is settlements.UNSET else _text(data, "Complete")
         job = ledger.job(id)
         if job is None or job.state != RUNNING:
             return None
         delay = delay if queue else 0
-        state, _ = settling.complete(
+        state, _ = settlements.complete(
             ledger, id, job.worker, None, text, ledger.tx.now, next_queue=queue, delay=delay
         )
         return state
@@ -185,16 +185,16 @@ class Seed:
         job = self._ledger.job(id)
         if job is None or job.state == COMPLETE:
             return None
-        settling.fail_job(self._ledger, job, job.worker, type, message, time)
+        settlements.fail_job(self._ledger, job, job.worker, type, message, time)
         return id
 
     @operation(reads=True, local=True)
-    def stats(self, queue: str, date: float | str) -> SeedStats:
+    def stats(self, queue: str, date: float | str) -> StatsV1:
         """The statistics of the day that `date` falls into, a time or `YYYY-MM-DD`."""
         day = statistics.day_of(_time_of(date))
         wait, run = statistics.measured_on(self._ledger, queue, day)
         top = _times(run)
-        return SeedStats(
+        return StatsV1(
             total=top.total,
             mean=top.mean,
             variance=top.variance,
@@ -203,8 +203,8 @@ class Seed:
             run=top,
         )
 
-    def _shown(self, job: JobRecord) -> SeedJob:
-        return SeedJob(
+    def _shown(self, job: JobRecord) -> JobV1:
+        return JobV1(
             id=job.jid,
             priority=plain(-job.priority),
             data=self._ledger.data_of(job),
@@ -219,13 +219,13 @@ class Seed:
 
 if TYPE_CHECKING:
 
-    class SeedJobs(Seed):
+    class StoreJobsV1(JobsV1):
         """The calls of the seed on a store, one transaction each."""
 
         def __init__(self, runner: Runner) -> None: ...
 
 else:
-    SeedJobs = per_call(Seed)
+    StoreJobsV1 = per_call(JobsV1)
 
 
 # --- translation ------------------------------------------------------------------------------
@@ -268,8 +268,8 @@ def _time_of(date: float | str) -> float:
         raise BadArgument(f'Stats(): Arg "date" missing or not a number: {date}') from None
 
 
-def _times(measured: Measured) -> SeedTimes:
-    return SeedTimes(
+def _times(measured: Measured) -> TimesV1:
+    return TimesV1(
         total=measured.count,
         mean=plain(measured.mean),
         variance=plain(measured.variance),

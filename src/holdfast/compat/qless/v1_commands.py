@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from holdfast.compat.qless.looking import Reply
+from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.replies import text
-from holdfast.compat.qless.seed import Seed
+from holdfast.compat.qless.v1 import JobsV1
 from holdfast.compat.qless.words import Words, array, json_text
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import JsonText
 
-Call = Callable[[Seed, Words], Reply]
+Call = Callable[[JobsV1, Words], Reply]
 
 
 def call_first(tx: Transaction, words: Sequence[str]) -> Reply:
@@ -26,20 +26,20 @@ def call_first(tx: Transaction, words: Sequence[str]) -> Reply:
     if len(words) < 2 or words[1] != str(keys):
         given = words[1] if len(words) > 1 else "none"
         raise BadArgument(f"{words[0]}(): expected {keys} keys, got {given}")
-    return call(Seed(tx), Words(list(words[2:])))
+    return call(JobsV1(tx), Words(list(words[2:])))
 
 
-def _set_config(seed: Seed, words: Words) -> Reply:
+def _set_config(seed: JobsV1, words: Words) -> Reply:
     seed.set_config(words.name("SetConfig", "option"), words.maybe())
     return None
 
 
-def _get_config(seed: Seed, words: Words) -> Reply:
+def _get_config(seed: JobsV1, words: Words) -> Reply:
     option = words.maybe()
     return text(seed.configuration()) if option is None else seed.get_config(option)
 
 
-def _put(seed: Seed, words: Words) -> Reply:
+def _put(seed: JobsV1, words: Words) -> Reply:
     queue, jid = words.queue(), words.name("Put", "id")
     data = json_text(words.maybe(), 'Put(): Arg "data" missing or not JSON: ')
     now = words.number('Put(): Arg "now" missing or not a number: ')
@@ -49,12 +49,12 @@ def _put(seed: Seed, words: Words) -> Reply:
     return seed.put(queue, jid, JsonText(data), now, priority, tags, delay)
 
 
-def _get(seed: Seed, words: Words) -> Reply:
+def _get(seed: JobsV1, words: Words) -> Reply:
     job = seed.get(words.jid("Get"))
     return None if job is None else text(job)
 
 
-def _pop(seed: Seed, words: Words) -> Reply:
+def _pop(seed: JobsV1, words: Words) -> Reply:
     queue, worker = words.queue(), words.name("Pop", "worker")
     count = words.whole('Pop(): Arg "count" missing or not a number: ')
     now = words.number('Pop(): Arg "now" missing or not a number: ')
@@ -62,14 +62,14 @@ def _pop(seed: Seed, words: Words) -> Reply:
     return [text(job) for job in seed.pop(queue, worker, count, now, expiration)]
 
 
-def _peek(seed: Seed, words: Words) -> Reply:
+def _peek(seed: JobsV1, words: Words) -> Reply:
     queue = words.queue()
     count = words.whole('Peek(): Arg "count" missing or not a number: ')
     now = words.number('Peek(): Arg "now" missing or not a number: ')
     return [text(job) for job in seed.peek(queue, count, now)]
 
 
-def _heartbeat(seed: Seed, words: Words) -> Reply:
+def _heartbeat(seed: JobsV1, words: Words) -> Reply:
     jid, worker = words.jid("Heartbeat"), words.name("Heartbeat", "worker")
     expiration = words.number('Heartbeat(): Arg "expiration" missing or not a number: ')
     data = words.maybe()
@@ -80,7 +80,7 @@ def _heartbeat(seed: Seed, words: Words) -> Reply:
     return None if found is None else int(found)
 
 
-def _complete(seed: Seed, words: Words) -> Reply:
+def _complete(seed: JobsV1, words: Words) -> Reply:
     jid, data = words.jid("Complete"), words.maybe()
     queue = words.maybe()
     delay = words.number('Complete(): Arg "delay" not a number: ', 0)
@@ -89,7 +89,7 @@ def _complete(seed: Seed, words: Words) -> Reply:
     return seed.complete(jid, JsonText(data), queue or None, delay)
 
 
-def _fail(seed: Seed, words: Words) -> Reply:
+def _fail(seed: JobsV1, words: Words) -> Reply:
     jid = words.jid("Fail")
     kind = words.name("Fail", "type")
     message = words.message()
@@ -99,7 +99,7 @@ def _fail(seed: Seed, words: Words) -> Reply:
     return seed.fail(jid, kind, message, now)
 
 
-def _stats(seed: Seed, words: Words) -> Reply:
+def _stats(seed: JobsV1, words: Words) -> Reply:
     queue = words.queue()
     date = words.need('Stats(): Arg "date" missing or not a number: nil')
     return text(seed.stats(queue, date))

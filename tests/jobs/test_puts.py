@@ -1,4 +1,4 @@
-"""Putting: new jobs, jobs that move, bulk put, unique jobs."""
+"""Puts: new jobs, jobs that move, bulk put, unique jobs."""
 
 from typing import Any
 
