@@ -75,6 +75,7 @@ def test_a_store_is_not_opened_at_a_server() -> None:
         ("/livz", "Did you mean /livez?"),
         ("/metric", "Did you mean /metrics?"),
         ("/docs", "/openapi.json"),
+        ("/jobs/queues", "did you mean /default/jobs/queues?"),
     ],
 )
 def test_a_path_where_nothing_is_names_the_one_that_was_meant(
@@ -86,6 +87,39 @@ def test_a_path_where_nothing_is_names_the_one_that_was_meant(
     error = json.loads(refused.value.read())["error"]
     assert refused.value.code == 404
     assert said in error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/default/jobs/put", b"queue=emails", "jobs.put takes queue, klass, data"),
+        ("/default/jobs/put", b'{"queue": ', "Send one object"),
+        ("/default/batch", b'{"operations": []}', 'array of {"operation"'),
+        ("/default/batch", b'[{"operation": "jobs.put", "args": {}}]', 'array of {"operation"'),
+        ("/default/events/send", b'{"event": [{"name": "a"}]}', "send_many"),
+        (
+            "/default/metrics/require",
+            b'{"operations": [{"name": 1}], "conditions": {}}',
+            "`entity`",
+        ),
+    ],
+)
+def test_a_body_that_is_none_of_a_call_is_answered_with_what_one_looks_like(
+    server: Server, path: str, body: bytes, said: str
+) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.http_url}{path}", body)
+
+    assert refused.value.code == 400
+    assert said in json.loads(refused.value.read())["error"]["hint"]
+
+
+def test_a_call_by_get_says_how_arguments_are_sent(server: Server) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.http_url}/default/jobs/queues")
+
+    assert refused.value.code == 405
+    assert "by POST" in json.loads(refused.value.read())["error"]["hint"]
 
 
 @pytest.mark.parametrize(

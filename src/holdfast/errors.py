@@ -926,7 +926,7 @@ class UnknownCondition(NotFound):
     """The limiter has no condition of this name."""
 
     code = "unknown_condition"
-    hint = "Give the condition to the limiter when it is made."
+    hint = "Name it in `conditions`, or give it to the limiter when it is made."
 
 
 class WrongMetricType(BadInput):

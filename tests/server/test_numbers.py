@@ -157,6 +157,21 @@ def test_large_integers_are_strings_over_http_for_those_who_ask(
     assert not_asked == data
 
 
+def test_large_integers_in_rows_are_strings_on_the_paths_of_restbase_too(
+    server: Server, resp: RawClient, request: pytest.FixtureRequest
+) -> None:
+    call(resp, "tables.create", schema=schema(more="json"))
+    path = f"/{space_of(request)}/sys/table/rows/"
+    row = {"key": "a", "place": 1, "more": {"large": LARGE}}
+    server.request("PUT", path, json.dumps({"table": "rows", "attributes": row}))
+
+    asked = server.request("GET", f"{path}a", None, AS_TEXT).json["items"]
+    not_asked = server.request("GET", f"{path}a").json["items"]
+
+    assert asked == [{**row, "more": {"large": str(LARGE)}}]
+    assert not_asked == [row]
+
+
 def test_an_integer_may_come_back_as_the_string_that_it_was(
     server: Server, request: pytest.FixtureRequest
 ) -> None:

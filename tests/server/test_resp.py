@@ -182,7 +182,8 @@ def test_an_operation_without_arguments_needs_no_payload(client: RawClient) -> N
 def test_an_unknown_command_is_an_error_and_nothing_else(client: RawClient) -> None:
     client.says(
         command("LOLWUT", "x", "y"),
-        b"-ERR unknown command 'LOLWUT', with args beginning with: 'x' 'y'\r\n",
+        b"-ERR unknown command 'LOLWUT', with args beginning with: 'x' 'y'. "
+        b"HELP lists all operations.\r\n",
     )
     assert client.ask("PING") == b"PONG"
 

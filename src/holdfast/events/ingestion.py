@@ -206,6 +206,10 @@ def remove_id(tx: Transaction, subject: bytes) -> bool:
     return True
 
 
+_EVENT: Final = "An event has a name, attributes, and optionally ip, at and id."
+_SEVERAL: Final = "Send several events with `send_many`."
+
+
 def as_event(given: AnyEvent) -> Event:
     """What came, as an event."""
     if type(given) is Event:
@@ -218,7 +222,7 @@ def as_event(given: AnyEvent) -> Event:
         _refuse_unfit(given)
         raise InvalidEvent(
             f"this is no event: {error}",
-            hint="An event has a name, attributes, and optionally ip, at and id.",
+            hint=_SEVERAL if isinstance(given, list | tuple) else _EVENT,
         ) from None
     # A set and a decimal are converted without a word. What was not converted is the same object.
     as_given: Any = given

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.error_text import shown
+from holdfast.error_text import meant, shown
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
 from holdfast.metrics import registry
 from holdfast.metrics.conditions import WITH_BUCKETS, Plan, place_of
@@ -161,7 +161,12 @@ def _read_operation(plan: Plan, operation: Any) -> Asked:
     elif isinstance(operation, dict):
         unknown = set(operation) - {"condition", "entity", "amount"}
         if unknown:
-            raise BadLimit(f"an operation has the unknown field {min(unknown)!r}")
+            field = min(unknown, key=str)
+            near = meant(field, ("condition", "entity", "amount"))
+            raise BadLimit(
+                f"an operation has the unknown field {shown(field)}{near}",
+                hint="An operation has `condition`, `entity` and `amount`.",
+            )
         name, entity = operation.get("condition"), operation.get("entity")
         amount = operation.get("amount", 1)
     else:

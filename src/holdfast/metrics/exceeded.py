@@ -12,7 +12,7 @@ def exceeded(
     """Returns the error that says which of the limits refused, and carries the whole result."""
     said = "; ".join(
         f"{each.condition!r} allows {each.limit} in {each.window:g} seconds, "
-        f"{each.prev_total} are counted and {each.amount} more were asked for"
+        f"{each.prev_total} counted so far and {each.amount} more asked for"
         for each in failed
     )
     return LimitExceeded(said, result, hint=_hint(result.retry_after))

@@ -73,7 +73,8 @@ def _unknown(words: wire.Command) -> bytes:
         return wire.error(f"{said}. {advice}")
     names = [known.decode().lower() for known in COMMANDS]
     near = difflib.get_close_matches(name.lower(), names, 1)
-    return wire.error(f"{said}. Did you mean {near[0].upper()}?" if near else said)
+    meant = f"Did you mean {near[0].upper()}?" if near else "HELP lists all operations."
+    return wire.error(f"{said}. {meant}")
 
 
 def _only_listens(name: bytes) -> bytes:

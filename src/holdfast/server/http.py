@@ -34,6 +34,7 @@ from holdfast.errors import (
 )
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
 from holdfast.metrics.http import client_address, is_trusted
+from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
 from holdfast.server.browser_checks import refuse_foreign_page
 from holdfast.server.dispatcher import Execution
@@ -143,7 +144,9 @@ class HttpDoor:
         if allowed:
             allowed = list(dict.fromkeys(allowed))
             message = f"{where} takes {', '.join(allowed)}, not {request.method}"
-            raise MethodNotAllowed(message, allowed=allowed)
+            raise MethodNotAllowed(
+                message, allowed=allowed, hint=_BY_POST if "POST" in allowed else None
+            )
         raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
     def _refuse_browsers(self, request: Request, route: Route) -> None:
@@ -260,6 +263,7 @@ class HttpDoor:
 
 
 _EVERYTHING: Final = "POST /{space}/{layer}/{operation}; /openapi.json lists all that is there."
+_BY_POST: Final = "Arguments travel in the body: curl URL -d '{...}' sends one by POST."
 _HEALTH: Final = "/livez says that the process runs, /readyz that the store answers. "
 _OFTEN_MEANT: Final = {
     **dict.fromkeys(("health", "healthz", "healthcheck", "ping", "alive", "live"), _HEALTH),
@@ -273,6 +277,8 @@ def _meant(path: str) -> str:
     name = path.strip("/").lower()
     if name in _OFTEN_MEANT:
         return _OFTEN_MEANT[name]
+    if name.replace("/", ".") in OPERATIONS:
+        return f"A path begins with the space: did you mean /default/{name}? "
     plain = ["/".join(each.segments) for each in ROUTES if not any("{" in s for s in each.segments)]
     near = nearest(name, [each for each in plain if each])
     return "" if near is None else f"Did you mean /{near}? "

@@ -51,6 +51,11 @@ def read_arguments(
         raise BadInput("the arguments are nested too deeply") from None
     except UnicodeDecodeError:
         raise BadInput("a text of the arguments is not UTF-8") from None
+    except msgspec.DecodeError as error:
+        form = "JSON" if is_json else "msgpack"
+        raise BadInput(
+            f"the arguments are not {form}: {error}", hint=f"Send one object: {_taken(operation)}"
+        ) from None
 
 
 @cache
@@ -112,8 +117,12 @@ def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastErr
         return operation.refusal(argument, is_beyond=bool(misfit["beyond"]))(message)
     elif " - at `" in message:
         return BadInput(message)
-    listed = ", ".join(taken) or "no arguments"
-    return BadInput(message, hint=f"{operation.full_name} takes {listed}.")
+    return BadInput(message, hint=_taken(operation))
+
+
+def _taken(operation: Operation) -> str:
+    listed = ", ".join(operation.arguments.__struct_encode_fields__) or "no arguments"
+    return f"{operation.full_name} takes {listed}."
 
 
 def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:

@@ -27,6 +27,8 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text"
 
+_BATCH: Final = 'A batch is an array of {"operation": "jobs.put", "arguments": {"queue": ...}}.'
+
 Found = dict[str, str]
 
 
@@ -110,7 +112,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
     identity = await door.who(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
-    steps = decode(request, await request.body(), list[BatchStep])
+    steps = _steps(request, await request.body())
     check_steps(len(steps))
     for position, step in enumerate(steps):
         try:
@@ -149,6 +151,14 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
     else:
         run = execution.look(space, work, is_large=len(planned) > 1)
     return answer(request, {"result": await run}, is_written=True)
+
+
+def _steps(request: Request, body: bytes) -> list[BatchStep]:
+    try:
+        steps: list[BatchStep] = decode(request, body, list[BatchStep])
+    except msgspec.DecodeError as error:
+        raise BadInput(str(error), hint=_BATCH) from None
+    return steps
 
 
 def _encode(request: Request, operation: Operation, result: Any) -> bytes:

@@ -40,6 +40,7 @@ from holdfast.errors import (
     UnsupportedContent,
 )
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
+from holdfast.server import bigints
 from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
 from holdfast.server.http_exchange import JSON, Request, Response
 from holdfast.store import Space, Tx, View
@@ -350,7 +351,7 @@ def _query_of(call: _Call, view: View) -> Query:
 
 
 def _page(call: _Call, page: Page) -> Response:
-    response = _json(page_body(page), 200 if page.count else 404)
+    response = _json_of_rows(call, page_body(page), 200 if page.count else 404)
     return response if page.etag is None else _with_etag(call, response, page.etag)
 
 
@@ -406,7 +407,7 @@ async def _put_row(call: _Call) -> Response:
         return tx.tables.put(call.table, attributes, form="json", **given)
 
     result = await call.door.execution.write(space, work)
-    return _json(put_body(result, return_old=given["return_old"]), 201)
+    return _json_of_rows(call, put_body(result, return_old=given["return_old"]), 201)
 
 
 async def _delete_rows(call: _Call) -> Response:
@@ -507,6 +508,13 @@ async def _in_every_domain(call: _Call, tables: StoreTables, work: Any) -> Any:
 
 def _json(content: Any, status: int) -> Response:
     return Response(msgspec.json.encode(content), status=status)
+
+
+def _json_of_rows(call: _Call, content: Any, status: int) -> Response:
+    """The same for rows, in which an attribute of type `json` may hold integers of any size."""
+    if call.request.integers_as_text:
+        return Response(bigints.encode(content), status=status)
+    return _json(content, status)
 
 
 def _with_etag(call: _Call, response: Response, etag: str) -> Response:
