@@ -84,3 +84,13 @@ def test_a_ttl_shows_the_number_that_was_sent(store: Store) -> None:
 
     with pytest.raises(HoldfastError, match=r"1\.5 is no integer"):
         store.tables.put("simple", {"key": "a", "place": 1, "_ttl": Decimal("1.5")})
+
+
+@pytest.mark.parametrize("value", [Decimal("1.5"), "many", True, [1]])
+def test_the_error_of_a_value_shows_it(store: Store, value: Any) -> None:
+    store.tables.create(simple())
+
+    with pytest.raises(HoldfastError) as caught:
+        store.tables.put("simple", {"key": "a", "place": value})
+
+    assert f"an integer is expected; it is {shown(value)}" in str(caught.value)

@@ -83,6 +83,8 @@ def _quoted(key: str) -> str:
 
 def _named(value: Any) -> str:
     name = type(value).__name__
+    if name == "bytes":
+        return name
     return f"an {name}" if name[:1] in "aeiouAEIO" else f"a {name}"
 
 

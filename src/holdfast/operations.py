@@ -42,6 +42,9 @@ LAYERS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
 
 _UNSET: Final = msgspec.UNSET
 _values: Final = msgspec.structs.astuple
+_COST: Final = re.compile(
+    r"^(Reads|Writes|Deletes|Costs|Scans)\b|\b(reads?|writes?|deletes?)\b.*\bkeys?\b", re.I
+)
 _INT64: Final = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -73,10 +76,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost(self) -> str:
         """The sentences of the docstring that say what it touches."""
-        sentences = re.split(r"(?<=[.;])\s+", self.doc)
-        return " ".join(
-            s for s in sentences if re.search(r"\b(reads?|writes?|deletes?)\b.*\bkey", s, re.I)
-        )
+        sentences = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join(self.doc.split()))
+        return " ".join(each for each in sentences[1:] or sentences if _COST.search(each))
 
     def refusal(self, argument: str, *, is_beyond: bool) -> type[HoldfastError]:
         """The error for an argument of the wrong type: the layer's own, if it has one."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.error_text import meant, shown
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
 from holdfast.metrics import registry
 from holdfast.metrics.conditions import WITH_BUCKETS, Plan, place_of
@@ -162,7 +162,7 @@ def _read_operation(plan: Plan, operation: Any) -> Asked:
         unknown = set(operation) - {"condition", "entity", "amount"}
         if unknown:
             field = min(unknown, key=str)
-            near = meant(field, ("condition", "entity", "amount"))
+            near = did_you_mean(field, ("condition", "entity", "amount"))
             raise BadLimit(
                 f"an operation has the unknown field {shown(field)}{near}",
                 hint="An operation has `condition`, `entity` and `amount`.",

@@ -22,7 +22,7 @@ def accept_value(column: Column, value: Any) -> Any:
         return column.accept(value)
     except ValueError as error:
         raise InvalidAttributeValue(
-            f"Invalid value of {column.name!r} ({column.type.name}): {error}",
+            f"Invalid value of {column.name!r} ({column.type.name}): {error}; it is {shown(value)}",
             attribute=column.name,
         ) from None
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from holdfast.engine.contract import Reader
-from holdfast.error_text import did_you_mean
+from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -221,7 +221,7 @@ def _from_text(column: Column, text: str, operator: str) -> Any:
         return column.type.from_text(text)
     except ValueError as error:
         raise InvalidAttributeValue(
-            f"Invalid value of {column.name!r} ({column.type.name}): {error}",
+            f"Invalid value of {column.name!r} ({column.type.name}): {error}; it is {shown(text)}",
             attribute=column.name,
         ) from None
 
