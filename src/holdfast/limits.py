@@ -41,6 +41,9 @@ MAX_SEALED_BYTES: Final = (
     32 * 1024 * 1024
 )  # a larger file takes too long to compare at each opening
 MAX_WALKED_BYTES: Final = 8 * 1024 * 1024  # a larger file that was not closed is walked by `check`
+MAX_CHECKED_IN_PROCESS_BYTES: Final = (
+    1024 * 1024
+)  # a larger file is walked by a child process: a long walk holds the interpreter's lock
 EXAMINED_SECONDS: Final = 60.0  # that pages which were found sound are read without another walk
 MAX_UNWRITTEN_BYTES: Final = 2**30  # of free pages at a file's end that LMDB never wrote to
 RESERVE_BYTES: Final = 4 * 1024 * 1024  # on disk, for what makes room on a full one

@@ -21,7 +21,12 @@ from holdfast.engine.folder import open_private, sync_folder
 from holdfast.engine.lmdb import pages
 from holdfast.engine.lmdb.environment import DATA_FILE
 from holdfast.errors import StoreDamaged, UnsupportedFormat
-from holdfast.limits import MAX_SEALED_BYTES, MAX_UNWRITTEN_BYTES, MAX_WALKED_BYTES
+from holdfast.limits import (
+    MAX_CHECKED_IN_PROCESS_BYTES,
+    MAX_SEALED_BYTES,
+    MAX_UNWRITTEN_BYTES,
+    MAX_WALKED_BYTES,
+)
 
 SEAL: Final = "seal"
 _NEW_SEAL: Final = "seal-new"
@@ -107,14 +112,17 @@ def _opened(file: Path) -> Iterator[int]:
 
 
 def structural_problems(path: Path, txn: Any) -> list[str]:
-    """What is wrong with the pages of the snapshot of `txn`, read by a process of its own.
+    """Returns the problems of the pages of the snapshot of `txn`.
 
-    That process is there so that neither damage nor a long look disturbs this one.
+    A large file is walked by a child process, so that the walk does not hold up this one. Pages are
+    read, never mapped: damage can't end either process.
     """
     with _opened(path / DATA_FILE) as file:
         meta = _meta_of(file, txn)
         if meta is None:
             return ["the meta page of the last commit is damaged"]
+        if os.fstat(file).st_size <= MAX_CHECKED_IN_PROCESS_BYTES:
+            return pages.problems_of(file, meta)
         command = [sys.executable, "-I", pages.__file__, str(path / DATA_FILE), pages.encode(meta)]
         try:
             done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
