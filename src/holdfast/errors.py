@@ -1042,7 +1042,7 @@ def _text(said: str) -> str:
     return said.encode(errors="replace").decode()
 
 
-def made_of(code: str, given: Mapping[str, Any]) -> HoldfastError:
+def error_from_wire(code: str, given: Mapping[str, Any]) -> HoldfastError:
     """The error that `facts_of` has described; one of a newer Holdfast, as far as it is known."""
     kind = _known(given.get("error", ""), code)
     message = given.get("message", "")

@@ -15,7 +15,7 @@ from psycopg import sql
 
 import holdfast
 from holdfast.server.addresses import Address
-from holdfast.server.server import Settings, serve
+from holdfast.server.server import ServerSettings, serve
 from tests.campaign.load import Load, Place
 from tests.processes import Child, Connection, start
 from tests.servers import PostgresServer, ValkeyCluster, ValkeyServer
@@ -82,7 +82,7 @@ def serve_store(
 ) -> None:
     """Runs a server in a child process; says when it takes connections."""
     resp, http = (Address("127.0.0.1", port) for port in ports)
-    settings = Settings(resp=resp, http=http, backups=Path(backups))
+    settings = ServerSettings(resp=resp, http=http, backups=Path(backups))
     with holdfast.open(url, durability=durability) as store:  # type: ignore[arg-type]  # one of two words
         uvloop.run(serve(store, settings, ready=lambda resp, http: ours.send("ready")))
 

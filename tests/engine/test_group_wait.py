@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.engine import group_wait, open_engine
 from holdfast.engine.contract import Engine
-from holdfast.engine.group_wait import Company
-from holdfast.limits import COMPANY_LOOK_SECONDS, MAX_COMPANY_SECONDS
+from holdfast.engine.group_wait import GroupWait
+from holdfast.limits import GROUP_WAIT_STEP_SECONDS, MAX_GROUP_WAIT_SECONDS
 
 Pause = Callable[[], None]
 
@@ -41,8 +41,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     return clock
 
 
-def expecting(in_play: int, commit_seconds: float = 60.0) -> Company:
-    made = Company()
+def expecting(in_play: int, commit_seconds: float = 60.0) -> GroupWait:
+    made = GroupWait()
     made.in_play, made.commit_seconds = in_play, commit_seconds
     return made
 
@@ -55,7 +55,7 @@ def test_who_expects_no_one_does_not_wait(clock: Time) -> None:
 
 
 def test_where_commits_are_quick_no_one_waits(clock: Time) -> None:
-    expecting(5, COMPANY_LOOK_SECONDS).wait(lambda: 1)
+    expecting(5, GROUP_WAIT_STEP_SECONDS).wait(lambda: 1)
 
     assert clock.pauses == 0
 
@@ -79,7 +79,7 @@ def test_it_never_waits_longer_than_a_part_of_a_commit(commit_seconds: float) ->
         patch.setattr(group_wait, "time", clock)
         expecting(10_000, commit_seconds).wait(lambda: 1 + clock.pauses)
 
-    assert clock.now <= min(commit_seconds / 2, MAX_COMPANY_SECONDS) + COMPANY_LOOK_SECONDS
+    assert clock.now <= min(commit_seconds / 2, MAX_GROUP_WAIT_SECONDS) + GROUP_WAIT_STEP_SECONDS
 
 
 def test_those_who_have_gone_are_soon_expected_no_more() -> None:
@@ -105,14 +105,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def expect(engine: Engine, callers: int) -> None:
-    expected = engine._turns._company  # type: ignore[attr-defined]  # as if so many had written before
+    expected = engine._group_commit._group_wait  # type: ignore[attr-defined]  # as if so many had written before
     expected.in_play, expected.commit_seconds = callers, 60.0
 
 
 def test_whoever_finds_its_turn_free_still_waits_for_the_others(
     engine: Engine, clock: Time
 ) -> None:
-    line = engine._turns._waiting  # type: ignore[attr-defined]  # nothing else tells that they wait
+    line = engine._group_commit._waiting  # type: ignore[attr-defined]  # nothing else tells that they wait
     others = [
         threading.Thread(target=engine.transact, args=(lambda tx: tx.add(b"count", 1),))
         for _ in range(2)
@@ -161,5 +161,5 @@ def test_control_c_while_it_waits_gives_the_turn_back(engine: Engine, clock: Tim
 def test_in_interval_mode_no_one_waits_for_company(tmp_path: Path, clock: Time) -> None:
     engine = open_engine(tmp_path / "interval", durability="interval")
 
-    assert engine._turns._company is None  # type: ignore[attr-defined]
+    assert engine._group_commit._group_wait is None  # type: ignore[attr-defined]
     engine.close()

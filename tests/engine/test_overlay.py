@@ -395,11 +395,11 @@ def test_of_a_log_that_was_cut_anywhere_whole_records_are_left(
     data: st.DataObject,
 ) -> None:
     log.begin(shared=False)
-    log.begin_anew(7)
+    log.restart(7)
     for each in older:
         log.write(log.record(each), log.position)
     assert list(log.records(7)) == older
-    log.begin_anew(8)
+    log.restart(8)
     begin = log.position
     places = []
     for each in newer:

@@ -49,12 +49,12 @@ def engine(stores: Stores) -> Iterator[RemoteEngine]:
 @pytest.fixture
 def faulty(servers: Servers) -> Iterator[FaultyLink]:
     [(_, port)] = parse(servers.lend("valkey")).hosts
-    with FaultyLink(port) as link:
-        yield link
+    with FaultyLink(port) as connection:
+        yield connection
 
 
-def through(link: FaultyLink, options: str = "") -> RemoteEngine:
-    url = f"valkey://127.0.0.1:{link.port}?persistence=none{options}"
+def through(connection: FaultyLink, options: str = "") -> RemoteEngine:
+    url = f"valkey://127.0.0.1:{connection.port}?persistence=none{options}"
     engine = open_engine(url, durability="interval")
     assert isinstance(engine, RemoteEngine)
     return engine

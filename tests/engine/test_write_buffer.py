@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.write_buffer import Buffer
+from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import OutsideSpace
 from tests.engine.model import END, apply, compare, keys, operation, short_keys, values
 
@@ -44,13 +44,13 @@ def test_it_reads_as_if_its_writes_had_been_made(
     part: tuple[bytes, bytes],
 ) -> None:  # fmt: skip
     kept, model = dict(below), dict(below)
-    lower = Buffer(Map(below), b"", 0.0)
+    lower = WriteBuffer(Map(below), b"", 0.0)
     for each in first:
         apply(lower, model, each)
     compare(lower, model, b"", END)
     compare(lower, model, *part)
 
-    upper = Buffer(lower, b"", 0.0)
+    upper = WriteBuffer(lower, b"", 0.0)
     before = dict(model)
     for each in second:
         apply(upper, model, each)
@@ -70,7 +70,7 @@ letters = st.sampled_from([bytes((letter,)) for letter in b"abcdefgh"])
 def test_the_first_pair_of_a_range_is_the_one_that_a_whole_scan_begins_with(
     below: set[bytes], writes: dict[bytes, bytes | None], begin: bytes, end: bytes
 ) -> None:
-    buffer = Buffer(Map(dict.fromkeys(below, b"below")), b"", 0.0)
+    buffer = WriteBuffer(Map(dict.fromkeys(below, b"below")), b"", 0.0)
     for key, value in writes.items():
         if value is None:
             buffer.delete(key)
@@ -87,7 +87,7 @@ def test_what_it_holds_makes_the_same_of_what_lies_below(
     below: dict[bytes, bytes], writes: list[tuple[object, ...]]
 ) -> None:
     model = dict(below)
-    buffer = Buffer(Map(dict(below)), b"", 0.0)
+    buffer = WriteBuffer(Map(dict(below)), b"", 0.0)
     for each in writes:
         apply(buffer, model, each)
     for begin, end in buffer.cleared:
@@ -102,7 +102,7 @@ def test_what_it_holds_makes_the_same_of_what_lies_below(
 
 
 def test_a_scan_sees_the_writes_that_lie_ahead_of_it() -> None:
-    buffer = Buffer(Map({b"b": b"1", b"d": b"1", b"f": b"1"}), b"", 0.0)
+    buffer = WriteBuffer(Map({b"b": b"1", b"d": b"1", b"f": b"1"}), b"", 0.0)
     seen = []
     for key, _ in buffer.scan(b"a", b"z"):
         seen.append(key)
@@ -114,7 +114,7 @@ def test_a_scan_sees_the_writes_that_lie_ahead_of_it() -> None:
 
 
 def test_what_can_not_be_stored_is_refused_at_once() -> None:
-    buffer = Buffer(Map({}), b"s", 0.0)
+    buffer = WriteBuffer(Map({}), b"s", 0.0)
     with pytest.raises(OutsideSpace):
         buffer.put(b"t", b"")
     with pytest.raises(OutsideSpace):

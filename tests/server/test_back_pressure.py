@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.limits import MAX_HEAD_BYTES, MAX_HEADERS, MAX_URL_BYTES
-from holdfast.server.back_pressure import Unsent
+from holdfast.server.back_pressure import BackPressure
 from tests.server.running import RawClient, command
 from tests.server.serving import Server, serving
 
@@ -228,37 +228,37 @@ class _Loop:
 
 def test_of_all_who_are_behind_those_that_read_nothing_are_dropped_first() -> None:
     loop = _Loop()
-    unsent = Unsent(loop, size=100)  # type: ignore[arg-type]  # it is asked for its time only
+    back_pressure = BackPressure(loop, size=100)  # type: ignore[arg-type]  # it is asked for its time only
     slow, dead = _Client(60), _Client(30)
-    unsent.add(dead)
-    unsent.add(slow)
+    back_pressure.add(dead)
+    back_pressure.add(slow)
     loop.now = 2.0
     slow.owed = 50
-    unsent.grew(slow)
+    back_pressure.grew(slow)
     another = _Client(40)
-    unsent.add(another)
+    back_pressure.add(another)
 
     assert (slow.is_dropped, dead.is_dropped, another.is_dropped) == (False, True, False)
-    assert unsent.total == 90
+    assert back_pressure.total == 90
 
 
 def test_twice_the_bound_is_held_by_no_one() -> None:
-    unsent = Unsent(_Loop(), size=100)  # type: ignore[arg-type]  # it is asked for its time only
+    back_pressure = BackPressure(_Loop(), size=100)  # type: ignore[arg-type]  # it is asked for its time only
     clients = [_Client(90) for _ in range(5)]
     for client in clients:
-        unsent.add(client)
+        back_pressure.add(client)
 
-    assert unsent.total <= 200
+    assert back_pressure.total <= 200
     assert sum(client.is_dropped for client in clients) == 3
 
 
 def test_who_owes_nothing_is_not_dropped_when_the_server_stops() -> None:
     loop = _Loop()
-    unsent = Unsent(loop)  # type: ignore[arg-type]  # it is asked for its time only
+    back_pressure = BackPressure(loop)  # type: ignore[arg-type]  # it is asked for its time only
     idle, stalled = _Client(0), _Client(10)
-    unsent.add(idle)
-    unsent.add(stalled)
-    unsent.hurry()
+    back_pressure.add(idle)
+    back_pressure.add(stalled)
+    back_pressure.hurry()
     for now in (1.0, 2.5):
         loop.now = now
         loop.next()

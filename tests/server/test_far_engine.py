@@ -12,10 +12,10 @@ import pytest
 from holdfast import wire
 from holdfast.engine.remote.engine import RemoteEngine
 from holdfast.server import resp  # noqa: F401  # it serves commands
-from holdfast.server.application import make_execution
+from holdfast.server.application import make_dispatcher
 from holdfast.server.commands import plan_of
-from holdfast.server.http import HttpDoor
-from holdfast.server.resp_session import Later, Read, Session
+from holdfast.server.http import HttpApi
+from holdfast.server.resp_session import Later, Read, RespSession
 from holdfast.store import Store
 from tests.engine.memory_backend import MemoryBackend
 from tests.server.running import DEADLINE
@@ -28,14 +28,14 @@ SCHEMA = {
 
 
 @asynccontextmanager
-async def far_door() -> AsyncIterator[HttpDoor]:
+async def far_door() -> AsyncIterator[HttpApi]:
     """A door on such an engine; whatever the loop itself asks it for is a failure."""
     backend = MemoryBackend()
     engine = RemoteEngine(backend, clock=time.time)
     store = Store(engine)
     store.tables.create(SCHEMA)
-    execution = make_execution(store)
-    door = HttpDoor(execution)
+    dispatcher = make_dispatcher(store)
+    server = HttpApi(dispatcher)
     loop_thread = threading.get_ident()
     asked_by_the_loop: list[str] = []
 
@@ -46,16 +46,16 @@ async def far_door() -> AsyncIterator[HttpDoor]:
 
     backend.fault = note
     try:
-        yield door
+        yield server
         assert asked_by_the_loop == []
     finally:
         backend.fault = lambda message: ""
-        door.close()
-        await execution.close()
+        server.close()
+        await dispatcher.close()
         store.close()
 
 
-async def ask(door: HttpDoor, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+async def ask(server: HttpApi, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
     """The status and the body of one answer."""
     path, _, query = target.partition("?")
     sent: list[dict[str, Any]] = []
@@ -75,7 +75,7 @@ async def ask(door: HttpDoor, method: str, target: str, body: bytes = b"") -> tu
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await asyncio.wait_for(door(scope, receive, send), DEADLINE)
+    await asyncio.wait_for(server(scope, receive, send), DEADLINE)
     return sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:])
 
 
@@ -96,9 +96,9 @@ async def ask(door: HttpDoor, method: str, target: str, body: bytes = b"") -> tu
 )
 def test_a_page_reads_in_a_thread(method: str, target: str, body: bytes) -> None:
     async def run() -> int:
-        async with far_door() as door:
-            await ask(door, "POST", "/default/jobs/put", b'{"queue":"other","id":"waiting"}')
-            return (await ask(door, method, target, body))[0]
+        async with far_door() as server:
+            await ask(server, "POST", "/default/jobs/put", b'{"queue":"other","id":"waiting"}')
+            return (await ask(server, method, target, body))[0]
 
     assert asyncio.run(run()) == 200
 
@@ -108,8 +108,8 @@ def test_a_page_reads_in_a_thread(method: str, target: str, body: bytes) -> None
 )
 def test_a_command_reads_in_a_thread(words: wire.Command) -> None:
     async def run() -> bytes:
-        async with far_door() as door:
-            session = Session(door.execution, lambda data: None)
+        async with far_door() as server:
+            session = RespSession(server.dispatcher, lambda data: None)
             plan = plan_of(session, words)
             later = session.later(plan) if isinstance(plan, Read) else plan
             assert isinstance(later, Later)
@@ -134,14 +134,14 @@ def test_after_a_space_was_dropped_unheard_the_next_call_finds_the_new_one(
     method: str, target: str, body: bytes
 ) -> None:
     async def run() -> list[int]:
-        async with far_door() as door:
-            execution = door.execution
-            await ask(door, "POST", "/shop/jobs/put", b'{"queue":"q"}')
-            held = execution.known_space("shop")
+        async with far_door() as server:
+            dispatcher = server.dispatcher
+            await ask(server, "POST", "/shop/jobs/put", b'{"queue":"q"}')
+            held = dispatcher.known_space("shop")
             assert held is not None
-            await execution.in_thread(lambda: execution.store.drop_space("shop"))
-            execution._spaces["shop"] = held  # as if the notice had been lost
-            return [(await ask(door, method, target, body))[0] for _ in range(2)]
+            await dispatcher.in_thread(lambda: dispatcher.store.drop_space("shop"))
+            dispatcher._spaces["shop"] = held  # as if the notice had been lost
+            return [(await ask(server, method, target, body))[0] for _ in range(2)]
 
     first, second = asyncio.run(run())
     assert second == 200

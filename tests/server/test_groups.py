@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.engine import group_wait
-from holdfast.limits import COMPANY_LOOK_SECONDS
+from holdfast.limits import GROUP_WAIT_STEP_SECONDS
 from tests.server.running import command
-from tests.server.small_door import small_door
+from tests.server.small_server import small_server
 
 PUT = command("JOBS.PUT", '{"queue":"q"}')
 
@@ -30,8 +30,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_client_alone_is_not_kept_waiting_for_company(
     tmp_path: Path, pauses: list[float]
 ) -> None:
-    with small_door(tmp_path) as door, door.connect() as client:
-        door.execution._company.commit_seconds = 60.0  # as if the disk were slow
+    with small_server(tmp_path) as server, server.connect() as client:
+        server.dispatcher._group_wait.commit_seconds = 60.0  # as if the disk were slow
 
         for _ in range(20):
             client.ask("JOBS.PUT", '{"queue":"q"}')
@@ -42,19 +42,19 @@ def test_a_client_alone_is_not_kept_waiting_for_company(
 def test_a_group_stops_waiting_for_those_who_do_not_come(
     tmp_path: Path, pauses: list[float]
 ) -> None:
-    with small_door(tmp_path) as door, door.connect() as client:
-        door.execution._company.commit_seconds = 60.0
-        door.execution._company.in_play = 1_000
+    with small_server(tmp_path) as server, server.connect() as client:
+        server.dispatcher._group_wait.commit_seconds = 60.0
+        server.dispatcher._group_wait.in_play = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 
-    assert pauses == [COMPANY_LOOK_SECONDS] * 2
+    assert pauses == [GROUP_WAIT_STEP_SECONDS] * 2
 
 
 def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[float]) -> None:
-    with small_door(tmp_path) as door, door.connect() as client:
-        door.execution._company.commit_seconds = COMPANY_LOOK_SECONDS
-        door.execution._company.in_play = 1_000
+    with small_server(tmp_path) as server, server.connect() as client:
+        server.dispatcher._group_wait.commit_seconds = GROUP_WAIT_STEP_SECONDS
+        server.dispatcher._group_wait.in_play = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 
@@ -62,20 +62,20 @@ def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[flo
 
 
 def test_those_who_come_while_others_are_written_share_the_next_group(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door:
-        clients = [door.connect() for _ in range(8)]
+    with small_server(tmp_path) as server:
+        clients = [server.connect() for _ in range(8)]
         groups: list[int] = []
-        transact_many = door.execution.store.transact_many
+        transact_many = server.dispatcher.store.transact_many
 
         def counted(steps: Any) -> Any:
             groups.append(len(steps))
             if len(groups) == 1:  # the first one takes until all others have come
-                door.until(lambda: door.execution.figures()["queued_writes"] == 7)
+                server.until(lambda: server.dispatcher.figures()["queued_writes"] == 7)
             return transact_many(steps)
 
-        door.execution.store.transact_many = counted  # type: ignore[method-assign]  # to look over its shoulder
+        server.dispatcher.store.transact_many = counted  # type: ignore[method-assign]  # to look over its shoulder
         clients[0].socket.sendall(PUT)
-        door.until(lambda: groups == [1])
+        server.until(lambda: groups == [1])
         for client in clients[1:]:
             client.socket.sendall(PUT)
 

@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.server.running import DEADLINE, RawClient
-from tests.server.small_door import Door, small_door
+from tests.server.small_server import SmallServer, small_server
 
 
-def _wait_for_a_job(door: Door, client: RawClient, *queues: str) -> None:
+def _wait_for_a_job(server: SmallServer, client: RawClient, *queues: str) -> None:
     """Begins to wait, and is asleep when this returns."""
-    before = _asleep(door)
+    before = _asleep(server)
     payload = {"queues": queues, "worker": "w", "timeout": DEADLINE}
     client.send("JOBS.POP_WAIT", json.dumps(payload))
-    door.until(lambda: _asleep(door) == before + len(queues))
+    server.until(lambda: _asleep(server) == before + len(queues))
 
 
-def _asleep(door: Door) -> int:
-    return sum(len(line._asleep) for line in list(door.execution.lines._lines.values()))
+def _asleep(server: SmallServer) -> int:
+    return sum(len(line._asleep) for line in list(server.dispatcher.job_waiters._lines.values()))
 
 
 def _put(client: RawClient, queue: str, *ids: str) -> None:
@@ -30,25 +30,25 @@ def _ids(client: RawClient) -> list[str]:
     return [job["id"] for job in json.loads(reply)]
 
 
-def _count_pops(door: Door) -> list[int]:
+def _count_pops(server: SmallServer) -> list[int]:
     """Grows by the transactions of each group from now on."""
     groups: list[int] = []
-    transact_many = door.execution.store.transact_many
+    transact_many = server.dispatcher.store.transact_many
 
     def counted(steps: Any) -> Any:
         groups.append(len(steps))
         return transact_many(steps)
 
-    door.execution.store.transact_many = counted  # type: ignore[method-assign]  # to look over its shoulder
+    server.dispatcher.store.transact_many = counted  # type: ignore[method-assign]  # to look over its shoulder
     return groups
 
 
 def test_a_job_wakes_one_and_who_came_first_is_first(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as putter:
-        waiters = [door.connect() for _ in range(5)]
+    with small_server(tmp_path) as server, server.connect() as putter:
+        waiters = [server.connect() for _ in range(5)]
         for waiter in waiters:
-            _wait_for_a_job(door, waiter, "q")
-        transactions = _count_pops(door)
+            _wait_for_a_job(server, waiter, "q")
+        transactions = _count_pops(server)
 
         for number, waiter in enumerate(waiters):
             _put(putter, "q", str(number))
@@ -60,10 +60,10 @@ def test_a_job_wakes_one_and_who_came_first_is_first(tmp_path: Path) -> None:
 
 
 def test_many_jobs_of_one_transaction_wake_as_many(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as putter:
-        waiters = [door.connect() for _ in range(5)]
+    with small_server(tmp_path) as server, server.connect() as putter:
+        waiters = [server.connect() for _ in range(5)]
         for waiter in waiters:
-            _wait_for_a_job(door, waiter, "q")
+            _wait_for_a_job(server, waiter, "q")
 
         _put(putter, "q", "a", "b", "c")
         first = sorted([_ids(waiter)[0] for waiter in waiters[:3]])
@@ -77,22 +77,22 @@ def test_many_jobs_of_one_transaction_wake_as_many(tmp_path: Path) -> None:
 
 def test_who_takes_a_job_of_another_queue_leaves_this_one_to_the_next(tmp_path: Path) -> None:
     jobs = [{"queue": "b", "id": "in b"}, {"queue": "a", "id": "in a"}]
-    with small_door(tmp_path) as door, door.connect() as both, door.connect() as second:
-        _wait_for_a_job(door, both, "a", "b")
-        _wait_for_a_job(door, second, "b")
+    with small_server(tmp_path) as server, server.connect() as both, server.connect() as second:
+        _wait_for_a_job(server, both, "a", "b")
+        _wait_for_a_job(server, second, "b")
 
-        with door.connect() as putter:
+        with server.connect() as putter:
             putter.ask("JOBS.PUT_MANY", json.dumps({"jobs": jobs}))
 
         assert (_ids(both), _ids(second)) == (["in a"], ["in b"])
 
 
 def test_a_job_for_one_who_went_away_goes_to_the_next(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as putter, door.connect() as second:
-        with door.connect() as first:
-            _wait_for_a_job(door, first, "q")
-            _wait_for_a_job(door, second, "q")
-        door.until(lambda: door.execution.figures()["waits"] == 1)
+    with small_server(tmp_path) as server, server.connect() as putter, server.connect() as second:
+        with server.connect() as first:
+            _wait_for_a_job(server, first, "q")
+            _wait_for_a_job(server, second, "q")
+        server.until(lambda: server.dispatcher.figures()["waits"] == 1)
 
         _put(putter, "q", "a")
 
@@ -100,10 +100,10 @@ def test_a_job_for_one_who_went_away_goes_to_the_next(tmp_path: Path) -> None:
 
 
 def test_a_queue_that_no_one_waits_for_is_forgotten(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as putter:
-        with door.connect() as waiter:
-            _wait_for_a_job(door, waiter, "q")
+    with small_server(tmp_path) as server, server.connect() as putter:
+        with server.connect() as waiter:
+            _wait_for_a_job(server, waiter, "q")
             _put(putter, "q", "a")
             _ids(waiter)
 
-        door.until(lambda: not door.execution.lines._lines)
+        server.until(lambda: not server.dispatcher.job_waiters._lines)

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from holdfast.errors import CannotServe
-from holdfast.server.bounds import Bounds, Room
+from holdfast.server.bounds import Bounds, MemoryBudget
 from tests.server.running import DEADLINE, RawClient, command, serving
-from tests.server.small_door import Door, small_door
+from tests.server.small_server import SmallServer, small_server
 
 
 def _until(condition: Any) -> None:
@@ -32,19 +32,19 @@ def _send_forever(client: RawClient, data: bytes) -> None:
 
 
 def test_a_connection_too_many_is_told_so_and_closed(tmp_path: Path) -> None:
-    with small_door(tmp_path, connections=2) as door:
-        with door.connect() as first, door.connect() as second:
+    with small_server(tmp_path, connections=2) as server:
+        with server.connect() as first, server.connect() as second:
             assert first.ask("PING") == second.ask("PING") == b"PONG"
-            with door.connect() as third:
+            with server.connect() as third:
                 assert third.rest() == b"-ERR max number of clients reached\r\n"
             assert first.ask("PING") == b"PONG"
-        _until(lambda: door.execution.connections == 0)
-        with door.connect() as another:
+        _until(lambda: server.dispatcher.connections == 0)
+        with server.connect() as another:
             assert another.ask("PING") == b"PONG"
 
 
 def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> None:
-    with small_door(tmp_path, request_bytes=1_000) as door, door.connect() as client:
+    with small_server(tmp_path, request_bytes=1_000) as server, server.connect() as client:
         assert client.ask("ECHO", "x" * 990) == b"x" * 990
         client.socket.sendall(b"*2\r\n$4\r\nECHO\r\n$997\r\n")
 
@@ -54,12 +54,12 @@ def test_a_request_too_large_is_refused_before_it_has_come(tmp_path: Path) -> No
 def test_large_requests_of_all_clients_share_a_bound(tmp_path: Path) -> None:
     half = b"*2\r\n$4\r\nECHO\r\n$600000\r\n" + b"x" * 500_000
     rest = b"x" * 100_000 + b"\r\n"
-    with small_door(tmp_path) as door, door.connect() as small:
-        door.execution.room = Room(1_000_000)
-        with door.connect() as first:
+    with small_server(tmp_path) as server, server.connect() as small:
+        server.dispatcher.memory_budget = MemoryBudget(1_000_000)
+        with server.connect() as first:
             first.socket.sendall(half)
-            _until(lambda: door.execution.room._left < 500_000)
-            with door.connect() as second:
+            _until(lambda: server.dispatcher.memory_budget._left < 500_000)
+            with server.connect() as second:
                 second.socket.sendall(half)
                 assert second.rest().startswith(b"-BUSY the requests of all clients together")
             assert small.ask("ECHO", "x" * 50_000) == b"x" * 50_000
@@ -67,14 +67,14 @@ def test_large_requests_of_all_clients_share_a_bound(tmp_path: Path) -> None:
             first.socket.sendall(rest)
             assert first.receive() == b"x" * 600_000
             assert first.ask("PING") == b"PONG"
-            _until(lambda: door.execution.room._left == 1_000_000)
+            _until(lambda: server.dispatcher.memory_budget._left == 1_000_000)
             first.socket.sendall(half)
-            _until(lambda: door.execution.room._left < 500_000)
-        _until(lambda: door.execution.room._left == 1_000_000)
+            _until(lambda: server.dispatcher.memory_budget._left < 500_000)
+        _until(lambda: server.dispatcher.memory_budget._left == 1_000_000)
 
 
 def test_a_batch_is_no_larger_than_a_request(tmp_path: Path) -> None:
-    with small_door(tmp_path, request_bytes=1_000) as door, door.connect() as client:
+    with small_server(tmp_path, request_bytes=1_000) as server, server.connect() as client:
         client.ask("MULTI")
         assert client.ask("ECHO", "x" * 900) == b"QUEUED"
         assert str(client.ask("ECHO", "x" * 100)).startswith("REQUEST_TOO_LARGE the commands of a")
@@ -85,9 +85,9 @@ def test_a_batch_is_no_larger_than_a_request(tmp_path: Path) -> None:
 
 
 def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) -> None:
-    with small_door(tmp_path, idle_seconds=0.2) as door, door.connect() as listener:
+    with small_server(tmp_path, idle_seconds=0.2) as server, server.connect() as listener:
         listener.ask("SUBSCRIBE", "x")
-        with door.connect() as quiet:
+        with server.connect() as quiet:
             assert quiet.rest() == b""
         assert listener.ask("PING") == [b"pong", b""]
 
@@ -95,7 +95,7 @@ def test_a_quiet_connection_is_closed_and_a_subscriber_is_not(tmp_path: Path) ->
 def test_more_pipelined_commands_than_may_wait_are_read_later_and_answered_all(
     tmp_path: Path,
 ) -> None:
-    with small_door(tmp_path, pipelined=10) as door, door.connect() as client:
+    with small_server(tmp_path, pipelined=10) as server, server.connect() as client:
         client.socket.sendall(
             command("JOBS.PUT", '{"queue":"q"}') * 300 + command("ECHO", "x") * 300
         )
@@ -106,17 +106,17 @@ def test_more_pipelined_commands_than_may_wait_are_read_later_and_answered_all(
 
 def test_a_client_that_does_not_read_is_not_served_and_then_dropped(tmp_path: Path) -> None:
     bounds: dict[str, Any] = {"pause_unsent_bytes": 10_000, "stalled_seconds": 0.3}
-    with small_door(tmp_path, **bounds) as door, door.connect() as healthy:
-        with door.connect() as lazy:
+    with small_server(tmp_path, **bounds) as server, server.connect() as healthy:
+        with server.connect() as lazy:
             lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             with pytest.raises(ConnectionError):
                 _send_forever(lazy, command("ECHO", "x" * 100_000))
             assert healthy.ask("PING") == b"PONG"
-        _until(lambda: door.execution.connections == 1)
+        _until(lambda: server.dispatcher.connections == 1)
 
 
 def test_a_client_that_reads_late_gets_everything(tmp_path: Path) -> None:
-    with small_door(tmp_path, pause_unsent_bytes=10_000) as door, door.connect() as client:
+    with small_server(tmp_path, pause_unsent_bytes=10_000) as server, server.connect() as client:
         for number in range(100):
             client.send("ECHO", str(number) * 10_000)
 
@@ -125,8 +125,8 @@ def test_a_client_that_reads_late_gets_everything(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_that_does_not_read_is_dropped(tmp_path: Path) -> None:
-    with small_door(tmp_path, unsent_bytes=200_000) as door, door.connect() as speaker:
-        with door.connect() as lazy:
+    with small_server(tmp_path, unsent_bytes=200_000) as server, server.connect() as speaker:
+        with server.connect() as lazy:
             lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             lazy.ask("SUBSCRIBE", "x")
             while speaker.ask("PUBLISH", "x", "y" * 50_000) == 1:
@@ -176,23 +176,23 @@ def test_a_bound_that_makes_no_sense_is_refused(text: str) -> None:
 # --- waiting -------------------------------------------------------------------------------------
 
 
-def _begin_to_wait(door: Door, client: RawClient, **arguments: Any) -> None:
-    before = door.execution.figures()["waits"]
+def _begin_to_wait(server: SmallServer, client: RawClient, **arguments: Any) -> None:
+    before = server.dispatcher.figures()["waits"]
     client.send("JOBS.POP_WAIT", json.dumps({"queues": "q", "worker": "w", **arguments}))
-    _until(lambda: door.execution.figures()["waits"] > before)
+    _until(lambda: server.dispatcher.figures()["waits"] > before)
 
 
 def test_a_wait_ends_as_soon_as_there_is_a_job(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as other:
-        _begin_to_wait(door, waiting, timeout=DEADLINE)
+    with small_server(tmp_path) as server, server.connect() as waiting, server.connect() as other:
+        _begin_to_wait(server, waiting, timeout=DEADLINE)
         other.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
 
         assert [job["id"] for job in json.loads(waiting.receive())] == ["a"]
 
 
 def test_a_wait_holds_up_no_one_and_its_connection_keeps_its_order(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as other:
-        _begin_to_wait(door, waiting, timeout=DEADLINE)
+    with small_server(tmp_path) as server, server.connect() as waiting, server.connect() as other:
+        _begin_to_wait(server, waiting, timeout=DEADLINE)
         waiting.send("PING")
         assert other.ask("PING") == b"PONG"
         other.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
@@ -202,24 +202,24 @@ def test_a_wait_holds_up_no_one_and_its_connection_keeps_its_order(tmp_path: Pat
 
 
 def test_a_wait_ends_with_nothing_when_its_time_is_over(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as client:
+    with small_server(tmp_path) as server, server.connect() as client:
         assert client.ask("JOBS.POP_WAIT", '{"queues":"q","worker":"w","timeout":0.05}') == b"[]"
 
 
 def test_a_wait_for_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
     arguments = {"queues": "q", "worker": "w", "timeout": float("nan")}
-    with small_door(tmp_path) as door, door.connect() as client:
+    with small_server(tmp_path) as server, server.connect() as client:
         refused = client.ask("JOBS.POP_WAIT", msgspec.msgpack.encode(arguments))
 
         assert str(refused).startswith("BAD_ARGUMENT ")
 
 
 def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as other:
-        waiting = door.connect()
-        _begin_to_wait(door, waiting)
+    with small_server(tmp_path) as server, server.connect() as other:
+        waiting = server.connect()
+        _begin_to_wait(server, waiting)
         waiting.close()
-        _until(lambda: door.execution.figures()["waits"] == 0)
+        _until(lambda: server.dispatcher.figures()["waits"] == 0)
 
         other.ask("JOBS.PUT", '{"queue":"q","id":"a"}')
         assert json.loads(other.ask("JOBS.GET", '{"id":"a"}'))["state"] == "waiting"
@@ -227,11 +227,11 @@ def test_a_wait_ends_when_its_client_goes_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id", ["a", 'a "b" \\ / \n', "\N{SNOWMAN}"])
 def test_a_result_can_be_waited_for(tmp_path: Path, id: str) -> None:
-    with small_door(tmp_path) as door, door.connect() as waiting, door.connect() as worker:
+    with small_server(tmp_path) as server, server.connect() as waiting, server.connect() as worker:
         worker.ask("JOBS.PUT", json.dumps({"queue": "q", "id": id}))
         worker.ask("JOBS.POP", '{"queue":"q","worker":"w"}')
         waiting.send("JOBS.RESULT_WAIT", json.dumps({"id": id}))
-        _until(lambda: door.execution.figures()["waits"] == 1)
+        _until(lambda: server.dispatcher.figures()["waits"] == 1)
         worker.ask("JOBS.COMPLETE", json.dumps({"id": id, "worker": "w", "result": 42}))
 
         assert json.loads(waiting.receive())["state"] == "complete"
@@ -242,9 +242,9 @@ def test_a_result_can_be_waited_for(tmp_path: Path, id: str) -> None:
 
 
 def test_a_server_that_stops_answers_what_has_come_and_ends_waits(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door:
-        waiting, busy = door.connect(), door.connect()
-        _begin_to_wait(door, waiting)
+    with small_server(tmp_path) as server:
+        waiting, busy = server.connect(), server.connect()
+        _begin_to_wait(server, waiting)
         # They come in one packet, so with the first reply all of them are there.
         busy.socket.sendall(command("JOBS.PUT", '{"queue":"x"}') * 20 + command("ECHO", "end"))
         busy.exactly(1)

@@ -10,7 +10,7 @@ import hiredis
 import pytest
 
 import holdfast
-from holdfast.server.auth import Gate
+from holdfast.server.auth import Authenticator
 from holdfast.users import Grant, users_of
 from holdfast.users import add_user as add
 from holdfast.users import remove_user as remove
@@ -96,14 +96,18 @@ def test_the_last_admin_can_not_be_removed_over_the_network(tmp_path: Path) -> N
 def test_users_that_changed_unheard_are_found(tmp_path: Path) -> None:
     with holdfast.open(tmp_path) as store:
         add(store.engine, "ann", "secret", (Grant(role="read"),))
-        gate = Gate(store.engine)
-        gate.never_open()
-        version = gate.version
-        gate.refresh(users_of(store.engine))
-        assert gate.version == version
+        authenticator = Authenticator(store.engine)
+        authenticator.never_open()
+        version = authenticator.version
+        authenticator.refresh(users_of(store.engine))
+        assert authenticator.version == version
 
         remove(store.engine, "ann")  # and no notice comes
-        gate.refresh(users_of(store.engine))
+        authenticator.refresh(users_of(store.engine))
 
-        assert (gate.version, gate.is_open, gate.anonymous()) == (version + 1, False, None)
-        assert gate.user_with_password("ann") is None
+        assert (authenticator.version, authenticator.is_open, authenticator.anonymous()) == (
+            version + 1,
+            False,
+            None,
+        )
+        assert authenticator.user_with_password("ann") is None

@@ -19,11 +19,11 @@ from holdfast.limits import (
     MAX_LOGIN_WAIT_SECONDS,
 )
 from holdfast.server import routes  # noqa: F401  # it serves /metrics
-from holdfast.server.http import HttpDoor
+from holdfast.server.http import HttpApi
 from holdfast.server.password_checks import Failures
 from holdfast.users import Grant, add_user
 from tests.server.running import command
-from tests.server.small_door import Door, small_door
+from tests.server.small_server import SmallServer, small_server
 
 ADMIN = (Grant(role="admin"),)
 TOKEN: list[str] = []
@@ -36,18 +36,18 @@ def _add_users(engine: Engine) -> None:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
-    with small_door(tmp_path, _add_users) as door:
-        yield door
+def server(tmp_path: Path) -> Iterator[SmallServer]:
+    with small_server(tmp_path, _add_users) as server:
+        yield server
 
 
 @pytest.fixture
-def flood(door: Door) -> Iterator[None]:
+def flood(server: SmallServer) -> Iterator[None]:
     """Four connections that send wrong passwords for known and unknown users without a pause."""
     stopped = threading.Event()
 
     def guess(number: int) -> None:
-        with door.connect() as client:
+        with server.connect() as client:
             round = 0
             while not stopped.is_set():
                 round += 1
@@ -59,7 +59,7 @@ def flood(door: Door) -> Iterator[None]:
 
     with ThreadPoolExecutor(4) as threads:
         guessing = [threads.submit(guess, number) for number in range(4)]
-        door.until(lambda: len(door.execution.logins.unknown) > 8)
+        server.until(lambda: len(server.dispatcher.password_checks.unknown) > 8)
         yield
         stopped.set()
         for each in guessing:
@@ -72,8 +72,8 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.monotonic() - begin
 
 
-def test_a_flood_of_wrong_passwords_delays_no_other_login(door: Door, flood: None) -> None:
-    with door.connect() as client, door.connect() as other:
+def test_a_flood_of_wrong_passwords_delays_no_other_login(server: SmallServer, flood: None) -> None:
+    with server.connect() as client, server.connect() as other:
         assert client.ask("AUTH", TOKEN[0]) == b"OK"
         assert client.ask("AUTH", "tool", TOKEN[0]) == b"OK"
         assert _seconds(lambda: client.ask("PING")) < 1
@@ -81,8 +81,8 @@ def test_a_flood_of_wrong_passwords_delays_no_other_login(door: Door, flood: Non
         assert other.ask("PING") == b"PONG"
 
 
-def test_a_guesser_has_to_wait_and_hears_for_how_long(door: Door) -> None:
-    with door.connect() as client:
+def test_a_guesser_has_to_wait_and_hears_for_how_long(server: SmallServer) -> None:
+    with server.connect() as client:
         for guess in range(FREE_LOGIN_FAILURES):
             assert str(client.ask("AUTH", "ann", f"{guess}")).startswith("WRONGPASS ")
         begin = time.monotonic()
@@ -94,28 +94,28 @@ def test_a_guesser_has_to_wait_and_hears_for_how_long(door: Door) -> None:
         assert client.ask("AUTH", "bob", "other") == b"OK"
 
 
-def test_many_connections_that_log_in_at_once_are_one_login(door: Door) -> None:
-    clients = [door.connect() for _ in range(40)]
+def test_many_connections_that_log_in_at_once_are_one_login(server: SmallServer) -> None:
+    clients = [server.connect() for _ in range(40)]
     for client in clients:
         client.send("AUTH", "ann", "secret")
 
     assert [client.receive() for client in clients] == [b"OK"] * 40
-    assert len(door.execution.logins.failures) == 0
+    assert len(server.dispatcher.password_checks.failures) == 0
     for client in clients:
         client.close()
 
 
 @pytest.mark.parametrize("words", [["AUTH", ""], ["AUTH", "ann", ""], ["AUTH", "", ""]])
-def test_an_empty_password_opens_nothing(door: Door, words: list[str]) -> None:
-    with door.connect() as client:
+def test_an_empty_password_opens_nothing(server: SmallServer, words: list[str]) -> None:
+    with server.connect() as client:
         assert str(client.ask(*words)).startswith("WRONGPASS ")
         assert str(client.ask("HELLO", "3", "AUTH", "ann", "")).startswith("WRONGPASS ")
 
 
-def test_http_asks_guessers_to_wait_too(door: Door) -> None:
+def test_http_asks_guessers_to_wait_too(server: SmallServer) -> None:
     def ask(name: str, password: str) -> tuple[int, dict[bytes, bytes]]:
         secret = base64.b64encode(f"{name}:{password}".encode())
-        return _get(door, b"Basic " + secret)
+        return _get(server, b"Basic " + secret)
 
     statuses = [ask("ann", f"wrong {guess}")[0] for guess in range(FREE_LOGIN_FAILURES)]
     refused, headers = ask("ann", "secret")
@@ -124,11 +124,11 @@ def test_http_asks_guessers_to_wait_too(door: Door) -> None:
     assert (refused, headers[b"retry-after"]) == (429, b"1")
     assert ask("bob", "other")[0] == 200
     assert ask("bob", "")[0] == 401
-    assert _get(door, b"Bearer " + TOKEN[0].encode())[0] == 200
-    assert _get(door, b"Bearer ")[0] == 401
+    assert _get(server, b"Bearer " + TOKEN[0].encode())[0] == 200
+    assert _get(server, b"Bearer ")[0] == 401
 
 
-def _get(door: Door, authorization: bytes) -> tuple[int, dict[bytes, bytes]]:
+def _get(server: SmallServer, authorization: bytes) -> tuple[int, dict[bytes, bytes]]:
     """Asks the HTTP side of the same server for its metrics."""
     sent: list[dict[str, object]] = []
 
@@ -151,9 +151,9 @@ def _get(door: Door, authorization: bytes) -> tuple[int, dict[bytes, bytes]]:
             "client": ("192.0.2.1", 1),
             "headers": [(b"host", b"127.0.0.1"), (b"authorization", authorization)],
         }
-        await HttpDoor(door.execution)(scope, receive, send)
+        await HttpApi(server.dispatcher)(scope, receive, send)
 
-    asyncio.run_coroutine_threadsafe(ask(), door.execution._loop).result(20)
+    asyncio.run_coroutine_threadsafe(ask(), server.dispatcher._loop).result(20)
     headers = dict(sent[0]["headers"])  # type: ignore[call-overload]  # pairs, as ASGI says
     return int(str(sent[0]["status"])), headers
 
@@ -201,16 +201,18 @@ def test_the_right_password_and_time_make_wrong_ones_forgotten() -> None:
     assert failures.wait_before(key) == 0.0
 
 
-def test_names_that_nobody_has_do_not_make_the_guesses_of_a_user_forgotten(door: Door) -> None:
-    logins = door.execution.logins
+def test_names_that_nobody_has_do_not_make_the_guesses_of_a_user_forgotten(
+    server: SmallServer,
+) -> None:
+    password_checks = server.dispatcher.password_checks
     for _ in range(2 * FREE_LOGIN_FAILURES + 2):  # by now a minute has to pass
-        logins.failures.add(("192.0.2.9", "ann"))
+        password_checks.failures.add(("192.0.2.9", "ann"))
 
     async def spray() -> None:
         numbers = range(MAX_LOGIN_RECORDS + 100)
-        tries = [logins.check("192.0.2.9", f"nobody {each}", "guess") for each in numbers]
+        tries = [password_checks.check("192.0.2.9", f"nobody {each}", "guess") for each in numbers]
         await asyncio.gather(*tries, return_exceptions=True)
 
-    asyncio.run_coroutine_threadsafe(spray(), door.execution._loop).result(60)
+    asyncio.run_coroutine_threadsafe(spray(), server.dispatcher._loop).result(60)
 
-    assert logins.failures.wait_before(("192.0.2.9", "ann")) > 0
+    assert password_checks.failures.wait_before(("192.0.2.9", "ann")) > 0

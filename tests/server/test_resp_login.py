@@ -11,7 +11,7 @@ from holdfast.engine.contract import Engine
 from holdfast.limits import MAX_STRANGER_BYTES
 from holdfast.users import Grant, add_user, remove_user
 from tests.server.running import RawClient
-from tests.server.small_door import Door, small_door
+from tests.server.small_server import SmallServer, small_server
 
 
 def _add_users(engine: Engine) -> None:
@@ -21,20 +21,20 @@ def _add_users(engine: Engine) -> None:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
+def server(tmp_path: Path) -> Iterator[SmallServer]:
     """A door with three users."""
-    with small_door(tmp_path, _add_users) as door:
-        yield door
+    with small_server(tmp_path, _add_users) as server:
+        yield server
 
 
-def _logged_in(door: Door, user: str, password: str) -> RawClient:
-    client = door.connect()
+def _logged_in(server: SmallServer, user: str, password: str) -> RawClient:
+    client = server.connect()
     assert client.ask("AUTH", user, password) == b"OK"
     return client
 
 
-def test_a_stranger_may_only_log_in_or_leave(door: Door) -> None:
-    with door.connect() as client:
+def test_a_stranger_may_only_log_in_or_leave(server: SmallServer) -> None:
+    with server.connect() as client:
         for words in (["PING"], ["JOBS.QUEUES"], ["NONSENSE"], ["HELLO", "3"], ["MULTI"]):
             assert str(client.ask(*words)).startswith("NOAUTH Authentication required")
         assert client.ask("RESET") == b"RESET"
@@ -42,8 +42,8 @@ def test_a_stranger_may_only_log_in_or_leave(door: Door) -> None:
         assert client.rest() == b"+OK\r\n"
 
 
-def test_a_password_opens_the_door_and_a_wrong_one_does_not(door: Door) -> None:
-    with door.connect() as client:
+def test_a_password_opens_the_door_and_a_wrong_one_does_not(server: SmallServer) -> None:
+    with server.connect() as client:
         assert str(client.ask("AUTH", "ann", "wrong")).startswith("WRONGPASS ")
         assert str(client.ask("AUTH", "nobody", "secret")).startswith("WRONGPASS ")
         assert client.ask("AUTH", "ann", "secret") == b"OK"
@@ -51,24 +51,24 @@ def test_a_password_opens_the_door_and_a_wrong_one_does_not(door: Door) -> None:
         assert client.ask("AUTH", "all") == b"OK"
 
 
-def test_hello_logs_in_too(door: Door) -> None:
-    with door.connect() as client:
+def test_hello_logs_in_too(server: SmallServer) -> None:
+    with server.connect() as client:
         wrong = client.ask("HELLO", "3", "AUTH", "ann", "wrong")
         assert str(wrong).startswith("WRONGPASS ")
         assert client.ask("HELLO", "3", "AUTH", "ann", "secret")[b"proto"] == 3
-    with redis.Redis(port=door.port, username="ann", password="secret") as library:
+    with redis.Redis(port=server.port, username="ann", password="secret") as library:
         assert library.ping()
 
 
-def test_commands_behind_auth_in_one_packet_are_the_users(door: Door) -> None:
-    with door.connect() as client:
+def test_commands_behind_auth_in_one_packet_are_the_users(server: SmallServer) -> None:
+    with server.connect() as client:
         client.socket.sendall(b"AUTH ann secret\r\nPING\r\n")
 
         assert (client.receive(), client.receive()) == (b"OK", b"PONG")
 
 
-def test_a_user_may_do_what_is_granted_and_nothing_else(door: Door) -> None:
-    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+def test_a_user_may_do_what_is_granted_and_nothing_else(server: SmallServer) -> None:
+    with _logged_in(server, "ann", "secret") as ann, _logged_in(server, "eve", "spy") as eve:
         assert ann.ask("JOBS.PUT", '{"queue":"q","id":"a"}') == b'"a"'
         assert ann.ask("ZCARD", "ql:q:q-work") == 1
         for client, words in (
@@ -89,8 +89,8 @@ def test_a_user_may_do_what_is_granted_and_nothing_else(door: Door) -> None:
             assert str(refused).startswith("FORBIDDEN "), words
 
 
-def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
-    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+def test_a_subscriber_hears_only_what_it_may_read(server: SmallServer) -> None:
+    with _logged_in(server, "ann", "secret") as ann, _logged_in(server, "eve", "spy") as eve:
         eve.ask("PSUBSCRIBE", "*")
         ann.ask("JOBS.PUT", '{"queue":"q"}')
         eve.send("PUNSUBSCRIBE")
@@ -98,11 +98,11 @@ def test_a_subscriber_hears_only_what_it_may_read(door: Door) -> None:
         assert eve.receive() == [b"punsubscribe", b"*", 0]
 
 
-def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None:
+def test_whoever_hears_notices_hears_only_what_they_may_read(server: SmallServer) -> None:
     with (
-        _logged_in(door, "ann", "secret") as ann,
-        _logged_in(door, "eve", "spy") as eve,
-        _logged_in(door, "ann", "secret") as other,
+        _logged_in(server, "ann", "secret") as ann,
+        _logged_in(server, "eve", "spy") as eve,
+        _logged_in(server, "ann", "secret") as other,
     ):
         other.ask("NOTICES", "jobs.ready")
         eve.ask("NOTICES")
@@ -112,10 +112,10 @@ def test_whoever_hears_notices_hears_only_what_they_may_read(door: Door) -> None
         assert eve.ask("PING") == [b"pong", b""]
 
 
-def test_who_may_read_events_hears_of_their_keys_and_nothing_else(door: Door) -> None:
+def test_who_may_read_events_hears_of_their_keys_and_nothing_else(server: SmallServer) -> None:
     may_read = Grant(role="read", space="default", layer="events")
-    add_user(door.execution.store.engine, "fan", "secret", (may_read,))
-    with _logged_in(door, "default", "all") as admin, _logged_in(door, "fan", "secret") as fan:
+    add_user(server.dispatcher.store.engine, "fan", "secret", (may_read,))
+    with _logged_in(server, "default", "all") as admin, _logged_in(server, "fan", "secret") as fan:
         schema = '{"schema":{"signup":[{"targets":["[\'users\']"],"add":"who"}]}}'
         assert admin.ask("EVENTS.DEPLOY", schema) == b"null"
         fan.ask("PSUBSCRIBE", "*")
@@ -125,33 +125,33 @@ def test_who_may_read_events_hears_of_their_keys_and_nothing_else(door: Door) ->
         assert fan.receive() == [b"pmessage", b"*", b"events:users", b"set"]
 
 
-def test_a_stranger_can_not_fill_the_memory(door: Door) -> None:
-    with door.connect() as client:
+def test_a_stranger_can_not_fill_the_memory(server: SmallServer) -> None:
+    with server.connect() as client:
         client.socket.sendall(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % MAX_STRANGER_BYTES)
 
         assert client.rest().startswith(b"-ERR message too large: a command may have")
 
 
-def test_a_password_of_any_bytes_is_only_wrong(door: Door) -> None:
-    with door.connect() as client:
+def test_a_password_of_any_bytes_is_only_wrong(server: SmallServer) -> None:
+    with server.connect() as client:
         assert str(client.ask("AUTH", "ann", b"\xff\xfe\x00")).startswith("WRONGPASS ")
 
 
-def test_who_is_removed_is_out_at_once_and_a_changed_grant_counts(door: Door) -> None:
-    engine = door.execution.store.engine
-    with _logged_in(door, "ann", "secret") as ann, _logged_in(door, "eve", "spy") as eve:
+def test_who_is_removed_is_out_at_once_and_a_changed_grant_counts(server: SmallServer) -> None:
+    engine = server.dispatcher.store.engine
+    with _logged_in(server, "ann", "secret") as ann, _logged_in(server, "eve", "spy") as eve:
         remove_user(engine, "ann")
         add_user(engine, "eve", "spy", (Grant(role="read", space="default", layer="jobs"),))
-        door.execution.gate.reload()
+        server.dispatcher.authenticator.reload()
 
         assert str(ann.ask("PING")).startswith("NOAUTH ")
         assert eve.ask("JOBS.LENGTH", '{"queue":"q"}') == b"0"
 
 
 def test_the_first_user_of_a_store_ends_the_time_of_everyone(tmp_path: Path) -> None:
-    with small_door(tmp_path) as door, door.connect() as client:
+    with small_server(tmp_path) as server, server.connect() as client:
         assert client.ask("PING") == b"PONG"
-        _add_users(door.execution.store.engine)
-        door.execution.gate.reload()
+        _add_users(server.dispatcher.store.engine)
+        server.dispatcher.authenticator.reload()
 
         assert str(client.ask("PING")).startswith("NOAUTH ")

@@ -56,7 +56,7 @@ class Home(Protocol):
     def backup(self, target: str | Path) -> Backup: ...
 
 
-class Faces(Protocol):
+class Layers(Protocol):
     """The layers of a space."""
 
     name: str
@@ -80,7 +80,7 @@ class Faces(Protocol):
 class StoreAdmin:
     """What keeps a store well. Nothing of it can be part of a transaction or a batch."""
 
-    def __init__(self, home: Home, space: Faces, runner: Runner) -> None:
+    def __init__(self, home: Home, space: Layers, runner: Runner) -> None:
         self._home = home
         self._space = space
         self._runner = runner

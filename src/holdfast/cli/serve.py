@@ -10,7 +10,7 @@ from holdfast.cli.settings import SETTINGS, settings
 
 if TYPE_CHECKING:
     from holdfast.server.addresses import Address
-    from holdfast.server.server import Settings
+    from holdfast.server.server import ServerSettings
     from holdfast.store import Store
 
 
@@ -47,12 +47,12 @@ def command(
     from holdfast.server.addresses import Address
     from holdfast.server.bounds import Bounds
     from holdfast.server.logs import start_logging
-    from holdfast.server.server import Settings, serve
+    from holdfast.server.server import ServerSettings, serve
 
     start_logging()
     place = Path(data) if engine is None else _place(engine)
     try:
-        chosen = Settings(
+        chosen = ServerSettings(
             resp=Address.parse(resp),
             http=Address.parse(http),
             bounds=Bounds.parse(limits),
@@ -86,7 +86,7 @@ def _place(engine: str) -> Path | str:
     return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
-def _announce(settings: "Settings", out: Output, store: "Store") -> Any:
+def _announce(settings: "ServerSettings", out: Output, store: "Store") -> Any:
     from holdfast.users import users_of
 
     secure = settings.tls_cert is not None

@@ -56,7 +56,7 @@ class AsyncSubscription:
         except TimeoutError:
             return None
         notice = self._queue.popleft() if self._queue else None
-        self._mind_the_queue()
+        self._pause_if_queue_is_full()
         return notice
 
     async def poll(self) -> list[Notice]:
@@ -102,12 +102,12 @@ class AsyncSubscription:
     def _hear(self, reply: Any) -> None:
         if type(reply) is list and reply[0] == b"notice":
             self._queue.append(Notice(wire.text_of(reply[1]), reply[2]))
-            self._mind_the_queue()
+            self._pause_if_queue_is_full()
         elif type(reply) is list:
             self._pongs += 1
         self._arrived.set()
 
-    def _mind_the_queue(self) -> None:
+    def _pause_if_queue_is_full(self) -> None:
         """Reads no further while more waits than is sensible: then the server sees who is slow."""
         if self._connection is not None and not self._polls:
             self._connection.read_on(len(self._queue) < MAX_QUEUED_NOTICES)

@@ -20,7 +20,7 @@ from holdfast.errors import (
     ServerFailed,
     Unanswered,
     Unreachable,
-    made_of,
+    error_from_wire,
 )
 from holdfast.json_data import unfit_in
 from holdfast.limits import MAX_REQUEST_BYTES
@@ -185,7 +185,7 @@ def failure(reply: Any) -> HoldfastError:
     code, _, text = str(reply).partition(" ")
     if text.startswith("{"):
         try:
-            error = made_of(code.lower(), msgspec.json.decode(text, type=dict[str, Any]))
+            error = error_from_wire(code.lower(), msgspec.json.decode(text, type=dict[str, Any]))
             return _with_record(error) if isinstance(error, LimitExceeded) else error
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return ServerFailed(text)
@@ -195,7 +195,7 @@ def failure(reply: Any) -> HoldfastError:
         return ServerBusy("the server has as many connections as it takes")
     if code == "ERR":
         return ServerFailed(text, hint="Is it a server of Holdfast, and of this version?")
-    return made_of(code.lower(), {"message": text})
+    return error_from_wire(code.lower(), {"message": text})
 
 
 def _with_record(error: LimitExceeded) -> LimitExceeded:

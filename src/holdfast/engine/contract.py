@@ -270,39 +270,39 @@ class Draws:
     def __enter__(self) -> Self:
         """From here on, `draw` in this thread begins again with the first ones."""
         self._count = 0
-        _this_thread.bowl.draws = self
+        _this_thread.pool.draws = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _this_thread.bowl.draws = None
+        _this_thread.pool.draws = None
 
 
-class _Bowl:
+class _RandomPool:
     """What a thread draws from."""
 
-    __slots__ = ("chance", "draws", "used")
+    __slots__ = ("draws", "random_bytes", "used")
 
     def __init__(self) -> None:
         self.draws: Draws | None = None
-        self.chance = b""  # random bytes; the first `used` of them are gone
+        self.random_bytes = b""  # random bytes; the first `used` of them are gone
         self.used = 0
 
 
 class _ThisThread(threading.local):
     def __init__(self) -> None:
-        self.bowl = _Bowl()  # one attribute, as each costs as much here as a call
+        self.pool = _RandomPool()  # one attribute, as each costs as much here as a call
 
 
 _this_thread: Final = _ThisThread()
-_CHANCE_BYTES: Final = 4_096
+_POOL_BYTES: Final = 4_096
 
 
-def _forget_chance() -> None:
+def _discard_random_bytes() -> None:
     """In a child process, which would draw what its parent draws."""
-    _this_thread.bowl.chance = b""
+    _this_thread.pool.random_bytes = b""
 
 
-os.register_at_fork(after_in_child=_forget_chance)
+os.register_at_fork(after_in_child=_discard_random_bytes)
 
 
 def draw(count: int) -> bytes:
@@ -311,14 +311,14 @@ def draw(count: int) -> bytes:
     Chance is given, as time is: work that is run again gets the same bytes again. So it asks for
     the same keys again, which an engine on another machine has then fetched for it.
     """
-    bowl = _this_thread.bowl
-    if bowl.draws is not None:
-        return bowl.draws.next(count)
-    begin = bowl.used
+    pool = _this_thread.pool
+    if pool.draws is not None:
+        return pool.draws.next(count)
+    begin = pool.used
     end = begin + count
-    if end > len(bowl.chance):
+    if end > len(pool.random_bytes):
         # Much at once: asking the system lets go of Python's lock, and another thread may keep it.
-        bowl.chance = os.urandom(max(count, _CHANCE_BYTES))
+        pool.random_bytes = os.urandom(max(count, _POOL_BYTES))
         begin, end = 0, count
-    bowl.used = end
-    return bowl.chance[begin:end]
+    pool.used = end
+    return pool.random_bytes[begin:end]

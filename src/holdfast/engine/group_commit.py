@@ -19,14 +19,14 @@ from typing import Any
 import msgspec
 
 from holdfast.engine.contract import Outcome, Transaction
-from holdfast.engine.group_wait import Company
+from holdfast.engine.group_wait import GroupWait
 from holdfast.errors import StoreUnusable
 from holdfast.limits import MAX_GROUP_TRANSACTIONS
 
 Work = Callable[[Transaction], Any]
 
 
-class Request(msgspec.Struct, eq=False):
+class CommitRequest(msgspec.Struct, eq=False):
     """The transactions of one caller, and what became of them. Without any, it asks for a turn."""
 
     works: Sequence[Work] = ()
@@ -48,22 +48,22 @@ class Request(msgspec.Struct, eq=False):
             self._gate.release()
 
 
-class Turns:
+class GroupCommit:
     """The line in front of the writer; with `company` if commits may take long."""
 
-    def __init__(self, company: Company | None = None) -> None:
-        self._company = company
+    def __init__(self, group_wait: GroupWait | None = None) -> None:
+        self._group_wait = group_wait
         self._begun = 0.0  # when the leader began
         self._lock = threading.Lock()  # guards the line
         # Who has the turn, or nothing; still first in the line: until it wakes. It is a dict
         # because to take a free turn, and to give back one that nobody waits for, are single steps
         # of a dict. So they need no lock, which would cost more than the rest of them.
-        self._leading: dict[None, Request] = {}
-        self._group: list[Request] = []  # what the leader runs beside its own
-        self._waiting: deque[Request] = deque()
+        self._leading: dict[None, CommitRequest] = {}
+        self._group: list[CommitRequest] = []  # what the leader runs beside its own
+        self._waiting: deque[CommitRequest] = deque()
         self._closed: StoreUnusable | None = None  # why no one is let in
 
-    def take(self, request: Request, *, last: bool = False) -> list[Request]:
+    def take(self, request: CommitRequest, *, last: bool = False) -> list[CommitRequest]:
         """Waits for the turn, and returns the group to run now: this request and all that wait, up
         to a bound, or up to one that asks for a turn of its own. An empty one means that another
         leader has done the work meanwhile.
@@ -74,9 +74,9 @@ class Turns:
             return self._line_up(request, last)
         if self._closed is not None and not last:
             raise self._closed.with_traceback(None)  # the same for all: no frames pile up
-        return [request] if self._company is None else self._lead(request, self._company, 1)
+        return [request] if self._group_wait is None else self._lead(request, self._group_wait, 1)
 
-    def _line_up(self, request: Request, last: bool) -> list[Request]:
+    def _line_up(self, request: CommitRequest, last: bool) -> list[CommitRequest]:
         with self._lock:
             if self._closed is not None and not last:
                 raise self._closed.with_traceback(None)
@@ -90,31 +90,33 @@ class Turns:
         request.wait_at_gate()
         if self._leading.get(None) is not request:
             return []
-        if self._company is not None:
-            return self._lead(request, self._company, 0)
+        if self._group_wait is not None:
+            return self._lead(request, self._group_wait, 0)
         with self._lock:
             return self._group_of(request)
 
-    def _lead(self, request: Request, company: Company, beside: int) -> list[Request]:
+    def _lead(
+        self, request: CommitRequest, group_wait: GroupWait, beside: int
+    ) -> list[CommitRequest]:
         """Has the turn, and begins when those have come who are expected; so many are there
         `beside` those in line."""
-        if company.in_play > 1 and request.works:
-            company.wait(lambda: beside + len(self._waiting))
+        if group_wait.in_play > 1 and request.works:
+            group_wait.wait(lambda: beside + len(self._waiting))
         self._begun = time.perf_counter()
         with self._lock:
             return self._group_of(request)
 
-    def _group_of(self, request: Request) -> list[Request]:
+    def _group_of(self, request: CommitRequest) -> list[CommitRequest]:
         """It and all that wait; the lock is held."""
         if self._is_first(request):  # else it has found its turn free
             self._waiting.popleft()
         size = len(request.works)
         return [request, *self._gather(size)] if size else [request]
 
-    def _is_first(self, request: Request) -> bool:
+    def _is_first(self, request: CommitRequest) -> bool:
         return len(self._waiting) > 0 and self._waiting[0] is request
 
-    def gather_more(self) -> list[Request]:
+    def gather_more(self) -> list[CommitRequest]:
         """Those who wait, for a leader that has run its group.
 
         A leader that has not waited for the disk may run the work of those who came meanwhile too:
@@ -125,9 +127,9 @@ class Turns:
         with self._lock:
             return self._gather(0)
 
-    def _gather(self, size: int) -> list[Request]:
+    def _gather(self, size: int) -> list[CommitRequest]:
         """Those who wait, for a group that has `size` transactions already."""
-        more: list[Request] = []
+        more: list[CommitRequest] = []
         while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
             request = self._waiting[0]
             self._group.append(request)
@@ -136,15 +138,15 @@ class Turns:
             size += len(request.works)
         return more
 
-    def leave(self, request: Request) -> None:
+    def leave(self, request: CommitRequest) -> None:
         """Gives the turn to the next in line, and lets those go on whose work the caller has done.
 
         For a caller that was interrupted in the line or in its turn, it undoes what was begun.
         """
         leading = self._leading
-        if self._company is not None and leading.get(None) is request:
+        if self._group_wait is not None and leading.get(None) is request:
             in_play = 1 + len(self._group) + len(self._waiting)
-            self._company.note(in_play, time.perf_counter() - self._begun)
+            self._group_wait.note(in_play, time.perf_counter() - self._begun)
         if not self._group and not self._waiting and leading.get(None) is request:
             del leading[None]
             if not self._waiting:
@@ -175,7 +177,7 @@ class Turns:
         if leading is not None and leading.thread == threading.get_ident():
             raise RuntimeError(why)
 
-    def _pass_on(self, request: Request) -> None:
+    def _pass_on(self, request: CommitRequest) -> None:
         if self._is_first(request):  # interrupted while it woke
             self._waiting.popleft()
         for other in reversed(self._group):

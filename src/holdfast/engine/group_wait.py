@@ -9,10 +9,10 @@ be. So where a commit takes long, the next group waits a moment for those who we
 import time
 from collections.abc import Callable
 
-from holdfast.limits import COMPANY_LOOK_SECONDS, MAX_COMPANY_SECONDS
+from holdfast.limits import GROUP_WAIT_STEP_SECONDS, MAX_GROUP_WAIT_SECONDS
 
 
-class Company:
+class GroupWait:
     """Whom a group expects, and how long it waits for them."""
 
     __slots__ = ("commit_seconds", "in_play")
@@ -27,13 +27,13 @@ class Company:
         Never for longer than a part of what a commit takes: at worst it adds that to the wait of
         those who are here, and at best it halves the number of commits.
         """
-        patience = min(self.commit_seconds / 2, MAX_COMPANY_SECONDS)
-        if patience < COMPANY_LOOK_SECONDS:
+        patience = min(self.commit_seconds / 2, MAX_GROUP_WAIT_SECONDS)
+        if patience < GROUP_WAIT_STEP_SECONDS:
             return
         end = time.perf_counter() + patience
         now_here, quiet = here(), 0
         while now_here < self.in_play and quiet < 2 and time.perf_counter() < end:
-            time.sleep(COMPANY_LOOK_SECONDS)
+            time.sleep(GROUP_WAIT_STEP_SECONDS)
             before, now_here = now_here, here()
             quiet = quiet + 1 if now_here == before else 0
 

@@ -24,7 +24,7 @@ NOTHING_CLEARED: Final[list[Range]] = []
 NO_KEYS: Final[list[bytes]] = []
 
 
-class Buffer:
+class WriteBuffer:
     """A transaction whose writes stay in memory. `written` maps a key to its value, or to None if
     it was deleted; of what lies below, the ranges in `cleared` are gone.
 
@@ -217,7 +217,7 @@ class Buffer:
 
     # --- joining ---------------------------------------------------------------------------------
 
-    def take(self, other: "Buffer") -> None:
+    def take(self, other: "WriteBuffer") -> None:
         """Takes over the writes of a buffer that lay above this one. What they may be was checked
         there. Interrupted, it can be called again."""
         for begin, end in other.cleared:

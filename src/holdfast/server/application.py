@@ -11,8 +11,8 @@ from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
 from holdfast.server.blocking_calls import WAITS
 from holdfast.server.bounds import Bounds
-from holdfast.server.dispatcher import Execution
-from holdfast.server.http import HttpDoor
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import Receive, Scope, Send
 from holdfast.store import Store
 
@@ -38,7 +38,7 @@ class Application:
         self._pixel = pixel
         self._trusted_proxies = tuple(trusted_proxies)
         self._allowed_hosts = None if allowed_hosts is None else tuple(allowed_hosts)
-        self._door: HttpDoor | None = None
+        self._api: HttpApi | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -48,23 +48,23 @@ class Application:
 
     async def close(self) -> None:
         """Finishes what has begun."""
-        door, self._door = self._door, None
-        if door is not None:
+        api, self._api = self._api, None
+        if api is not None:
             self._sweeping.cancel()
-            door.close()
-            await door.execution.close()
+            api.close()
+            await api.dispatcher.close()
 
-    def _begin(self) -> HttpDoor:
-        if self._door is None:
-            execution = make_execution(
+    def _begin(self) -> HttpApi:
+        if self._api is None:
+            dispatcher = make_dispatcher(
                 self._store,
                 pixel=self._pixel,
                 trusted_proxies=self._trusted_proxies,
                 allowed_hosts=self._allowed_hosts,
             )
-            self._door = HttpDoor(execution)
-            self._sweeping = asyncio.ensure_future(sweep(execution))
-        return self._door
+            self._api = HttpApi(dispatcher)
+            self._sweeping = asyncio.ensure_future(sweep(dispatcher))
+        return self._api
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -76,7 +76,7 @@ class Application:
                 return
 
 
-def make_execution(
+def make_dispatcher(
     store: Store,
     *,
     flush: bool = False,
@@ -86,9 +86,9 @@ def make_execution(
     schemas: Path | None = None,
     trusted_proxies: Iterable[str] = (),
     allowed_hosts: Iterable[str] | None = None,
-) -> Execution:
+) -> Dispatcher:
     """What stands behind all doors of a store."""
-    execution = Execution(
+    dispatcher = Dispatcher(
         store,
         allows_flush=flush,
         allows_pixel=pixel,
@@ -98,5 +98,5 @@ def make_execution(
         trusted_proxies=networks(trusted_proxies),
         allowed_hosts=allowed_hosts,
     )
-    execution.waits.update(WAITS)
-    return execution
+    dispatcher.waits.update(WAITS)
+    return dispatcher

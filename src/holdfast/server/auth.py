@@ -56,7 +56,7 @@ class Identity(msgspec.Struct, frozen=True):
 EVERYONE: Final = Identity("everyone", (Grant(role="admin"),))
 
 
-class Gate:
+class Authenticator:
     """Knows the users of a store. Asked for each new connection and each HTTP request."""
 
     version = 0  # grows with each reading of the users: a session then asks again

@@ -19,7 +19,7 @@ _LOOK_SECONDS: Final = 0.25  # between two looks at those who owe
 _OVERFLOW_LOOK_SECONDS: Final = 0.05  # the same while there is too much of it
 
 
-class Reluctant(Protocol):
+class SlowClient(Protocol):
     """A connection, as far as this is concerned."""
 
     def unsent_bytes(self) -> int:
@@ -31,7 +31,7 @@ class Reluctant(Protocol):
         ...
 
 
-class _Debt:
+class _Backlog:
     __slots__ = ("bytes", "since")
 
     def __init__(self, size: int, since: float) -> None:
@@ -39,7 +39,7 @@ class _Debt:
         self.since = since  # it has read nothing
 
 
-class Unsent:
+class BackPressure:
     """The connections of a server whose clients are behind with reading."""
 
     def __init__(
@@ -53,19 +53,19 @@ class Unsent:
         self.total = 0
         self._loop = loop
         self._patience = stalled_seconds
-        self._debts: dict[Reluctant, _Debt] = {}
+        self._debts: dict[SlowClient, _Backlog] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._looked = 0.0
 
-    def add(self, connection: Reluctant) -> None:
+    def add(self, connection: SlowClient) -> None:
         """Watches a connection whose client is behind, until `remove`."""
         if connection not in self._debts:
-            self._debts[connection] = _Debt(0, self._loop.time())
+            self._debts[connection] = _Backlog(0, self._loop.time())
             if self._timer is None:
                 self._timer = self._loop.call_later(self._pause(), self._look)
         self.grew(connection)
 
-    def grew(self, connection: Reluctant) -> None:
+    def grew(self, connection: SlowClient) -> None:
         """Counts what was written to a connection, if it is watched."""
         debt = self._debts.get(connection)
         if debt is None:
@@ -78,7 +78,7 @@ class Unsent:
         if self.total > self.size:
             self._overflow()
 
-    def remove(self, connection: Reluctant) -> None:
+    def remove(self, connection: SlowClient) -> None:
         """The client has caught up, or is gone."""
         debt = self._debts.pop(connection, None)
         if debt is not None:
@@ -128,6 +128,6 @@ class Unsent:
                     break
                 self._drop(connection)
 
-    def _drop(self, connection: Reluctant) -> None:
+    def _drop(self, connection: SlowClient) -> None:
         self.remove(connection)
         connection.drop()

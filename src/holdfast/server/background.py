@@ -26,53 +26,58 @@ from holdfast.limits import (
     SWEEP_STEPS_PER_ROUND,
     USERS_LOOK_SECONDS,
 )
-from holdfast.server.dispatcher import Execution
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.memory import Memory, return_memory
 from holdfast.store import DIRECTORY, SpaceRunner, Store
 from holdfast.tables import EveryDomainTables
 from holdfast.users import users_of
 
 
-async def sweep(execution: Execution) -> None:
+async def sweep(dispatcher: Dispatcher) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
-    await _resume_defaults(execution)
-    sweeper = Sweeper(execution.store)
-    end = execution.bulletin.listen(sweeper.hear)
+    await _resume_defaults(dispatcher)
+    sweeper = Sweeper(dispatcher.store)
+    end = dispatcher.notice_feed.listen(sweeper.hear)
     loop = asyncio.get_running_loop()
     users_read = loop.time()
-    memory = Memory(execution.room, execution.unsent)
+    memory = Memory(dispatcher.memory_budget, dispatcher.back_pressure)
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:
             while True:
                 await asyncio.sleep(0 if sweeper.is_building else SERVER_SWEEP_SECONDS)
-                sweeper.touch(execution.take_written())
+                sweeper.touch(dispatcher.take_written())
                 try:
-                    if execution.gate.is_stale or loop.time() > users_read + USERS_LOOK_SECONDS:
+                    if (
+                        dispatcher.authenticator.is_stale
+                        or loop.time() > users_read + USERS_LOOK_SECONDS
+                    ):
                         users_read = loop.time()
-                        users = await loop.run_in_executor(thread, users_of, execution.store.engine)
-                        execution.gate.refresh(users)
+                        users = await loop.run_in_executor(
+                            thread, users_of, dispatcher.store.engine
+                        )
+                        dispatcher.authenticator.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
                     if memory.is_to_be_returned():
                         await loop.run_in_executor(thread, return_memory)
                 except HoldfastError as error:  # an engine that is away now may be back later
-                    execution.report(error)
+                    dispatcher.report(error)
         finally:
             end()
             sweeper.stop()
 
 
-async def _resume_defaults(execution: Execution) -> None:
+async def _resume_defaults(dispatcher: Dispatcher) -> None:
     """Carries to the end what a crash has interrupted in the space of all spaces."""
-    store = execution.store
+    store = dispatcher.store
 
     def resume() -> None:
         if store.has_space(EVERY_SPACE):
             cast(EveryDomainTables, store.space(EVERY_SPACE).tables).resume()
 
     try:
-        await execution.in_thread(resume)
+        await dispatcher.in_thread(resume)
     except HoldfastError as error:
-        execution.report(error)
+        dispatcher.report(error)
 
 
 class Sweeper:

@@ -13,13 +13,13 @@ from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs.ledger import LOG, mention_of
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import MAX_WAIT_SECONDS
-from holdfast.server.dispatcher import Execution
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.store import Space, Tx, View
 
 T = TypeVar("T")
 
 
-async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[Job]:
+async def pop_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> list[Job]:
     """`StoreJobs.pop_wait`: pops as soon as one of the queues has a job."""
     queues = [arguments.queues] if isinstance(arguments.queues, str) else list(arguments.queues)
     count = _or(arguments.count, 1)
@@ -28,11 +28,11 @@ async def pop_wait(execution: Execution, space: Space, arguments: Any) -> list[J
     def pop(queue: str) -> Callable[[Tx], list[Job]]:
         return partial(_pop, queue, arguments.worker, count, lock_seconds)
 
-    return await first_jobs(execution, space, queues, pop, _or(arguments.timeout, None)) or []
+    return await first_jobs(dispatcher, space, queues, pop, _or(arguments.timeout, None)) or []
 
 
 async def first_jobs(
-    execution: Execution,
+    dispatcher: Dispatcher,
     space: Space,
     queues: Sequence[str],
     pop: Callable[[str], Callable[[Tx], T]],
@@ -44,19 +44,22 @@ async def first_jobs(
     The caller's clock may be `ahead` of the store's.
     """
     deadline = _deadline(timeout)
-    await execution.created(space)
-    with execution.lines.join(space, queues) as waiter, execution.ended_with_server(waiter.wake):
+    await dispatcher.created(space)
+    with (
+        dispatcher.job_waiters.join(space, queues) as waiter,
+        dispatcher.ended_with_server(waiter.wake),
+    ):
         while True:
             for queue in queues:
-                jobs: T = await execution.write(space, pop(queue))
+                jobs: T = await dispatcher.write(space, pop(queue))
                 if jobs:
                     return jobs
-            rest = await execution.look(space, partial(_until_next, queues, ahead))
+            rest = await dispatcher.look(space, partial(_until_next, queues, ahead))
             left = deadline - asyncio.get_running_loop().time()
-            if left <= 0 or execution.stopping:
+            if left <= 0 or dispatcher.stopping:
                 return None
             was_woken = await waiter.sleep(left if rest is None else min(left, rest))
-            if execution.stopping or (not was_woken and (rest is None or rest >= left)):
+            if dispatcher.stopping or (not was_woken and (rest is None or rest >= left)):
                 return None
 
 
@@ -70,42 +73,44 @@ def _pop(queue: str, worker: str, count: int, lock_seconds: float | None, tx: Tx
     return tx.jobs.pop(queue, worker, count, lock_seconds=lock_seconds)
 
 
-async def result_wait(execution: Execution, space: Space, arguments: Any) -> Job:
+async def result_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> Job:
     """`StoreJobs.result_wait`: the job as soon as it is complete or failed."""
-    return await settled(execution, space, arguments.id, _or(arguments.timeout, None))
+    return await settled(dispatcher, space, arguments.id, _or(arguments.timeout, None))
 
 
-async def settled(execution: Execution, space: Space, id: str, timeout: float | None) -> Job:
+async def settled(dispatcher: Dispatcher, space: Space, id: str, timeout: float | None) -> Job:
     """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
     deadline = _deadline(timeout)
     mention = mention_of(id)
-    with _Ear(execution, space, LOG, lambda notice: mention in notice.payload) as ear:
+    with _NoticeWaiter(dispatcher, space, LOG, lambda notice: mention in notice.payload) as ear:
         while True:
-            job = await execution.look(space, lambda view: view.jobs.get(id))
+            job = await dispatcher.look(space, lambda view: view.jobs.get(id))
             if job is None:
                 raise UnknownJob(f"Result(): Job {id} does not exist")
             if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
                 return job
 
 
-WAITS: Final[dict[str, Callable[[Execution, Space, Any], Coroutine[Any, Any, Any]]]] = {
+WAITS: Final[dict[str, Callable[[Dispatcher, Space, Any], Coroutine[Any, Any, Any]]]] = {
     "jobs.pop_wait": pop_wait,
     "jobs.result_wait": result_wait,
 }
 
 
-class _Ear:
+class _NoticeWaiter:
     """Hears the notices that one wait is interested in."""
 
     def __init__(
-        self, execution: Execution, space: Space, topic: str, wanted: Callable[[Notice], bool]
+        self, dispatcher: Dispatcher, space: Space, topic: str, wanted: Callable[[Notice], bool]
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._execution = execution
+        self._execution = dispatcher
         self._heard = asyncio.Event()
-        self._end_wait = execution.add_wait(self._heard.set)
+        self._end_wait = dispatcher.add_wait(self._heard.set)
         self._wanted = wanted
-        self._end = execution.bulletin.listen(self._hear, space=space.prefix, topic_prefix=topic)
+        self._end = dispatcher.notice_feed.listen(
+            self._hear, space=space.prefix, topic_prefix=topic
+        )
 
     def _hear(self, notice: Notice) -> None:
         if self._wanted(notice):
@@ -126,7 +131,7 @@ class _Ear:
         self._heard.clear()
         return not self._execution.stopping
 
-    def __enter__(self) -> "_Ear":
+    def __enter__(self) -> "_NoticeWaiter":
         return self
 
     def __exit__(self, *exc: object) -> None:

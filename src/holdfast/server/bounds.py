@@ -51,7 +51,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         return bounds
 
 
-class Room:
+class MemoryBudget:
     """What the requests of all clients together may take of the memory while they come."""
 
     def __init__(self, size: int = MAX_BODIES_BYTES) -> None:

@@ -16,9 +16,9 @@ from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
 from holdfast.server.dispatcher import work_of
-from holdfast.server.resp_session import Change, Later, Plan, Read, Session, Write
+from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Write
 
-Handler: TypeAlias = Callable[[Session, wire.Command], Plan]
+Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
 
 COMMANDS: Final[dict[bytes, Handler]] = {}
 BEFORE_LOGIN: Final = frozenset({b"AUTH", b"HELLO", b"QUIT", b"RESET"})
@@ -43,7 +43,7 @@ def wrong_arguments(name: str) -> bytes:
     return wire.error(f"ERR wrong number of arguments for '{name}' command")
 
 
-def plan_of(session: Session, words: wire.Command) -> Plan:
+def plan_of(session: RespSession, words: wire.Command) -> Plan:
     """What is to be done for one command. Never raises: a mistake is its reply."""
     name = words[0]
     handler = COMMANDS.get(name)
@@ -94,7 +94,7 @@ def _serve(operation: Operation) -> Handler:
     exact_encoder = _bulk(payloads.exact_encoder(operation))
     read_exact = payloads.exact_decoder(operation)
 
-    def handle(session: Session, words: wire.Command) -> Plan:
+    def handle(session: RespSession, words: wire.Command) -> Plan:
         payload = words[1] if len(words) > 1 else b"{}"
         as_text = session.integers_as_text
         if len(words) == 2 and payload[:1] == b"{" and not as_text:
@@ -118,7 +118,7 @@ def _serve(operation: Operation) -> Handler:
 
 
 def plan_operation(
-    session: Session,
+    session: RespSession,
     operation: Operation,
     arguments: Any,
     encode: Callable[[Any], bytes],
@@ -129,13 +129,13 @@ def plan_operation(
     if operation.declaration.addressed:
         address_events(operation, arguments, session.address)
     kind = operation.kind
-    if kind == "long" or kind == "wait" or session.execution.is_everywhere(space, operation):
-        return Later(lambda: session.execution.start(space, operation, arguments), encode)
+    if kind == "long" or kind == "wait" or session.dispatcher.is_everywhere(space, operation):
+        return Later(lambda: session.dispatcher.start(space, operation, arguments), encode)
     work = work_of(operation, arguments)
     if kind != "read":
         return Write(space, work, encode)
     name = operation.full_name
-    is_large = session.execution.large_reads.expects(name, arguments)
+    is_large = session.dispatcher.large_reads.expects(name, arguments)
     return Read(space, work, encode, kind=name, is_large=is_large)
 
 
@@ -154,7 +154,7 @@ COMMANDS.update(
 
 
 @command("CL.THROTTLE")
-def throttle(session: Session, words: wire.Command) -> Plan:
+def throttle(session: RespSession, words: wire.Command) -> Plan:
     """`CL.THROTTLE key max_burst count period [quantity]`: redis-cell's reply of five integers."""
     if not 5 <= len(words) <= 6:
         return wrong_arguments("cl.throttle")
@@ -169,7 +169,7 @@ def throttle(session: Session, words: wire.Command) -> Plan:
 
 
 @command("PING")
-def ping(session: Session, words: wire.Command) -> Plan:
+def ping(session: RespSession, words: wire.Command) -> Plan:
     if len(words) > 2:
         return wrong_arguments("ping")
     if session.subscriptions and session.protocol == 2:
@@ -178,12 +178,12 @@ def ping(session: Session, words: wire.Command) -> Plan:
 
 
 @command("ECHO")
-def echo(session: Session, words: wire.Command) -> Plan:
+def echo(session: RespSession, words: wire.Command) -> Plan:
     return wire.bulk(words[1]) if len(words) == 2 else wrong_arguments("echo")
 
 
 @command("QUIT")
-def quit(session: Session, words: wire.Command) -> Plan:
+def quit(session: RespSession, words: wire.Command) -> Plan:
     def leave() -> bytes:
         session.quits = True
         return wire.OK
@@ -192,7 +192,7 @@ def quit(session: Session, words: wire.Command) -> Plan:
 
 
 @command("TIME")
-def time_(session: Session, words: wire.Command) -> Plan:
+def time_(session: RespSession, words: wire.Command) -> Plan:
     seconds, microseconds = divmod(time.time_ns() // 1_000, 1_000_000)
     return wire.array([wire.bulk(b"%d" % seconds), wire.bulk(b"%d" % microseconds)])
 
@@ -201,7 +201,7 @@ def time_(session: Session, words: wire.Command) -> Plan:
 
 
 @command("MULTI")
-def multi(session: Session, words: wire.Command) -> Plan:
+def multi(session: RespSession, words: wire.Command) -> Plan:
     if session.batch is not None:
         return wire.error("ERR MULTI calls can not be nested")
     session.begin_batch()
@@ -209,14 +209,14 @@ def multi(session: Session, words: wire.Command) -> Plan:
 
 
 @command("EXEC")
-def execute(session: Session, words: wire.Command) -> Plan:
+def execute(session: RespSession, words: wire.Command) -> Plan:
     if session.batch is None:
         return wire.error("ERR EXEC without MULTI")
     return session.execute()
 
 
 @command("DISCARD")
-def discard(session: Session, words: wire.Command) -> Plan:
+def discard(session: RespSession, words: wire.Command) -> Plan:
     if session.batch is None:
         return wire.error("ERR DISCARD without MULTI")
     session.batch = None

@@ -15,9 +15,9 @@ from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import command_docs
 from holdfast.server.auth import Identity
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.dispatcher import Execution
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.globs import compile_glob
-from holdfast.server.resp_session import Change, Later, Plan, Session
+from holdfast.server.resp_session import Change, Later, Plan, RespSession
 from holdfast.store import Space
 from holdfast.version import VERSION
 
@@ -30,7 +30,7 @@ _NO_NAME: Final = wire.error(
 
 
 @command("HELLO")
-def hello(session: Session, words: wire.Command) -> Plan:
+def hello(session: RespSession, words: wire.Command) -> Plan:
     """`HELLO [protocol [AUTH user password] [SETNAME name]]`: what the server is."""
     protocol, name, credentials = session.protocol, session.name, None
     if len(words) > 1:
@@ -56,7 +56,7 @@ def hello(session: Session, words: wire.Command) -> Plan:
     return Change(greet) if credentials is None else _log_in(session, *credentials, greet)
 
 
-def _facts(session: Session) -> bytes:
+def _facts(session: RespSession) -> bytes:
     facts: list[tuple[str, bytes]] = [
         ("server", wire.bulk(b"redis")),
         ("version", wire.bulk(REDIS_VERSION.encode())),
@@ -71,7 +71,7 @@ def _facts(session: Session) -> bytes:
 
 
 @command("AUTH")
-def auth(session: Session, words: wire.Command) -> Plan:
+def auth(session: RespSession, words: wire.Command) -> Plan:
     """`AUTH [user] password`."""
     if len(words) not in (2, 3):
         return wrong_arguments("auth")
@@ -79,10 +79,12 @@ def auth(session: Session, words: wire.Command) -> Plan:
     return _log_in(session, user, words[-1], lambda: wire.OK)
 
 
-def _log_in(session: Session, user: bytes, password: bytes, reply: Callable[[], bytes]) -> Later:
+def _log_in(
+    session: RespSession, user: bytes, password: bytes, reply: Callable[[], bytes]
+) -> Later:
     """Logs in with a token, which is found at once, or a password, which takes its time."""
     name, secret = user.decode(errors="replace"), password.decode(errors="replace")
-    logins, address = session.execution.logins, session.address
+    password_checks, address = session.dispatcher.password_checks, session.address
 
     def entered(identity: Identity) -> bytes:
         session.identity = identity
@@ -93,11 +95,11 @@ def _log_in(session: Session, user: bytes, password: bytes, reply: Callable[[], 
             return wire.error(f"WRONGPASS {error.message}")
         return session.error(error)
 
-    return Later(lambda: logins.check(address, name, secret), entered, refused)
+    return Later(lambda: password_checks.check(address, name, secret), entered, refused)
 
 
 @command("RESET")
-def reset(session: Session, words: wire.Command) -> Plan:
+def reset(session: RespSession, words: wire.Command) -> Plan:
     """Makes the connection as new."""
 
     def make() -> bytes:
@@ -108,7 +110,7 @@ def reset(session: Session, words: wire.Command) -> Plan:
 
 
 @command("CLIENT")
-def client(session: Session, words: wire.Command) -> Plan:
+def client(session: RespSession, words: wire.Command) -> Plan:
     match [word.upper() for word in words[1:2]]:
         case [b"SETNAME"] if len(words) == 3:
             if not _NAME.fullmatch(words[2]):
@@ -129,7 +131,7 @@ def client(session: Session, words: wire.Command) -> Plan:
     return wire.error(f"ERR unknown subcommand '{name}'. Try CLIENT ID, SETNAME, GETNAME, SETINFO.")
 
 
-def _client_line(session: Session) -> bytes:
+def _client_line(session: RespSession) -> bytes:
     """This client in the form of Redis; libraries look for its numbers, known here or not."""
     kinds = [kind for kind, _ in session.subscriptions]
     batch = -1 if session.batch is None else len(session.batch)
@@ -153,13 +155,13 @@ def _client_line(session: Session) -> bytes:
 
 
 @command("COMMAND")
-def commands(session: Session, words: wire.Command) -> Plan:
+def commands(session: RespSession, words: wire.Command) -> Plan:
     """`COMMAND`, `COMMAND COUNT`, `COMMAND DOCS [name ...]`, `COMMAND INFO [name ...]`."""
     return command_docs.reply_to(words, session.protocol)
 
 
 @command("HELP")
-def help_(session: Session, words: wire.Command) -> Plan:
+def help_(session: RespSession, words: wire.Command) -> Plan:
     """`HELP [layer or operation]`: a line for each operation."""
     wanted = words[1].decode(errors="replace").lower() if len(words) > 1 else ""
     lines = [line for name, line in _help_lines() if name.startswith(wanted)]
@@ -185,31 +187,31 @@ def _arguments(operation: Operation) -> str:
 
 
 @command("INFO")
-def info(session: Session, words: wire.Command) -> Plan:
+def info(session: RespSession, words: wire.Command) -> Plan:
     """`INFO [section...]`."""
     wanted = {wire.text_of(word).lower() for word in words[1:]} - {"all", "default", "everything"}
-    execution = session.execution
+    dispatcher = session.dispatcher
 
     def told(figures: dict[str, int]) -> bytes:
-        return _told(execution, figures, wanted)
+        return _told(dispatcher, figures, wanted)
 
-    if execution.reads_in_threads:
-        return Later(lambda: execution.read_in_thread(execution.store.stats), told)
-    return told(execution.store.stats())
+    if dispatcher.reads_in_threads:
+        return Later(lambda: dispatcher.read_in_thread(dispatcher.store.stats), told)
+    return told(dispatcher.store.stats())
 
 
-def _told(execution: Execution, figures: dict[str, int], wanted: set[str]) -> bytes:
+def _told(dispatcher: Dispatcher, figures: dict[str, int], wanted: set[str]) -> bytes:
     sections: dict[str, dict[str, object]] = {
         "Server": {
             "redis_version": REDIS_VERSION,
             "holdfast_version": VERSION,
             "redis_mode": "standalone",
             "process_id": os.getpid(),
-            "uptime_in_seconds": int(time.time() - execution.started),
+            "uptime_in_seconds": int(time.time() - dispatcher.started),
         },
-        "Clients": {"connected_clients": execution.connections},
+        "Clients": {"connected_clients": dispatcher.connections},
         "Replication": {"role": "master", "connected_slaves": 0},
-        "Store": {**figures, **execution.figures()},
+        "Store": {**figures, **dispatcher.figures()},
         "Keyspace": {},
     }
     lines = []
@@ -220,7 +222,7 @@ def _told(execution: Execution, figures: dict[str, int], wanted: set[str]) -> by
 
 
 @command("CONFIG")
-def config(session: Session, words: wire.Command) -> Plan:
+def config(session: RespSession, words: wire.Command) -> Plan:
     """`CONFIG GET pattern...`: what benchmarks and clients ask for; nothing can be set."""
     if len(words) < 3 or words[1].upper() != b"GET":
         return wire.error("ERR only CONFIG GET is there; see holdfast serve --help")
@@ -228,7 +230,7 @@ def config(session: Session, words: wire.Command) -> Plan:
         b"save": b"",
         b"appendonly": b"yes",
         b"databases": b"%d" % DATABASES,
-        b"maxclients": b"%d" % session.execution.bounds.connections,
+        b"maxclients": b"%d" % session.dispatcher.bounds.connections,
     }
     if len(words) > 2 + MAX_CONFIG_PATTERNS:
         raise BadInput(f"CONFIG GET takes up to {MAX_CONFIG_PATTERNS} patterns")
@@ -242,7 +244,7 @@ def config(session: Session, words: wire.Command) -> Plan:
 
 
 @command("EXACT")
-def exact(session: Session, words: wire.Command) -> Plan:
+def exact(session: RespSession, words: wire.Command) -> Plan:
     """From now on, msgpack holds every value of Python, and errors are objects in JSON.
 
     Both are what a client needs that gives its callers the very values and errors of the store.
@@ -256,7 +258,7 @@ def exact(session: Session, words: wire.Command) -> Plan:
 
 
 @command("BIGINT")
-def bigint(session: Session, words: wire.Command) -> Plan:
+def bigint(session: RespSession, words: wire.Command) -> Plan:
     """`BIGINT STRING` or `BIGINT NUMBER`: how JSON replies hold integers beyond 2^53."""
     form = words[1].upper() if len(words) == 2 else b""
     if form not in (b"STRING", b"NUMBER"):
@@ -273,7 +275,7 @@ def bigint(session: Session, words: wire.Command) -> Plan:
 
 
 @command("SPACE")
-def space(session: Session, words: wire.Command) -> Plan:
+def space(session: RespSession, words: wire.Command) -> Plan:
     """`SPACE [name]`: the space of this connection, or which it is."""
     if len(words) == 1:
         return wire.bulk(session.space_name.encode())
@@ -287,7 +289,7 @@ def space(session: Session, words: wire.Command) -> Plan:
 
 
 @command("SELECT")
-def select(session: Session, words: wire.Command) -> Plan:
+def select(session: RespSession, words: wire.Command) -> Plan:
     """`SELECT 0..15`: each database is a space of its own beside the connection's space."""
     if len(words) != 2:
         return wrong_arguments("select")
@@ -296,7 +298,7 @@ def select(session: Session, words: wire.Command) -> Plan:
     return _enter(session, session.space_name, int(words[1]))
 
 
-def _enter(session: Session, name: str, database: int) -> Plan:
+def _enter(session: RespSession, name: str, database: int) -> Plan:
     full_name = name if database == 0 else f"{name}/{database}"
     if not session.may_enter(full_name):
         raise Forbidden(f"{session.who().name} has no grant for the space {full_name!r}")
@@ -305,7 +307,7 @@ def _enter(session: Session, name: str, database: int) -> Plan:
         session.enter(space, name, database)
         return wire.OK
 
-    known = session.execution.known_space(full_name)
+    known = session.dispatcher.known_space(full_name)
     if known is not None:
         return Change(lambda: entered(known))
-    return Later(lambda: asyncio.ensure_future(session.execution.space(full_name)), entered)
+    return Later(lambda: asyncio.ensure_future(session.dispatcher.space(full_name)), entered)

@@ -28,7 +28,7 @@ import msgspec
 
 from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome, Transaction
-from holdfast.engine.group_wait import Company
+from holdfast.engine.group_wait import GroupWait
 from holdfast.errors import (
     BadInput,
     Forbidden,
@@ -51,15 +51,15 @@ from holdfast.limits import (
 from holdfast.metrics.http import Network
 from holdfast.operations import Operation
 from holdfast.server.addresses import Address
-from holdfast.server.auth import Gate
-from holdfast.server.back_pressure import Unsent
-from holdfast.server.bounds import Bounds, Room
+from holdfast.server.auth import Authenticator
+from holdfast.server.back_pressure import BackPressure
+from holdfast.server.bounds import Bounds, MemoryBudget
 from holdfast.server.browser_checks import Hosts
-from holdfast.server.job_waiters import Lines
+from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
-from holdfast.server.notice_feed import Bulletin
-from holdfast.server.password_checks import Logins
-from holdfast.server.subscribers import Audience
+from holdfast.server.notice_feed import NoticeFeed
+from holdfast.server.password_checks import PasswordChecks
+from holdfast.server.subscribers import Subscribers
 from holdfast.store import (
     DIRECTORY,
     NOWHERE,
@@ -84,7 +84,7 @@ Work: TypeAlias = Callable[[Tx], Any]
 Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 
 
-class Request(NamedTuple):
+class GroupedWrites(NamedTuple):
     """Transactions of one caller for the next group."""
 
     steps: Sequence[Step]
@@ -93,10 +93,10 @@ class Request(NamedTuple):
     is_wanted: Callable[[], bool] | None
 
 
-Group: TypeAlias = list[Request]
+Group: TypeAlias = list[GroupedWrites]
 
 
-class Execution:
+class Dispatcher:
     """One engine behind all doors. Lives on one event loop."""
 
     def __init__(
@@ -114,8 +114,8 @@ class Execution:
         self.store = store
         store.keeps_admin = True  # nobody could undo it over the network
         self.bounds = bounds or Bounds()
-        self.room = Room()
-        self.unsent = Unsent(
+        self.memory_budget = MemoryBudget()
+        self.back_pressure = BackPressure(
             asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
         )
         self.started = time.time()
@@ -130,25 +130,25 @@ class Execution:
         self.resp_address: Address | None = None  # where Redis clients connect, if they can
         self.started_with: dict[str, object] = {}
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see blocking_calls.py
-        self.gate = Gate(store.engine)
+        self.authenticator = Authenticator(store.engine)
         self.scripts = self._load_scripts()
         self._spaces: dict[str, Space] = {store.name: store}
         self._loop = asyncio.get_running_loop()
-        self.logins = Logins(self.gate, self._loop)
-        self.bulletin = Bulletin(store.engine, self._loop)
-        self.audience = Audience(self.bulletin)
+        self.password_checks = PasswordChecks(self.authenticator, self._loop)
+        self.notice_feed = NoticeFeed(store.engine, self._loop)
+        self.subscribers = Subscribers(self.notice_feed)
         # Where a read is a round trip, the loop does not wait for it.
-        self.lines = Lines(self.bulletin, counts_jobs=not store.engine.is_remote)
-        self.bulletin.listen(
-            lambda notice: self.gate.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
+        self.job_waiters = JobWaiters(self.notice_feed, counts_jobs=not store.engine.is_remote)
+        self.notice_feed.listen(
+            lambda notice: self.authenticator.reload(), space=DIRECTORY, topic_prefix=USERS_CHANGED
         )
-        self.bulletin.listen(
+        self.notice_feed.listen(
             lambda notice: self.forget_space(notice.payload.decode()),
             space=DIRECTORY,
             topic_prefix=SPACE_DROPPED,
         )
         self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
-        self._company = Company()
+        self._group_wait = GroupWait()
         self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
         self._writer.start()
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
@@ -158,7 +158,7 @@ class Execution:
         self.large_reads = LargeReads()
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[GroupedWrites] = deque()
         self._enqueued = 0  # writes so far, counted by the loop
         self._dequeued = 0  # and by the writer: each number has one who counts
         self._threads = 0  # long operations that run or wait for a thread
@@ -207,7 +207,7 @@ class Execution:
                 ends.pop()()
                 ends.append(begin(space.prefix))
 
-        ends.append(self.bulletin.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
+        ends.append(self.notice_feed.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
         return lambda: ends[0]()
 
     async def has_space(self, name: str) -> bool:
@@ -358,7 +358,7 @@ class Execution:
         queued = self._enqueued - self._dequeued
         if queued + len(steps) > MAX_QUEUED_WRITES:
             raise ServerBusy(f"{queued} writes are waiting already")
-        self._waiting.append(Request(steps, answer, is_wanted))
+        self._waiting.append(GroupedWrites(steps, answer, is_wanted))
         self._enqueued += len(steps)
         if not self._committing:
             self._committing = True
@@ -431,8 +431,8 @@ class Execution:
             "long_operations": self._threads,
             "waits": len(self._ends),
             "open_spaces": len(self._spaces),
-            "request_bytes": self.room.taken,  # of large requests that are held
-            "unsent_bytes": self.unsent.total,  # to clients that are behind with reading
+            "request_bytes": self.memory_budget.taken,  # of large requests that are held
+            "unsent_bytes": self.back_pressure.total,  # to clients that are behind with reading
         }
 
     def known(self, error: BaseException) -> HoldfastError:
@@ -461,16 +461,16 @@ class Execution:
         await self._loop.run_in_executor(None, self._writer.join)
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()
-        self.logins.close()
+        self.password_checks.close()
         self._readers.shutdown()
-        self.bulletin.close()
+        self.notice_feed.close()
 
     # --- groups ----------------------------------------------------------------------------------
 
     def _write_groups(self) -> None:
         """In the writer's thread: one group after the other, and one word to the loop for each."""
         while self._turns.get():
-            self._company.wait(lambda: len(self._waiting))
+            self._group_wait.wait(lambda: len(self._waiting))
             group = self._next_group()
             if len(group) == 1:
                 steps = group[0].steps
@@ -481,7 +481,7 @@ class Execution:
                 outcomes = self.store.transact_many(steps) if steps else []
             except BaseException as error:
                 outcomes = [Outcome(error=error)] * len(steps)
-            self._company.note(len(group) + len(self._waiting), time.perf_counter() - begin)
+            self._group_wait.note(len(group) + len(self._waiting), time.perf_counter() - begin)
             self._tell()  # those who listen hear of it before those who asked
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
@@ -489,7 +489,7 @@ class Execution:
         """Has the notices of what was committed handed out. Whatever fails at that, what was done
         is done, and is answered so."""
         try:
-            self.bulletin.catch_up()
+            self.notice_feed.catch_up()
         except StoreUnreachable:
             pass  # they are heard when the engine is back
         except Exception as error:

@@ -37,11 +37,11 @@ from holdfast.metrics.http import client_address, is_trusted
 from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
 from holdfast.server.browser_checks import refuse_foreign_page
-from holdfast.server.dispatcher import Execution
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http_exchange import (
+    HttpRequest,
+    HttpResponse,
     Receive,
-    Request,
-    Response,
     Scope,
     Send,
     answer,
@@ -49,7 +49,7 @@ from holdfast.server.http_exchange import (
 )
 
 T = TypeVar("T")
-Handler: TypeAlias = Callable[["HttpDoor", Request, dict[str, str]], Awaitable[Response]]
+Handler: TypeAlias = Callable[["HttpApi", HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
 
 ANY_METHOD: Final = "*"
 
@@ -106,11 +106,11 @@ def _routes_for(shape: tuple[str, ...]) -> list[Route]:
     return [each for each in ROUTES if each.match(shape) is not None]
 
 
-class HttpDoor:
+class HttpApi:
     """The ASGI application."""
 
-    def __init__(self, execution: Execution) -> None:
-        self.execution = execution
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
         self.stopped = asyncio.Event()  # whatever waits for something to happen ends
         # Uploads wait for their clients, so they have threads of their own.
         self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
@@ -118,7 +118,9 @@ class HttpDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = Request(scope, receive, self.execution.room, self.execution.bounds.request_bytes)
+        request = HttpRequest(
+            scope, receive, self.dispatcher.memory_budget, self.dispatcher.bounds.request_bytes
+        )
         try:
             response = await self._answer(request)
         except Exception as error:
@@ -129,7 +131,7 @@ class HttpDoor:
         finally:
             request.close()
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
         segments = request.segments
         shape = tuple([each if each in _words else _OTHER for each in segments[:_SHAPE_SEGMENTS]])
         allowed = []
@@ -149,45 +151,49 @@ class HttpDoor:
             )
         raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
-    def _refuse_browsers(self, request: Request, route: Route) -> None:
+    def _refuse_browsers(self, request: HttpRequest, route: Route) -> None:
         """Raises for what a page of another site sends; see browser_checks.py."""
-        execution, headers = self.execution, request.headers
+        dispatcher, headers = self.dispatcher, request.headers
         if route.segments[0] == "livez":
             return  # it says nothing, and those who ask use any name
-        execution.hosts.refuse_others(headers.get("host"), is_open=execution.gate.is_open)
+        dispatcher.hosts.refuse_others(
+            headers.get("host"), is_open=dispatcher.authenticator.is_open
+        )
         if "origin" in headers or "sec-fetch-site" in headers:
             is_public = route.segments[-1] == "pixel.gif"
-            refuse_foreign_page(execution.hosts, request.method, headers, is_public=is_public)
+            refuse_foreign_page(dispatcher.hosts, request.method, headers, is_public=is_public)
 
-    async def who(self, request: Request) -> Identity:
+    async def who(self, request: HttpRequest) -> Identity:
         """Who asks: by a bearer token, or by name and password."""
-        gate = self.execution.gate
+        authenticator = self.dispatcher.authenticator
         authorization = request.headers.get("authorization")
         if authorization:
             kind, _, credentials = authorization.partition(" ")
             if kind.lower() == "bearer":
-                return gate.by_token(credentials.strip())
+                return authenticator.by_token(credentials.strip())
             if kind.lower() == "basic":
                 name, _, password = _basic(credentials)
-                return await self.execution.logins.check(self.address_of(request), name, password)
-        identity = gate.anonymous()
+                return await self.dispatcher.password_checks.check(
+                    self.address_of(request), name, password
+                )
+        identity = authenticator.anonymous()
         if identity is None:
-            raise gate.refusal("this server asks for credentials")
+            raise authenticator.refusal("this server asks for credentials")
         return identity
 
-    def address_of(self, request: Request) -> str:
+    def address_of(self, request: HttpRequest) -> str:
         """Where the client is."""
-        proxies = self.execution.trusted_proxies
+        proxies = self.dispatcher.trusted_proxies
         return client_address(request.peer, request.forwarded_for, proxies)
 
-    def scheme_of(self, request: Request) -> str:
+    def scheme_of(self, request: HttpRequest) -> str:
         """What the client's URL begins with; a trusted proxy may have ended its TLS."""
         said = request.headers.get("x-forwarded-proto", "")
-        if said in ("http", "https") and is_trusted(request.peer, self.execution.trusted_proxies):
+        if said in ("http", "https") and is_trusted(request.peer, self.dispatcher.trusted_proxies):
             return said
         return request.scheme
 
-    async def until_gone(self, request: Request, waiting: Coroutine[Any, Any, T]) -> T:
+    async def until_gone(self, request: HttpRequest, waiting: Coroutine[Any, Any, T]) -> T:
         """Waits for something, as long as the client does and the server runs."""
         task = asyncio.ensure_future(waiting)
         gone = asyncio.ensure_future(request.gone())
@@ -204,7 +210,7 @@ class HttpDoor:
                 each.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def upload(self, request: Request, take: Callable[[Iterator[bytes]], T]) -> T:
+    async def upload(self, request: HttpRequest, take: Callable[[Iterator[bytes]], T]) -> T:
         """Hands the body, piece by piece, to a function that runs in a thread."""
         loop = asyncio.get_running_loop()
         chunks = request.chunks()
@@ -227,7 +233,7 @@ class HttpDoor:
         The first are made before this returns, so that a mistake is still an error. However the
         stream ends, what the generator holds, such as a snapshot, is given free.
         """
-        first: bytes = await self.execution.in_thread(lambda: _some(parts))
+        first: bytes = await self.dispatcher.in_thread(lambda: _some(parts))
         return self._pieces(first, parts)
 
     async def _pieces(
@@ -237,7 +243,7 @@ class HttpDoor:
             piece = first
             while piece:
                 yield piece
-                piece = await self.execution.in_thread(lambda: _some(parts))
+                piece = await self.dispatcher.in_thread(lambda: _some(parts))
         finally:
             parts.close()
 
@@ -246,9 +252,9 @@ class HttpDoor:
         self.stopped.set()
         self.uploads.shutdown(wait=False)
 
-    def failure(self, error: Exception, request: Request) -> Response:
+    def failure(self, error: Exception, request: HttpRequest) -> HttpResponse:
         """An error as all doors say it."""
-        known = self.execution.known(error)
+        known = self.dispatcher.known(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
             "code": known.code,
@@ -296,7 +302,7 @@ def _some(parts: Iterator[bytes]) -> bytes:
     return b"".join(taken)
 
 
-def add_headers(response: Response, error: HoldfastError) -> None:
+def add_headers(response: HttpResponse, error: HoldfastError) -> None:
     """What HTTP wants beside an error's body."""
     if isinstance(error, NotAuthenticated):
         response.headers["www-authenticate"] = "Bearer"

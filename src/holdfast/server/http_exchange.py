@@ -32,7 +32,7 @@ from holdfast.limits import (
     STALLED_EXCHANGE_SECONDS,
 )
 from holdfast.server import bigints
-from holdfast.server.bounds import Room
+from holdfast.server.bounds import MemoryBudget
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -45,14 +45,14 @@ _MSGPACK_TOO: Final = ("application/x-msgpack", "application/vnd.msgpack")
 _ID: Final = re.compile(r"[!-~]{1,128}")
 
 
-class Request:
+class HttpRequest:
     """One request, its path still as it was sent."""
 
     def __init__(
         self,
         scope: Scope,
         receive: Receive,
-        room: Room | None = None,
+        room: MemoryBudget | None = None,
         max_bytes: int = MAX_REQUEST_BYTES,
     ) -> None:
         self.method: str = scope["method"]
@@ -70,7 +70,7 @@ class Request:
         given = self.headers.get("x-request-id")
         self.id = given if given and _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive
-        self._room = room or Room()
+        self._room = room or MemoryBudget()
         self._max_bytes = max_bytes  # of its body
         self._held = 0
         self._ended = False
@@ -187,7 +187,7 @@ class Request:
         self._held = 0
 
 
-class Response:
+class HttpResponse:
     """One answer: whole, or in pieces that are sent as they are made."""
 
     def __init__(
@@ -203,7 +203,7 @@ class Response:
         self.headers = {"content-type": content_type, **(headers or {})}
 
 
-def decode(request: Request, body: bytes, expected: Any) -> Any:
+def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
     """The body as an object, in the encoding that its content type names."""
     try:
         if request.content_type == MSGPACK:
@@ -216,21 +216,21 @@ def decode(request: Request, body: bytes, expected: Any) -> Any:
 
 
 def answer(
-    request: Request, content: Any, *, status: int = 200, is_written: bool = False
-) -> Response:
+    request: HttpRequest, content: Any, *, status: int = 200, is_written: bool = False
+) -> HttpResponse:
     """An object as the answer, in the encoding of the request. If `is_written`, its parts are
     encoded already."""
     if request.content_type == MSGPACK:
-        return Response(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
+        return HttpResponse(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
     as_text = request.integers_as_text and not is_written
     encode = bigints.encode if as_text else msgspec.json.encode
-    return Response(encode(content), status=status)
+    return HttpResponse(encode(content), status=status)
 
 
 # --- sending -------------------------------------------------------------------------------------
 
 
-async def send_response(request: Request, response: Response, send: Send) -> None:
+async def send_response(request: HttpRequest, response: HttpResponse, send: Send) -> None:
     """Sends an answer. A stream that fails in the middle raises, which breaks the connection."""
     body = response.body
     if isinstance(body, bytes):
@@ -248,11 +248,11 @@ async def send_response(request: Request, response: Response, send: Send) -> Non
         await _send_stream(request, body, send)
 
 
-def _is_bare(request: Request) -> bool:
+def _is_bare(request: HttpRequest) -> bool:
     return request.method == "HEAD"
 
 
-async def _begin(response: Response, send: Send) -> None:
+async def _begin(response: HttpResponse, send: Send) -> None:
     headers = [
         (name.encode("latin-1"), value.encode("latin-1"))
         for name, value in response.headers.items()
@@ -260,7 +260,7 @@ async def _begin(response: Response, send: Send) -> None:
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
 
 
-async def _send_stream(request: Request, body: AsyncGenerator[bytes], send: Send) -> None:
+async def _send_stream(request: HttpRequest, body: AsyncGenerator[bytes], send: Send) -> None:
     """Sends pieces until there are no more, the client has gone, or takes none any more."""
     gone = asyncio.ensure_future(request.gone())
     try:
@@ -291,7 +291,7 @@ async def _step(body: AsyncGenerator[bytes]) -> bytes | None:
     return await anext(body, None)
 
 
-async def _squeeze(request: Request, response: Response, body: bytes) -> bytes:
+async def _squeeze(request: HttpRequest, response: HttpResponse, body: bytes) -> bytes:
     """Compresses what is worth it, for those who can read it."""
     if len(body) < MIN_GZIP_BYTES or not _takes_gzip(request.headers.get("accept-encoding", "")):
         return body

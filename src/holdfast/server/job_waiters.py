@@ -1,8 +1,8 @@
-"""Those who wait for jobs, in lines: a job that is put wakes one of them, not all.
+"""Clients that wait for jobs, in order of arrival: a job that is put wakes one of them, not all.
 
-Who came first is woken first. Each is in the line of every queue that it waits for. When a queue
-has jobs, as many are woken as there are jobs; who leaves, with a job of another queue or because
-its client is gone, lets the next one try what it may have been woken for.
+The client that came first is woken first. Each waits in the line of every queue it asked for. When
+a queue has jobs, as many waiters are woken as there are jobs. A waiter that leaves, with a job of
+another queue or because its client is gone, lets the next one try what it was woken for.
 """
 
 import asyncio
@@ -16,32 +16,31 @@ from typing import Self
 from holdfast.engine.contract import Notice
 from holdfast.errors import HoldfastError
 from holdfast.jobs.ledger import READY
-from holdfast.server.notice_feed import Bulletin
+from holdfast.server.notice_feed import NoticeFeed
 from holdfast.store import Space
 
 _ticket = attrgetter("ticket")
 
 
-class Lines:
-    """All lines of a server, by space and queue."""
+class JobWaiters:
+    """All waiters of a server, by space and queue."""
 
-    def __init__(self, bulletin: Bulletin, *, counts_jobs: bool) -> None:
-        """With `counts_jobs` it reads how many there are; else all are woken, and all try."""
+    def __init__(self, notice_feed: NoticeFeed, *, counts_jobs: bool) -> None:
+        """With `counts_jobs` it reads how many jobs there are; without, it wakes every waiter."""
         self._counts_jobs = counts_jobs
-        self._lines: dict[tuple[bytes, str], _Line] = {}
+        self._lines: dict[tuple[bytes, str], _QueueWaiters] = {}
         self._tickets = itertools.count()
-        bulletin.listen(self._hear, topic_prefix=READY)
+        notice_feed.listen(self._hear, topic_prefix=READY)
 
     def join(self, space: Space, queues: Iterable[str]) -> "Waiter":
-        """A place at the end of the lines of `queues`, for a `with` block."""
+        """Returns a waiter at the end of the lines of `queues`, for a `with` block."""
         lines = []
         for queue in dict.fromkeys(queues):
-            where = (space.prefix, queue)
-            line = self._lines.get(where)
+            key = (space.prefix, queue)
+            line = self._lines.get(key)
             if line is None:
-                line = self._lines[where] = _Line(
-                    self._lines, space, queue, counts_jobs=self._counts_jobs
-                )
+                line = _QueueWaiters(self._lines, space, queue, counts_jobs=self._counts_jobs)
+                self._lines[key] = line
             lines.append(line)
         return Waiter(next(self._tickets), lines)
 
@@ -51,19 +50,19 @@ class Lines:
         queue = notice.payload.decode()
         if queue:
             lines = [self._lines.get((notice.space, queue))]
-        else:  # about every queue: of settings, say
+        else:  # about every queue: changed settings, for example
             lines = [line for (space, _), line in self._lines.items() if space == notice.space]
         for line in lines:
             if line is not None:
                 line.wake_some()
 
 
-class _Line:
-    """Those who wait for one queue."""
+class _QueueWaiters:
+    """The waiters of one queue."""
 
     def __init__(
         self,
-        lines: "dict[tuple[bytes, str], _Line]",
+        lines: "dict[tuple[bytes, str], _QueueWaiters]",
         space: Space,
         queue: str,
         *,
@@ -73,28 +72,28 @@ class _Line:
         self._lines = lines
         self._space = space
         self._queue = queue
-        self.awake: set[Waiter] = set()  # they try, or are about to
-        self._asleep: list[Waiter] = []  # in the order of their coming
+        self.awake: set[Waiter] = set()  # they try to pop, or are about to
+        self._asleep: list[Waiter] = []  # in order of arrival
 
     def wake_some(self) -> None:
-        """Sees to it that as many try from now on as there are jobs."""
+        """Makes as many waiters try from now on as there are jobs."""
         if not self.awake and not self._asleep:
             return
         jobs = len(self.awake) + len(self._asleep)
         if self._counts_jobs:
-            # If there is nothing to be read any more, each hears of it by its own try.
+            # If the store can't be read any more, each waiter learns that by its own try.
             with suppress(HoldfastError), self._space.view() as view:
                 jobs = view.jobs.waiting(self._queue)
-        # One who is awake may have tried before the job came, and has to try again.
+        # A waiter that is awake may have tried before the job came, and has to try again.
         trying = sorted(self.awake, key=_ticket)[:jobs]
         for waiter in trying + self._asleep[: jobs - len(trying)]:
             waiter.wake()
 
-    def lay(self, waiter: "Waiter") -> None:
+    def put_to_sleep(self, waiter: "Waiter") -> None:
         self.awake.discard(waiter)
         insort(self._asleep, waiter, key=_ticket)
 
-    def raise_(self, waiter: "Waiter") -> None:
+    def mark_awake(self, waiter: "Waiter") -> None:
         self.awake.add(waiter)
         del self._asleep[bisect_left(self._asleep, waiter.ticket, key=_ticket)]
 
@@ -107,28 +106,28 @@ class _Line:
 
 
 class Waiter:
-    """One who waits for a job of some queues."""
+    """A client that waits for a job of some queues."""
 
-    def __init__(self, ticket: int, lines: list[_Line]) -> None:
+    def __init__(self, ticket: int, lines: list[_QueueWaiters]) -> None:
         self.ticket = ticket
         self._lines = lines
         self._is_asleep = False
         self._heard = asyncio.Event()
 
     def wake(self) -> None:
-        """Makes it try, and if it is trying, try again."""
+        """Makes the waiter try; if it is trying already, makes it try again."""
         self._heard.set()
         if self._is_asleep:
             self._is_asleep = False
             for line in self._lines:
-                line.raise_(self)
+                line.mark_awake(self)
 
     async def sleep(self, seconds: float) -> bool:
-        """Waits until it is woken, and says whether it was; at most for `seconds`."""
+        """Waits at most `seconds` to be woken, and returns whether it was."""
         if not self._heard.is_set():
             self._is_asleep = True
             for line in self._lines:
-                line.lay(self)
+                line.put_to_sleep(self)
             try:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._heard.wait(), seconds)

@@ -3,8 +3,8 @@
 import ctypes
 from typing import Final
 
-from holdfast.server.back_pressure import Unsent
-from holdfast.server.bounds import Room
+from holdfast.server.back_pressure import BackPressure
+from holdfast.server.bounds import MemoryBudget
 
 _LARGE_BYTES: Final = 32 * 1024 * 1024  # that were held, and are worth the time of giving them back
 
@@ -12,9 +12,9 @@ _LARGE_BYTES: Final = 32 * 1024 * 1024  # that were held, and are worth the time
 class Memory:
     """Notices that much was held for clients, and is no more."""
 
-    def __init__(self, room: Room, unsent: Unsent) -> None:
+    def __init__(self, room: MemoryBudget, back_pressure: BackPressure) -> None:
         self._room = room
-        self._unsent = unsent
+        self._unsent = back_pressure
         self._was_large = False
 
     def is_to_be_returned(self) -> bool:

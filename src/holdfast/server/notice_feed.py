@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 Listener = Callable[[Notice], None]
 
 
-class Bulletin:
+class NoticeFeed:
     """Hands notices to listeners, on the event loop and in the order of their commits."""
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:

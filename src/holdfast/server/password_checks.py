@@ -31,18 +31,18 @@ from holdfast.limits import (
     MAX_QUEUED_PASSWORDS,
     PASSWORD_THREADS,
 )
-from holdfast.server.auth import Gate, Identity, has_password
+from holdfast.server.auth import Authenticator, Identity, has_password
 from holdfast.users import User
 
 _IPV6_NETWORK_BITS = 64  # of an address: a customer of a provider has all that begin so
 _FIRST_SECONDS = 0.05  # a guess of how long a check takes, until one was measured
 
 
-class Logins:
+class PasswordChecks:
     """Checks names and passwords for all connections of a server."""
 
-    def __init__(self, gate: Gate, loop: asyncio.AbstractEventLoop) -> None:
-        self._gate = gate
+    def __init__(self, authenticator: Authenticator, loop: asyncio.AbstractEventLoop) -> None:
+        self._authenticator = authenticator
         self._loop = loop
         self._pool = ThreadPoolExecutor(PASSWORD_THREADS, thread_name_prefix="holdfast-password")
         self._queued = 0
@@ -55,13 +55,13 @@ class Logins:
 
     def check(self, address: str, name: str, secret: str) -> asyncio.Future[Identity]:
         """Returns who logs in with that token or password; the future raises otherwise."""
-        known = self._gate.recall(name, secret)
+        known = self._authenticator.recall(name, secret)
         if known is not None:
             return self._done(known)
-        if not self._gate.may_have_password(name, secret):
-            return self._done(self._gate.refusal("no user has this name and password"))
+        if not self._authenticator.may_have_password(name, secret):
+            return self._done(self._authenticator.refusal("no user has this name and password"))
         # The version, because the same password may be right once the users have changed.
-        key = self._gate.login_key(f"{self._gate.version} {name}", secret)
+        key = self._authenticator.login_key(f"{self._authenticator.version} {name}", secret)
         checked = self._under_way.get(key)
         if checked is None:
             checked = self._begin(network_of(address), name, secret)
@@ -74,7 +74,7 @@ class Logins:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, network: str, name: str, password: str) -> asyncio.Future[Identity]:
-        user = self._gate.user_with_password(name)
+        user = self._authenticator.user_with_password(name)
         if user is not None and self._queued >= MAX_QUEUED_PASSWORDS:
             return self._done(ServerBusy("many passwords are being checked already"))
         failures = self.unknown if user is None else self.failures
@@ -96,15 +96,15 @@ class Logins:
             self._queued -= 1
         self._usual_seconds = time.monotonic() - begin
         if not is_right:
-            raise self._gate.refusal("no user has this name and password")
-        identity = self._gate.admit(user, password)
+            raise self._authenticator.refusal("no user has this name and password")
+        identity = self._authenticator.admit(user, password)
         self.failures.forget((network, user.name))
         return identity
 
     def _refuse_later(self) -> asyncio.Future[Identity]:
         """Refuses a name that nobody has, in the time that a check took lately."""
         future: asyncio.Future[Identity] = self._loop.create_future()
-        error = self._gate.refusal("no user has this name and password")
+        error = self._authenticator.refusal("no user has this name and password")
         self._loop.call_later(self._usual_seconds, _fail, future, error)
         return future
 

@@ -11,13 +11,13 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import RequestTooLarge
 from holdfast.limits import MAX_CHANNEL_BYTES
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.resp_session import Change, Plan, Session, Write
+from holdfast.server.resp_session import Change, Plan, RespSession, Write
 from holdfast.server.subscribers import PUBLISHED, Kind, layer_of
 
 
 @command("SUBSCRIBE")
 @command("PSUBSCRIBE")
-def subscribe(session: Session, words: wire.Command) -> Plan:
+def subscribe(session: RespSession, words: wire.Command) -> Plan:
     """`SUBSCRIBE channel...`, `PSUBSCRIBE pattern...`: each is confirmed by itself."""
     kind = cast(Kind, words[0].decode().lower())
     if len(words) < 2:
@@ -36,7 +36,7 @@ def subscribe(session: Session, words: wire.Command) -> Plan:
 
 @command("UNSUBSCRIBE")
 @command("PUNSUBSCRIBE")
-def unsubscribe(session: Session, words: wire.Command) -> Plan:
+def unsubscribe(session: RespSession, words: wire.Command) -> Plan:
     """`UNSUBSCRIBE [channel...]`, `PUNSUBSCRIBE [pattern...]`: those named, or all."""
     name = words[0].decode().lower()
     kind = cast(Kind, name.replace("un", "", 1))
@@ -55,7 +55,7 @@ def unsubscribe(session: Session, words: wire.Command) -> Plan:
 
 
 @command("NOTICES")
-def notices(session: Session, words: wire.Command) -> Plan:
+def notices(session: RespSession, words: wire.Command) -> Plan:
     """`NOTICES [topic]`: the notices of this space whose topics begin so, from now on.
 
     Each is sent as `notice`, its topic and its payload: what a subscriber of a store hears.
@@ -73,7 +73,7 @@ def notices(session: Session, words: wire.Command) -> Plan:
 
 
 @command("PUBLISH")
-def publish(session: Session, words: wire.Command) -> Plan:
+def publish(session: RespSession, words: wire.Command) -> Plan:
     """`PUBLISH channel text`: the number of subscriptions of this server that hear it."""
     if len(words) != 3:
         return wrong_arguments("publish")
@@ -82,7 +82,7 @@ def publish(session: Session, words: wire.Command) -> Plan:
         raise RequestTooLarge(f"a channel may have {MAX_CHANNEL_BYTES} bytes")
     session.who().require("write", space=space.name, layer=layer_of(channel))
     notice = Notice(PUBLISHED + wire.text_of(channel), words[2])
-    count = session.execution.audience.count
+    count = session.dispatcher.subscribers.count
 
     def hearing(_: object) -> bytes:
         # Counted now: if this has created the space, those who waited for it hear it too.
@@ -91,6 +91,6 @@ def publish(session: Session, words: wire.Command) -> Plan:
     return Write(space, lambda tx: tx.publish(notice), hearing)
 
 
-def _confirmation(session: Session, kind: str, channel: bytes) -> bytes:
+def _confirmation(session: RespSession, kind: str, channel: bytes) -> bytes:
     count = wire.integer(len(session.subscriptions))
     return wire.push([wire.bulk(kind.encode()), channel, count], session.protocol)

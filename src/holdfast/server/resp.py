@@ -28,8 +28,8 @@ from holdfast.limits import (
 )
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
-from holdfast.server.dispatcher import Answer, Execution
-from holdfast.server.resp_session import Change, Later, Plan, Read, Session, Write
+from holdfast.server.dispatcher import Answer, Dispatcher
+from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Write
 from holdfast.store import Step
 
 _LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
@@ -39,10 +39,10 @@ _TOO_MANY: Final = wire.error("ERR max number of clients reached")
 class RespConnection(asyncio.Protocol):
     """One client."""
 
-    def __init__(self, door: "RespDoor") -> None:
-        self._door = door
-        self._bounds = door.execution.bounds
-        self._reads_in_threads = door.execution.reads_in_threads
+    def __init__(self, server: "RespServer") -> None:
+        self._server = server
+        self._bounds = server.dispatcher.bounds
+        self._reads_in_threads = server.dispatcher.reads_in_threads
         self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
         self._received = 0  # bytes that have come and are not answered
@@ -54,7 +54,7 @@ class RespConnection(asyncio.Protocol):
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
-        self._last_heard = door.loop.time()
+        self._last_heard = server.loop.time()
 
     # --- asyncio's side ---------------------------------------------------------------------------
 
@@ -63,38 +63,38 @@ class RespConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
         keep_alive(transport.get_extra_info("socket"))
         peer = transport.get_extra_info("peername") or ("",)
-        self.session = Session(self._door.execution, self._send, str(peer[0]))
-        self._idle = self._door.loop.call_later(self._bounds.idle_seconds, self._close_idle)
-        if not self._door.admit(self):
+        self.session = RespSession(self._server.dispatcher, self._send, str(peer[0]))
+        self._idle = self._server.loop.call_later(self._bounds.idle_seconds, self._close_idle)
+        if not self._server.admit(self):
             self._answer_and_close(_TOO_MANY)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._commands.clear()
-        self._door.execution.unsent.remove(self)
+        self._server.dispatcher.back_pressure.remove(self)
         for handle in (self._idle, self._turn):
             if handle is not None:
                 handle.cancel()
         if self._awaited is not None:
             self._awaited.cancel()
         self.session.close()
-        self._door.execution.room.give_back(self._taken)
+        self._server.dispatcher.memory_budget.give_back(self._taken)
         self._taken = 0
-        self._door.forget(self)
+        self._server.forget(self)
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        self._last_heard = self._door.loop.time()
+        self._last_heard = self._server.loop.time()
         stranger = self.session.identity is None
         self._reader.max_bytes = MAX_STRANGER_BYTES if stranger else self._bounds.request_bytes
         self._commands.extend(self._reader.feed(data))
         self._received += len(data)
         if not (self._waits or self._turn is not None or self._stalled):
             self._go_on()
-        self._mind_the_queue()
+        self._pause_if_queue_is_full()
         if self._taken or self._received + self.session.held_bytes > SMALL_REQUESTS_BYTES:
-            self._mind_the_room()
+            self._pause_if_memory_is_short()
 
     def eof_received(self) -> bool:
         """The client sends no more: what it has sent is answered, and no wait outlives it."""
@@ -105,11 +105,11 @@ class RespConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         # The client does not read: it gets no further answers until it does, and not forever.
         self._stalled = True
-        self._door.execution.unsent.add(self)
+        self._server.dispatcher.back_pressure.add(self)
 
     def resume_writing(self) -> None:
         self._stalled = False
-        self._door.execution.unsent.remove(self)
+        self._server.dispatcher.back_pressure.remove(self)
         if not self._busy:
             self._go_on()
 
@@ -169,14 +169,14 @@ class RespConnection(asyncio.Protocol):
 
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
-            self._turn = self._door.loop.call_soon(self._go_on)
+            self._turn = self._server.loop.call_soon(self._go_on)
         elif self._reader.error is not None:
             self._answer_and_close(wire.last_words(self._reader.error))
         elif self._closing:
             self._transport.close()
         else:
             self._received = self._reader.held
-        self._mind_the_queue()
+        self._pause_if_queue_is_full()
 
     def _next_plan(self) -> Plan | None:
         if self._planned is not None:
@@ -197,7 +197,7 @@ class RespConnection(asyncio.Protocol):
             else:
                 self._wait_for(plan)
         except HoldfastError as error:
-            self._door.loop.call_soon(self._resume, [self.session.failure(plan, error)])
+            self._server.loop.call_soon(self._resume, [self.session.failure(plan, error)])
 
     def _commit(self, first: Write) -> None:
         """Gives the write, and those that follow it directly, to the next group."""
@@ -226,10 +226,10 @@ class RespConnection(asyncio.Protocol):
         steps = [Step(write.space, write.work) for write in writes]
         try:
             # What a client has sent is done, even if it did not wait for the answer.
-            self._door.execution.write_many(steps, answered)
+            self._server.dispatcher.write_many(steps, answered)
         except HoldfastError as error:
             refused = [self.session.failure(write, error) for write in writes]
-            self._door.loop.call_soon(self._resume, refused)
+            self._server.loop.call_soon(self._resume, refused)
 
     def _wait_for(self, later: Later) -> None:
         def answered(done: asyncio.Future[Any]) -> None:
@@ -253,11 +253,11 @@ class RespConnection(asyncio.Protocol):
             else:
                 self._after_a_turn()
         if self._taken:
-            self._mind_the_room()
+            self._pause_if_memory_is_short()
 
     # --- limits -----------------------------------------------------------------------------------
 
-    def _mind_the_queue(self) -> None:
+    def _pause_if_queue_is_full(self) -> None:
         """Reads no further while more has come than the client may have under way."""
         full = (
             len(self._commands) > self._bounds.pipelined
@@ -271,7 +271,7 @@ class RespConnection(asyncio.Protocol):
             else:
                 self._transport.resume_reading()
 
-    def _mind_the_room(self) -> None:
+    def _pause_if_memory_is_short(self) -> None:
         """Counts a large request, or many, among those of all clients, which share a bound.
 
         The commands of an open batch are among them.
@@ -283,7 +283,7 @@ class RespConnection(asyncio.Protocol):
         wanted = held if counts else 0
         if wanted != self._taken:
             try:
-                self._door.execution.room.take(wanted - self._taken)
+                self._server.dispatcher.memory_budget.take(wanted - self._taken)
                 self._taken = wanted
             except HoldfastError as error:
                 self._answer_and_close(self.session.error(error))
@@ -298,7 +298,7 @@ class RespConnection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() > self._bounds.unsent_bytes:
             self._transport.abort()
         else:
-            self._door.execution.unsent.grew(self)
+            self._server.dispatcher.back_pressure.grew(self)
 
     def _answer_and_close(self, reply: bytes) -> None:
         self._closing = True
@@ -307,19 +307,19 @@ class RespConnection(asyncio.Protocol):
         self._transport.close()
 
     def _close_idle(self) -> None:
-        quiet = self._door.loop.time() - self._last_heard
+        quiet = self._server.loop.time() - self._last_heard
         rest = self._bounds.idle_seconds - quiet
         if rest <= 0 and not self._busy and not self.session.subscribed:
             self._transport.close()
             return
-        self._idle = self._door.loop.call_later(max(1.0, rest), self._close_idle)
+        self._idle = self._server.loop.call_later(max(1.0, rest), self._close_idle)
 
 
-class RespDoor:
+class RespServer:
     """Listens, and keeps the list of connections."""
 
-    def __init__(self, execution: Execution) -> None:
-        self.execution = execution
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
         self.loop = asyncio.get_running_loop()
         self._connections: set[RespConnection] = set()
         self._empty = asyncio.Event()
@@ -337,7 +337,7 @@ class RespDoor:
         return self._server
 
     def admit(self, connection: RespConnection) -> bool:
-        if self._closed or not self.execution.admit():
+        if self._closed or not self.dispatcher.admit():
             return False
         self._connections.add(connection)
         return True
@@ -345,7 +345,7 @@ class RespDoor:
     def forget(self, connection: RespConnection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
-            self.execution.leave()
+            self.dispatcher.leave()
         if not self._connections:
             self._empty.set()
 
@@ -353,14 +353,14 @@ class RespDoor:
         """Accepts no one, and lets every connection finish what it has begun."""
         self._closed = True
         self._server.close()
-        self.execution.end_waits()
-        self.execution.unsent.hurry()
+        self.dispatcher.end_waits()
+        self.dispatcher.back_pressure.hurry()
         for connection in list(self._connections):
             connection.finish()
         deadline = self.loop.time() + DRAIN_SECONDS
         while self._connections and self.loop.time() < deadline:
             for connection in self._connections:  # who reads nothing is not waited for
-                self.execution.unsent.add(connection)
+                self.dispatcher.back_pressure.add(connection)
             self._empty.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._empty.wait(), _LOOK_SECONDS)

@@ -28,7 +28,7 @@ from holdfast.limits import (
 from holdfast.operations import OPERATIONS, Operation, refuse_in_batch
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter
-from holdfast.server.dispatcher import Execution
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.subscribers import Kind, layer_of
 from holdfast.store import Space, Tx, View
 
@@ -84,26 +84,26 @@ class _Permits:
         self.operations: set[int] = set()  # by `id`: the list of operations is for ever
 
 
-class Session:
+class RespSession:
     """One client's state."""
 
     def __init__(
-        self, execution: Execution, send: Callable[[bytes], None], address: str = ""
+        self, dispatcher: Dispatcher, send: Callable[[bytes], None], address: str = ""
     ) -> None:
-        self.execution = execution
+        self.dispatcher = dispatcher
         self.send = send
         self.address = address  # of the peer
         self.protocol = 2
-        self.id = execution.next_session_id()
+        self.id = dispatcher.next_session_id()
         self.began = time.time()
-        self.space: Space = execution.store
-        self.space_name = execution.store.name
+        self.space: Space = dispatcher.store
+        self.space_name = dispatcher.store.name
         self.database = 0
         self.name = b""
         self.is_exact = False  # see `exact` in connection_commands.py
         self.integers_as_text = False  # see `bigint` there
-        self.identity = execution.gate.anonymous()
-        self._gate_version = execution.gate.version
+        self.identity = dispatcher.authenticator.anonymous()
+        self._users_version = dispatcher.authenticator.version
         self.quits = False
         self.batch: list[Plan] | None = None
         self.batch_failed = False
@@ -120,11 +120,14 @@ class Session:
 
     def who(self) -> Identity:
         """Who this client speaks for; raises `NotAuthenticated` if it must say so first."""
-        gate = self.execution.gate
-        if self._gate_version != gate.version:
-            self.identity, self._gate_version = gate.renewed(self.identity), gate.version
+        authenticator = self.dispatcher.authenticator
+        if self._users_version != authenticator.version:
+            self.identity, self._users_version = (
+                authenticator.renewed(self.identity),
+                authenticator.version,
+            )
         if self.identity is None:
-            raise gate.refusal("Authentication required")
+            raise authenticator.refusal("Authentication required")
         return self.identity
 
     def require(self, operation: Operation) -> None:
@@ -149,8 +152,8 @@ class Session:
         self.close()
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
         self.is_exact = self.integers_as_text = False
-        self.identity = self.execution.gate.anonymous()
-        self.enter(self.execution.store, self.execution.store.name, 0)
+        self.identity = self.dispatcher.authenticator.anonymous()
+        self.enter(self.dispatcher.store, self.dispatcher.store.name, 0)
 
     def flush_scripts(self) -> None:
         """Makes this client forget the scripts that it or others have loaded."""
@@ -186,8 +189,8 @@ class Session:
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:
         if (kind, channel) not in self.subscriptions:
-            join, name = self.execution.audience.join, self.space.name
-            self.subscriptions[kind, channel] = self.execution.listen(
+            join, name = self.dispatcher.subscribers.join, self.space.name
+            self.subscriptions[kind, channel] = self.dispatcher.listen(
                 self.space, lambda prefix: join(self, kind, channel, space=name, prefix=prefix)
             )
 
@@ -202,8 +205,8 @@ class Session:
                 words = [b"notice", wire.bytes_of(notice.topic), notice.payload]
                 self.send(wire.push(map(wire.bulk, words), self.protocol))
 
-        listen, topic_prefix = self.execution.bulletin.listen, wire.text_of(topic)
-        self.subscriptions["notices", topic] = self.execution.listen(
+        listen, topic_prefix = self.dispatcher.notice_feed.listen, wire.text_of(topic)
+        self.subscriptions["notices", topic] = self.dispatcher.listen(
             self.space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic_prefix)
         )
 
@@ -230,11 +233,11 @@ class Session:
         except Exception as error:
             return self.failure(read, error)
         finally:
-            self.execution.large_reads.took(read.kind, time.monotonic() - begin)
+            self.dispatcher.large_reads.took(read.kind, time.monotonic() - begin)
 
     def later(self, read: Read) -> Later:
         """A read that waits for a network, or that is large, in a thread."""
-        return Later(lambda: self.execution.read_in_thread(_on_view(read)), read.encode, read.fail)
+        return Later(lambda: self.dispatcher.read_in_thread(_on_view(read)), read.encode, read.fail)
 
     def change(self, change: Change) -> bytes:
         """Makes a change of the session."""
@@ -254,7 +257,7 @@ class Session:
 
     def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
         if isinstance(error, UnknownSpace):
-            self.execution.forget_space(self.space.name)
+            self.dispatcher.forget_space(self.space.name)
         if plan.fail is not None and isinstance(error, HoldfastError):
             return plan.fail(error)
         return self.error(error)
@@ -264,12 +267,12 @@ class Session:
         if self.is_exact:
             return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        known = self.execution.known(error)
+        known = self.dispatcher.known(error)
         return wire.error(f"{known.code.upper()} {known}{where}")
 
     def _exact_error(self, error: BaseException) -> bytes:
         """An error as an object, of which a client makes the very same error again."""
-        known = self.execution.known(error)
+        known = self.dispatcher.known(error)
         facts = errors.facts_of(known)
         facts["position"] = getattr(error, "position", None)
         return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
@@ -295,7 +298,7 @@ class Session:
         name = words[0].upper()
         if self.batch_failed:
             return wire.simple("QUEUED")  # as Redis says it; nothing of it is kept
-        most = self.execution.bounds.request_bytes
+        most = self.dispatcher.bounds.request_bytes
         self._batch_bytes += sum(map(len, words))
         if isinstance(plan, bytes):
             self._batch_bytes += len(plan)  # a reply that is kept until then

@@ -15,8 +15,8 @@ from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.batch_limits import Meter, check_steps
 from holdfast.server.client_address import address_events
-from holdfast.server.http import HttpDoor, route
-from holdfast.server.http_exchange import MSGPACK, Request, Response, answer, decode
+from holdfast.server.http import HttpApi, route
+from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
 from holdfast.server.openapi import document
 from holdfast.server.server_metrics import families
 from holdfast.server.start_page import start_page
@@ -43,73 +43,75 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @route("GET HEAD", "/livez")
-async def livez(door: HttpDoor, request: Request, found: Found) -> Response:
+async def livez(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """The process runs."""
-    return Response(b"ok\n", content_type=_PLAIN)
+    return HttpResponse(b"ok\n", content_type=_PLAIN)
 
 
 @route("GET HEAD", "/readyz")
-async def readyz(door: HttpDoor, request: Request, found: Found) -> Response:
+async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """The store answers: a read and an empty commit succeed, and there is room to write."""
-    if door.execution.stopping:
+    if api.dispatcher.stopping:
         raise ServerBusy("the server is stopping")
-    execution = door.execution
-    await execution.look(execution.store, lambda view: view.raw.get(b"\0"))
-    await execution.write(execution.store, lambda tx: None)
+    dispatcher = api.dispatcher
+    await dispatcher.look(dispatcher.store, lambda view: view.raw.get(b"\0"))
+    await dispatcher.write(dispatcher.store, lambda tx: None)
     try:
-        await execution.reading(execution.store.engine.refuse_full)
+        await dispatcher.reading(dispatcher.store.engine.refuse_full)
     except StoreFull as error:
         raise StoreUnusable(error.message, hint=error.hint) from None
-    return Response(b"ok\n", content_type=_PLAIN)
+    return HttpResponse(b"ok\n", content_type=_PLAIN)
 
 
 @route("GET HEAD", "/metrics")
-async def metrics(door: HttpDoor, request: Request, found: Found) -> Response:
+async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """The server's own figures, and the metrics of the default space that say `expose`."""
-    space = door.execution.store
-    (await door.who(request)).require("read", space=space.name, layer="metrics")
-    figures = {**await door.execution.reading(space.stats), **door.execution.figures()}
-    return await _exposed(door, request, space, families(figures))
+    space = api.dispatcher.store
+    (await api.who(request)).require("read", space=space.name, layer="metrics")
+    figures = {**await api.dispatcher.reading(space.stats), **api.dispatcher.figures()}
+    return await _exposed(api, request, space, families(figures))
 
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
-async def space_metrics(door: HttpDoor, request: Request, found: Found) -> Response:
+async def space_metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """The metrics of a space that say `expose`."""
-    (await door.who(request)).require("read", space=found["space"], layer="metrics")
-    return await _exposed(door, request, await door.execution.space(found["space"]), [])
+    (await api.who(request)).require("read", space=found["space"], layer="metrics")
+    return await _exposed(api, request, await api.dispatcher.space(found["space"]), [])
 
 
-async def _exposed(door: HttpDoor, request: Request, space: Space, own: list[Family]) -> Response:
+async def _exposed(
+    api: HttpApi, request: HttpRequest, space: Space, own: list[Family]
+) -> HttpResponse:
     openmetrics = request.accepts(_OPENMETRICS)
 
     def read(view: View) -> str:
         return exposition(view.raw, view.raw.now, own=own, openmetrics=openmetrics)
 
-    exposed = await door.execution.look(space, read, is_large=True)
+    exposed = await api.dispatcher.look(space, read, is_large=True)
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS
-    return Response(exposed.encode(errors="replace"), content_type=kind)
+    return HttpResponse(exposed.encode(errors="replace"), content_type=kind)
 
 
 @route("GET HEAD", "/openapi.json")
-async def openapi(door: HttpDoor, request: Request, found: Found) -> Response:
-    return Response(document())
+async def openapi(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
+    return HttpResponse(document())
 
 
 @route("GET HEAD", "/")
-async def start(door: HttpDoor, request: Request, found: Found) -> Response:
+async def start(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     host = request.headers.get("host", "localhost")
-    resp = door.execution.resp_address
-    page = start_page(host, request.root, scheme=door.scheme_of(request), resp=resp)
-    return Response(page, content_type="text/html; charset=utf-8")
+    resp = api.dispatcher.resp_address
+    page = start_page(host, request.root, scheme=api.scheme_of(request), resp=resp)
+    return HttpResponse(page, content_type="text/html; charset=utf-8")
 
 
 # --- operations ----------------------------------------------------------------------------------
 
 
 @route("POST", "/{space}/batch")
-async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
+async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Several operations as one transaction: all of it, or none."""
-    identity = await door.who(request)
+    identity = await api.who(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
     steps = _steps(request, await request.body())
@@ -125,7 +127,7 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
                 operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
             )
             if operation.declaration.addressed:
-                address_events(operation, given, door.address_of(request))
+                address_events(operation, given, api.address_of(request))
             planned.append((operation, given))
         except Exception as error:
             at_position(error, position)
@@ -144,16 +146,16 @@ async def batch(door: HttpDoor, request: Request, found: Found) -> Response:
                 raise
         return results
 
-    space, execution = await door.execution.space(found["space"]), door.execution
+    space, dispatcher = await api.dispatcher.space(found["space"]), api.dispatcher
     only_reads = all(operation.kind == "read" for operation, _ in planned)
     if not only_reads:
-        run = execution.write(space, work)
+        run = dispatcher.write(space, work)
     else:
-        run = execution.look(space, work, is_large=len(planned) > 1)
+        run = dispatcher.look(space, work, is_large=len(planned) > 1)
     return answer(request, {"result": await run}, is_written=True)
 
 
-def _steps(request: Request, body: bytes) -> list[BatchStep]:
+def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
     try:
         steps: list[BatchStep] = decode(request, body, list[BatchStep])
     except msgspec.DecodeError as error:
@@ -161,7 +163,7 @@ def _steps(request: Request, body: bytes) -> list[BatchStep]:
     return steps
 
 
-def _encode(request: Request, operation: Operation, result: Any) -> bytes:
+def _encode(request: HttpRequest, operation: Operation, result: Any) -> bytes:
     """A result as it is sent: its bytes count while the batch can still be refused."""
     encode = payloads.encoder(
         operation,
@@ -186,24 +188,24 @@ def _refuse_every_domain(operation: Operation, space: str) -> None:
 
 
 @route("POST", "/{space}/{layer}/{operation}")
-async def operation(door: HttpDoor, request: Request, found: Found) -> Response:
+async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """One operation, by the names of `operations.py`."""
     operation = find(found["layer"], found["operation"])
-    (await door.who(request)).require_operation(operation, found["space"])
+    (await api.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
     payload = await request.body() or _no_arguments(is_json)
     arguments = payloads.read_arguments(
         operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
     )
     if operation.declaration.addressed:
-        address_events(operation, arguments, door.address_of(request))
-    space = await door.execution.space(found["space"])
-    result = await _run(door, request, space, operation, arguments)
+        address_events(operation, arguments, api.address_of(request))
+    space = await api.dispatcher.space(found["space"])
+    result = await _run(api, request, space, operation, arguments)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
 
 
 async def _run(
-    door: HttpDoor, request: Request, space: Space, operation: Operation, arguments: Any
+    api: HttpApi, request: HttpRequest, space: Space, operation: Operation, arguments: Any
 ) -> Any:
-    running = door.execution.run(space, operation, arguments)
-    return await (door.until_gone(request, running) if operation.kind == "wait" else running)
+    running = api.dispatcher.run(space, operation, arguments)
+    return await (api.until_gone(request, running) if operation.kind == "wait" else running)

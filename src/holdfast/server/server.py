@@ -11,12 +11,12 @@ import msgspec
 from holdfast.errors import CannotServe, HoldfastError
 from holdfast.limits import SECOND_SIGNAL_SECONDS
 from holdfast.server.addresses import Address
-from holdfast.server.application import make_execution
+from holdfast.server.application import make_dispatcher
 from holdfast.server.background import sweep
 from holdfast.server.bounds import Bounds
-from holdfast.server.dispatcher import Execution
-from holdfast.server.http import HttpDoor
-from holdfast.server.resp import RespDoor
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.http import HttpApi
+from holdfast.server.resp import RespServer
 from holdfast.server.tls import Certificate
 from holdfast.server.uvicorn_server import HttpServer
 from holdfast.store import Store
@@ -24,7 +24,7 @@ from holdfast.store import Store
 _log = logging.getLogger(__name__)
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a server is to be run."""
 
     resp: Address
@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 async def serve(
     store: Store,
-    settings: Settings,
+    settings: ServerSettings,
     *,
     ready: Callable[[Address, Address], None] = lambda resp, http: None,
 ) -> None:
@@ -86,7 +86,7 @@ async def serve(
     SIGHUP reads the certificate and the users anew. Port 0 takes a free one; `ready` is told the
     addresses once both doors are open.
     """
-    execution = make_execution(
+    dispatcher = make_dispatcher(
         store,
         flush=settings.allow_flush,
         pixel=settings.pixel,
@@ -96,48 +96,48 @@ async def serve(
         trusted_proxies=settings.trusted_proxies,
         allowed_hosts=settings.allowed_hosts,
     )
-    execution.started_with.update(settings.shown())
+    dispatcher.started_with.update(settings.shown())
     try:
-        settings.check(is_open=execution.gate.is_open)
+        settings.check(is_open=dispatcher.authenticator.is_open)
         if settings.reaches_others and not settings.insecure:
-            execution.gate.never_open()  # also not when the last user is removed later
-        await _run(execution, settings, ready)
+            dispatcher.authenticator.never_open()  # also not when the last user is removed later
+        await _run(dispatcher, settings, ready)
     finally:
-        await execution.close()
+        await dispatcher.close()
 
 
 async def _run(
-    execution: Execution, settings: Settings, ready: Callable[[Address, Address], None]
+    dispatcher: Dispatcher, settings: ServerSettings, ready: Callable[[Address, Address], None]
 ) -> None:
     certificate = settings.certificate()
     tls = None if certificate is None else certificate.context
     http_socket = settings.http.listen()
-    resp_door = RespDoor(execution)
+    resp_door = RespServer(dispatcher)
     try:
         resp_server = await resp_door.open(settings.resp.host, settings.resp.port, tls=tls)
     except OSError as error:
         http_socket.close()
         raise settings.resp.refusal(error) from None
-    stopped = _hear_signals(execution, certificate)
-    http_server = HttpServer(HttpDoor(execution), tls)
+    stopped = _hear_signals(dispatcher, certificate)
+    http_server = HttpServer(HttpApi(dispatcher), tls)
     await http_server.open(http_socket)
-    sweeping = asyncio.create_task(sweep(execution))
+    sweeping = asyncio.create_task(sweep(dispatcher))
     resp_port = resp_server.sockets[0].getsockname()[1]
     http_port = http_socket.getsockname()[1]
     resp = Address(settings.resp.host, resp_port)
-    execution.resp_address = resp
+    dispatcher.resp_address = resp
     http = Address(settings.http.host, http_port)
     ready(resp, http)
     _warn(settings, resp, http)
 
     await stopped.wait()
     _log.info("stopping: what is in flight is finished first")
-    execution.stopping = True
+    dispatcher.stopping = True
     sweeping.cancel()
     await asyncio.gather(resp_door.close(), http_server.close())
 
 
-def _warn(settings: Settings, *ports: Address) -> None:
+def _warn(settings: ServerSettings, *ports: Address) -> None:
     """Says in the log what people in the network could do."""
     others = [str(port) for port in ports if not port.is_loopback]
     if others and settings.tls_cert is None:
@@ -150,7 +150,7 @@ def _warn(settings: Settings, *ports: Address) -> None:
         _log.warning("--insecure: while the store has no users, every client is an admin")
 
 
-def _hear_signals(execution: Execution, certificate: Certificate | None) -> asyncio.Event:
+def _hear_signals(dispatcher: Dispatcher, certificate: Certificate | None) -> asyncio.Event:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     first = loop.time()
@@ -165,7 +165,7 @@ def _hear_signals(execution: Execution, certificate: Certificate | None) -> asyn
 
     def reload() -> None:
         try:
-            execution.gate.reload()
+            dispatcher.authenticator.reload()
             if certificate is not None:
                 certificate.reload()
             _log.info("read the users and the certificate anew")

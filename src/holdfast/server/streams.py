@@ -19,8 +19,8 @@ from holdfast.limits import (
     STREAM_STEP_BYTES,
 )
 from holdfast.server.client_address import address_event
-from holdfast.server.http import HttpDoor, route
-from holdfast.server.http_exchange import MSGPACK, Request, Response, answer, decode
+from holdfast.server.http import HttpApi, route
+from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
 from holdfast.store import Space, Tx
 
 _NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -35,23 +35,23 @@ Found = dict[str, str]
 
 
 @route("POST", "/{space}/events")
-async def events(door: HttpDoor, request: Request, found: Found) -> Response:
+async def events(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """One event, an array of them, or a stream of lines in bounded memory."""
-    (await door.who(request)).require("write", space=found["space"], layer="events")
-    space = await door.execution.space(found["space"])
+    (await api.who(request)).require("write", space=found["space"], layer="events")
+    space = await api.dispatcher.space(found["space"])
     if request.content_type in _NDJSON:
-        return await _ingest(door, request, space, request.chunks())
+        return await _ingest(api, request, space, request.chunks())
     whole = await request.body()
     if request.content_type != MSGPACK and _are_lines(whole):
-        return await _ingest(door, request, space, _one_chunk(whole))
+        return await _ingest(api, request, space, _one_chunk(whole))
     body = decode(request, whole, Any)
-    address = door.address_of(request)
+    address = api.address_of(request)
     if isinstance(body, list):
         events = [address_event(each, address) for each in body]
-        reply = await door.execution.write(space, partial(_send_many, events))
+        reply = await api.dispatcher.write(space, partial(_send_many, events))
     else:
         event = address_event(body, address)
-        reply = await door.execution.write(space, lambda tx: tx.events.send(event))
+        reply = await api.dispatcher.write(space, lambda tx: tx.events.send(event))
     return answer(request, {"result": reply})
 
 
@@ -75,18 +75,18 @@ async def _one_chunk(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def _ingest(
-    door: HttpDoor, request: Request, space: Space, chunks: AsyncIterator[bytes]
-) -> Response:
+    api: HttpApi, request: HttpRequest, space: Space, chunks: AsyncIterator[bytes]
+) -> HttpResponse:
     """Sends a stream step by step; a line that is refused fails alone, as in a batch."""
     accepted, refused = 0, 0
     errors: list[dict[str, Any]] = []
     begin = 0
-    address = door.address_of(request)
+    address = api.address_of(request)
     async for lines in _steps(chunks):
         positions, events, bad = _read_lines(begin, lines)
         events = [address_event(event, address) for event in events]
         if events:
-            reply = await door.execution.write(space, partial(_send_many, events))
+            reply = await api.dispatcher.write(space, partial(_send_many, events))
             accepted += reply.accepted
             bad += [(positions[error.position], error.message) for error in reply.errors]
         refused += len(bad)
@@ -96,7 +96,7 @@ async def _ingest(
     result: dict[str, Any] = {"accepted": accepted, "errors": errors}
     if refused > len(errors):
         result["refused"] = refused
-    return Response(msgspec.json.encode({"result": result}))
+    return HttpResponse(msgspec.json.encode({"result": result}))
 
 
 def _read_lines(
@@ -134,14 +134,14 @@ async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
 
 
 @route("GET HEAD", "/{space}/events/pixel.gif")
-async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
+async def pixel(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """A picture of one pixel that counts who sees it; off unless the server was told otherwise.
 
     Browsers send no credentials with a picture, so it asks for none.
     """
-    if not door.execution.allows_pixel:
+    if not api.dispatcher.allows_pixel:
         raise NotFound("the pixel is off", hint="Start the server with --pixel.")
-    if not await door.execution.has_space(found["space"]):
+    if not await api.dispatcher.has_space(found["space"]):
         raise NotFound(
             f"there is no space {found['space']!r:.100}",
             hint="The pixel counts in spaces that exist: it is open to everyone.",
@@ -153,41 +153,41 @@ async def pixel(door: HttpDoor, request: Request, found: Found) -> Response:
     event = {
         "name": name,
         "attributes": attributes,
-        "ip": door.address_of(request) or None,
+        "ip": api.address_of(request) or None,
     }
-    space = await door.execution.space(found["space"])
-    await door.execution.write(space, lambda tx: tx.events.send(event))
+    space = await api.dispatcher.space(found["space"])
+    await api.dispatcher.write(space, lambda tx: tx.events.send(event))
     headers = {"cache-control": "no-store"}
-    return Response(_PIXEL, content_type="image/gif", headers=headers)
+    return HttpResponse(_PIXEL, content_type="image/gif", headers=headers)
 
 
 # --- notices -------------------------------------------------------------------------------------
 
 
 @route("GET HEAD", "/{space}/notices")
-async def notices(door: HttpDoor, request: Request, found: Found) -> Response:
+async def notices(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
     """Notices as server-sent events, from now on; `?topic=` names their beginning."""
     topic = request.parameter("topic")
     layer, divider, _ = topic.replace(":", ".").partition(".")
     layer = layer if divider else "*"
-    identity = await door.who(request)
+    identity = await api.who(request)
     identity.require("read", space=found["space"], layer=layer)
     for name in request.parameters:
         if name != "topic":
             raise BadInput(f"unknown parameter {name!r}", hint="The only one is `topic`.")
-    space = await door.execution.space(found["space"])
+    space = await api.dispatcher.space(found["space"])
     headers = {"cache-control": "no-store"}
 
     def may_hear() -> bool:
-        now = door.execution.gate.renewed(identity)
+        now = api.dispatcher.authenticator.renewed(identity)
         return now is not None and now.may("read", space=space.name, layer=layer)
 
-    stream = _notices(door, space, topic, may_hear)
-    return Response(stream, content_type="text/event-stream", headers=headers)
+    stream = _notices(api, space, topic, may_hear)
+    return HttpResponse(stream, content_type="text/event-stream", headers=headers)
 
 
 async def _notices(
-    door: HttpDoor, space: Space, topic: str, may_hear: Callable[[], bool]
+    api: HttpApi, space: Space, topic: str, may_hear: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
     """Ends when the server stops, when more has gathered than a reader may leave unread, or when
     its reader may hear it no more."""
@@ -203,11 +203,11 @@ async def _notices(
             queue.put_nowait(notice)
             queued_bytes += len(notice.payload)
 
-    listen = door.execution.bulletin.listen
-    end = door.execution.listen(
+    listen = api.dispatcher.notice_feed.listen
+    end = api.dispatcher.listen(
         space, lambda prefix: listen(hear, space=prefix, topic_prefix=topic)
     )
-    stopped = asyncio.ensure_future(door.stopped.wait())
+    stopped = asyncio.ensure_future(api.stopped.wait())
     try:
         yield b": listening\n\n"
         while not overrun.is_set():

@@ -12,7 +12,7 @@ from holdfast import wire
 from holdfast.compat.qless import channel as qless_channel
 from holdfast.engine.contract import Notice
 from holdfast.server.globs import Glob, compile_glob
-from holdfast.server.notice_feed import Bulletin
+from holdfast.server.notice_feed import NoticeFeed
 
 Kind = Literal["subscribe", "psubscribe", "notices"]
 
@@ -30,7 +30,7 @@ class Subscriber(Protocol):
     def may_hear(self, space: str, layer: str) -> bool: ...
 
 
-class _Seat:
+class _Subscription:
     """One subscription."""
 
     def __init__(self, subscriber: Subscriber, space: str, glob: Glob | None) -> None:
@@ -39,16 +39,18 @@ class _Seat:
         self.glob = glob  # of a pattern, made once: there may be many
 
 
-_Seats = dict[bytes, dict[_Seat, None]]  # by channel or pattern, in the order of their coming
+_Seats = dict[
+    bytes, dict[_Subscription, None]
+]  # by channel or pattern, in the order of their coming
 
 
-class Audience:
+class Subscribers:
     """All subscriptions of a server."""
 
-    def __init__(self, bulletin: Bulletin) -> None:
+    def __init__(self, notice_feed: NoticeFeed) -> None:
         self._channels: dict[bytes, _Seats] = {}  # by space
         self._patterns: dict[bytes, _Seats] = {}
-        bulletin.listen(self._hear)
+        notice_feed.listen(self._hear)
 
     def join(
         self, subscriber: Subscriber, kind: Kind, channel: bytes, *, space: str, prefix: bytes
@@ -56,7 +58,7 @@ class Audience:
         """Sends what is heard on a channel or a pattern; returns the function that ends it."""
         rooms = self._channels if kind == "subscribe" else self._patterns
         glob = compile_glob(channel) if kind == "psubscribe" else None
-        seat = _Seat(subscriber, space, glob)
+        seat = _Subscription(subscriber, space, glob)
         rooms.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
 
         def leave() -> None:
@@ -95,13 +97,13 @@ class Audience:
                 _send(seats, layer, [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest])
 
 
-def _fits(seats: dict[_Seat, None], channel: bytes) -> bool:
+def _fits(seats: dict[_Subscription, None], channel: bytes) -> bool:
     """Whether the pattern of these seats, which they share, takes a channel."""
     glob = next(iter(seats)).glob
     return glob is not None and glob.fullmatch(channel)
 
 
-def _send(seats: dict[_Seat, None], layer: str, frame: list[bytes]) -> None:
+def _send(seats: dict[_Subscription, None], layer: str, frame: list[bytes]) -> None:
     for seat in list(seats):
         subscriber = seat.subscriber
         if subscriber.may_hear(seat.space, layer):

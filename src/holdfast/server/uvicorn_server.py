@@ -26,8 +26,8 @@ from holdfast.limits import (
     STALLED_EXCHANGE_SECONDS,
     STOPPING_STALLED_SECONDS,
 )
-from holdfast.server.dispatcher import Execution
-from holdfast.server.http import HttpDoor
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON
 
 _PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
@@ -54,7 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
     read enough of the answers before it.
     """
 
-    execution: Execution  # of the server that it belongs to
+    dispatcher: Dispatcher  # of the server that it belongs to
     _is_admitted = False
     _first = b""  # byte that came
     _unread = 0  # bytes since the last head or piece of a body was complete
@@ -74,7 +74,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = _Flow(transport, self._may_read)
         keep_alive(transport.get_extra_info("socket"))
-        self._is_admitted = self.execution.admit()
+        self._is_admitted = self.dispatcher.admit()
         if self._is_admitted:
             self._expect_head()
         else:
@@ -83,10 +83,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_complete()
         if self._is_admitted:
-            self.execution.leave()
+            self.dispatcher.leave()
         if self._turn is not None:
             self._turn.cancel()
-        self.execution.unsent.remove(self)
+        self.dispatcher.back_pressure.remove(self)
         self._unfed = b""
         self.pipeline.clear()
         super().connection_lost(exc)
@@ -219,11 +219,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.flow.pause_reading()
-        self.execution.unsent.add(self)
+        self.dispatcher.back_pressure.add(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.execution.unsent.remove(self)
+        self.dispatcher.back_pressure.remove(self)
         if self.transport.is_closing():
             return
         if self._waits_to_begin:
@@ -241,7 +241,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Ends it as soon as what is under way is answered, if the client goes along."""
         self._unfed = b""
         super().shutdown()
-        self.execution.unsent.add(self)
+        self.dispatcher.back_pressure.add(self)
         self.loop.call_later(STOPPING_STALLED_SECONDS, self._end_if_silent, self._came)
 
     def _end_if_silent(self, came: int) -> None:
@@ -310,13 +310,13 @@ def _head_too_large() -> HeadTooLarge:
 class HttpServer:
     """Listens for the HTTP door."""
 
-    def __init__(self, application: HttpDoor, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, application: HttpApi, tls: ssl.SSLContext | None = None) -> None:
         self._door = application
         self._tls = tls
-        bounds = application.execution.bounds
+        bounds = application.dispatcher.bounds
         config = uvicorn.Config(
             application,
-            http=type("Protocol", (BoundedProtocol,), {"execution": application.execution}),
+            http=type("Protocol", (BoundedProtocol,), {"dispatcher": application.dispatcher}),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -355,5 +355,5 @@ class HttpServer:
         self._server.should_exit = True
         await self._ticking
         self._door.close()
-        self._door.execution.unsent.hurry()
+        self._door.dispatcher.back_pressure.hurry()
         await self._server.shutdown()

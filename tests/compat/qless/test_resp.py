@@ -16,7 +16,7 @@ from holdfast.engine.contract import Engine
 from holdfast.limits import MAX_SCRIPTS
 from holdfast.users import Grant, add_user
 from tests.server.running import DEADLINE, RawClient, Server, command, serving
-from tests.server.small_door import Door, small_door
+from tests.server.small_server import SmallServer, small_server
 
 # qless-py is older than the warning, and its loggers are not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'warn' method:DeprecationWarning")
@@ -550,17 +550,17 @@ def test_flushing_scripts_takes_them_from_no_one_else(tmp_path: Path) -> None:
         add_user(engine, "bob", "b", (Grant(role="admin", space="bob"),))
         add_user(engine, "root", "r", (Grant(role="admin"),))
 
-    def enter(door: Door, name: str) -> RawClient:
-        client = door.connect()
+    def enter(server: SmallServer, name: str) -> RawClient:
+        client = server.connect()
         assert client.ask("AUTH", name, name[0]) == b"OK"
         assert client.ask("SPACE", name) == b"OK"
         return client
 
     with (
-        small_door(tmp_path, add_users) as door,
-        enter(door, "ann") as ann,
-        enter(door, "bob") as bob,
-        enter(door, "root") as root,
+        small_server(tmp_path, add_users) as server,
+        enter(server, "ann") as ann,
+        enter(server, "bob") as bob,
+        enter(server, "root") as root,
     ):
         assert ann.ask("SCRIPT", "LOAD", G3) == SHA_3.encode()
         assert bob.ask("SCRIPT", "EXISTS", SHA_3) == [1]
@@ -581,10 +581,10 @@ def test_one_user_can_not_use_up_the_scripts_of_all(tmp_path: Path) -> None:
     def add_users(engine: Engine) -> None:
         add_user(engine, "ann", "a", (Grant(role="write"),))
 
-    with small_door(tmp_path, add_users) as door:
-        door.execution.scripts.update({b"%d" % number: "G3" for number in range(MAX_SCRIPTS)})
-        with door.connect() as client:
+    with small_server(tmp_path, add_users) as server:
+        server.dispatcher.scripts.update({b"%d" % number: "G3" for number in range(MAX_SCRIPTS)})
+        with server.connect() as client:
             assert client.ask("AUTH", "ann", "a") == b"OK"
             assert client.ask("SCRIPT", "LOAD", G3) == SHA_3.encode()
             assert client.ask("EVALSHA", SHA_3, "0", "queues", "0") == b"{}"
-        assert len(door.execution.scripts) == MAX_SCRIPTS
+        assert len(server.dispatcher.scripts) == MAX_SCRIPTS

@@ -18,11 +18,11 @@ from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
 from holdfast.errors import BadInput, HoldfastError, MethodNotAllowed, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
-from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
-from holdfast.server.http_exchange import JSON, Request, Response
+from holdfast.server.http import ANY_METHOD, HttpApi, add_headers, route
+from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
 from holdfast.store import Space
 
-Handler = Callable[[HttpDoor, Request, dict[str, str]], Awaitable[Response]]
+Handler = Callable[[HttpApi, HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
 
 _STEPS_FIRST: Final = 4  # of building indexes, before the answer: those of small tables are ready
 _YAML: Final = "text/yaml"
@@ -33,14 +33,16 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
     """Serves a control path in both places, for those who have the role."""
 
     def add(handler: Handler) -> Handler:
-        async def guarded(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+        async def guarded(
+            api: HttpApi, request: HttpRequest, found: dict[str, str]
+        ) -> HttpResponse:
             try:
-                (await door.who(request)).require(role, space=_space(door).name, layer="entities")
-                return await handler(door, request, found)
+                (await api.who(request)).require(role, space=_space(api).name, layer="entities")
+                return await handler(api, request, found)
             except Exception as error:
-                return _refusal(door.execution.known(error))
+                return _refusal(api.dispatcher.known(error))
 
-        async def refuse(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+        async def refuse(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
             allowed = methods.split()
             said = f"{path} takes {', '.join(allowed)}, not {request.method}"
             return _refusal(MethodNotAllowed(said, allowed=allowed))
@@ -53,40 +55,40 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
     return add
 
 
-def _space(door: HttpDoor) -> Space:
-    return door.execution.store
+def _space(api: HttpApi) -> Space:
+    return api.dispatcher.store
 
 
-def _line(text: str, status: int) -> Response:
+def _line(text: str, status: int) -> HttpResponse:
     text = " ".join(text.splitlines())
-    return Response(f"{text}\n".encode(errors="replace"), status=status, content_type=_PLAIN)
+    return HttpResponse(f"{text}\n".encode(errors="replace"), status=status, content_type=_PLAIN)
 
 
-def _refusal(error: HoldfastError) -> Response:
+def _refusal(error: HoldfastError) -> HttpResponse:
     response = _line(error.message, error.status)
     add_headers(response, error)
     return response
 
 
-def _document(request: Request, content: Any) -> Response:
+def _document(request: HttpRequest, content: Any) -> HttpResponse:
     """YAML, or JSON for those who ask for it."""
     if request.accepts(JSON):
-        return Response(msgspec.json.encode(content))
-    return Response(yaml.safe_dump(content, sort_keys=False).encode(), content_type=_YAML)
+        return HttpResponse(msgspec.json.encode(content))
+    return HttpResponse(yaml.safe_dump(content, sort_keys=False).encode(), content_type=_YAML)
 
 
 @control("POST PUT", "/deploy", "admin")
-async def deploy(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+async def deploy(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     body = await request.body(MAX_SCHEMA_BYTES + 1)
     uri = request.parameter("uri")
     if uri:
         try:
-            body = _read_uri(door.execution.schemas, uri)
+            body = _read_uri(api.dispatcher.schemas, uri)
         except BadInput as error:
             return _line(f"Error deploying schema: {error.message}", 400)
     if not body:
         return _line("No data URI or raw data given", 400)
-    space = _space(door)
+    space = _space(api)
     prune, force = (request.parameter(name) == "true" for name in ("prune", "force"))
 
     def put_into_force() -> None:
@@ -94,11 +96,11 @@ async def deploy(door: HttpDoor, request: Request, found: dict[str, str]) -> Res
         space.entities.build(most=_STEPS_FIRST)
 
     try:
-        await door.execution.in_thread(put_into_force)
+        await api.dispatcher.in_thread(put_into_force)
     except HoldfastError as error:
         return _line(f"Error deploying schema: {error.message}", 400)
-    door.execution.note_written(space)  # what is left of the indexes goes on in the background
-    return Response(b"OK", content_type=_PLAIN)
+    api.dispatcher.note_written(space)  # what is left of the indexes goes on in the background
+    return HttpResponse(b"OK", content_type=_PLAIN)
 
 
 def _read_uri(folder: Path | None, uri: str) -> bytes:
@@ -116,35 +118,35 @@ def _read_uri(folder: Path | None, uri: str) -> bytes:
 
 
 @control("GET HEAD", "/status", "read")
-async def status(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    await door.execution.look(_space(door), lambda view: view.entities.schemas())
-    return Response(b"OK\r\n", content_type=_PLAIN)
+async def status(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    await api.dispatcher.look(_space(api), lambda view: view.entities.schemas())
+    return HttpResponse(b"OK\r\n", content_type=_PLAIN)
 
 
 @control("GET HEAD", "/schemadump", "read")
-async def schemadump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+async def schemadump(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     name = request.parameter("schema")
-    schema = await door.execution.look(_space(door), lambda view: view.entities.schema(name))
+    schema = await api.dispatcher.look(_space(api), lambda view: view.entities.schema(name))
     if schema is None:
         return _line(f"Could not find schema {name}", 404)
     text = dump_schema(schema)
     if request.accepts(JSON):
-        return Response(msgspec.json.encode(yaml.safe_load(text)))
-    return Response(text.encode(), content_type=_YAML)
+        return HttpResponse(msgspec.json.encode(yaml.safe_load(text)))
+    return HttpResponse(text.encode(), content_type=_YAML)
 
 
 @control("GET HEAD", "/confdump", "admin")
-async def confdump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    return _document(request, door.execution.settings())
+async def confdump(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    return _document(request, api.dispatcher.settings())
 
 
 @control("GET HEAD", "/stats", "read")
-async def stats(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    tables = await door.execution.look(_space(door), lambda view: view.entities.stats())
+async def stats(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    tables = await api.dispatcher.look(_space(api), lambda view: view.entities.stats())
     if request.accepts(JSON):
-        return Response(msgspec.json.encode({"tables": tables}))
+        return HttpResponse(msgspec.json.encode({"tables": tables}))
     lines = [line for name, table in tables.items() for line in _told(name, table)]
-    return Response(
+    return HttpResponse(
         "\n".join(["tables:" if lines else "tables: {}", *lines, ""]).encode(), content_type=_YAML
     )
 
@@ -157,40 +159,40 @@ def _told(name: str, table: TableStats) -> Iterator[str]:
 
 
 @control("GET HEAD", "/dump", "read")
-async def dump(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+async def dump(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     table, format = _table(request), request.parameter("format", "bson")
     if format not in ("bson", "jsonl"):
         return _line(f"The format is bson or jsonl, not {format}", 400)
-    documents = _space(door).entities.dump(table, format="jsonl" if format == "jsonl" else "bson")
-    stream = await door.download(cast(Generator[bytes, None, None], documents))
-    return Response(stream, content_type="application/octet-stream")
+    documents = _space(api).entities.dump(table, format="jsonl" if format == "jsonl" else "bson")
+    stream = await api.download(cast(Generator[bytes, None, None], documents))
+    return HttpResponse(stream, content_type="application/octet-stream")
 
 
 @control("POST", "/load", "write")
-async def load(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    table, space = _table(request), _space(door)
+async def load(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    table, space = _table(request), _space(api)
     try:
-        await door.upload(request, lambda pieces: space.entities.load(table, pieces))
+        await api.upload(request, lambda pieces: space.entities.load(table, pieces))
     except NotFound:
         raise
     except BadInput as error:
         return _line(f"Error decoding entity: {error.message}", 400)
-    return Response(b"OK\n", content_type=_PLAIN)
+    return HttpResponse(b"OK\n", content_type=_PLAIN)
 
 
 @control("POST DELETE", "/drop", "admin")
-async def drop(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+async def drop(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     table = _table(request)
-    number = await door.execution.write(_space(door), lambda tx: tx.entities.drop(table))
-    return Response(f"Deleted {number} records".encode(), content_type=_PLAIN)
+    number = await api.dispatcher.write(_space(api), lambda tx: tx.entities.drop(table))
+    return HttpResponse(f"Deleted {number} records".encode(), content_type=_PLAIN)
 
 
 @control("POST", "/repair", "admin")
-async def repair(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
-    table, space = _table(request), _space(door)
-    done = await door.execution.in_thread(lambda: space.entities.repair(table))
+async def repair(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    table, space = _table(request), _space(api)
+    done = await api.dispatcher.in_thread(lambda: space.entities.repair(table))
     return _document(request, msgspec.to_builtins(done))
 
 
-def _table(request: Request) -> str:
+def _table(request: HttpRequest) -> str:
     return f"{request.parameter('schema')}.{request.parameter('table')}"

@@ -17,7 +17,7 @@ from holdfast.limits import MAX_MESSAGE_BYTES
 from holdfast.server import redis_hints
 from holdfast.server.commands import COMMANDS, Handler, command
 from holdfast.server.commands import ping as plain_ping
-from holdfast.server.resp_session import Plan, Read, Session, Write
+from holdfast.server.resp_session import Plan, Read, RespSession, Write
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
@@ -29,7 +29,7 @@ ARGUMENT_BYTES: Final = {
 
 
 def _serve(kind: str) -> Handler:
-    def handle(session: Session, words: resp.Command) -> Plan:
+    def handle(session: RespSession, words: resp.Command) -> Plan:
         if words[0].upper() in REDIS_KINDS and len(words) > 1 and _is_text(words[1]):
             return _explained(kind)
         begin = time.perf_counter_ns()
@@ -61,7 +61,7 @@ def _serve(kind: str) -> Handler:
             succeeded,
             failed,
             kind="meduza",
-            is_large=session.execution.large_reads.expects("meduza", paging),
+            is_large=session.dispatcher.large_reads.expects("meduza", paging),
         )
 
     return handle
@@ -86,12 +86,12 @@ COMMANDS.update((f"ENTITY.{name}".encode(), _serve(name)) for name in KINDS)
 
 
 @command("ENTITY.PING")
-def entity_ping(session: Session, words: resp.Command) -> Plan:
+def entity_ping(session: RespSession, words: resp.Command) -> Plan:
     return _pong()
 
 
 @command("PING")
-def ping(session: Session, words: resp.Command) -> Plan:
+def ping(session: RespSession, words: resp.Command) -> Plan:
     """Meduza's PING has a BSON body; any other one is a Redis client's."""
     if len(words) > 1 and is_bson(words[1]):
         return _pong()

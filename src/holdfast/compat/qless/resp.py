@@ -28,8 +28,8 @@ from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_SCRIPTS, MAX_SESSION_SCRIPTS
 from holdfast.server.blocking_calls import first_jobs, settled
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.dispatcher import Execution
-from holdfast.server.resp_session import Later, Plan, Session, Write
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.resp_session import Later, Plan, RespSession, Write
 from holdfast.store import Space, Tx
 
 NO_SCRIPT: Final = wire.error("NOSCRIPT No matching script. Please use EVAL.")
@@ -57,7 +57,7 @@ def dialect_of(body: bytes) -> qless.Dialect | None:
 
 
 @command("SCRIPT")
-def script(session: Session, words: wire.Command) -> Plan:
+def script(session: RespSession, words: wire.Command) -> Plan:
     """`SCRIPT LOAD body`, `SCRIPT EXISTS sha...`, `SCRIPT FLUSH`."""
     session.who().require("write", space=session.space.name, layer="jobs")
     match [word.upper() for word in words[1:2]]:
@@ -71,7 +71,7 @@ def script(session: Session, words: wire.Command) -> Plan:
     return wire.error("ERR Unknown SCRIPT subcommand. Try LOAD, EXISTS, FLUSH.")
 
 
-def _load(session: Session, body: bytes) -> Plan:
+def _load(session: RespSession, body: bytes) -> Plan:
     dialect = dialect_of(body)
     if dialect is None:
         return _refusal(body)
@@ -79,7 +79,7 @@ def _load(session: Session, body: bytes) -> Plan:
 
     if _dialect(session, sha) is not None:
         return wire.bulk(sha)
-    scripts = session.execution.scripts
+    scripts = session.dispatcher.scripts
     _keep_for_session(session, sha, dialect)
     if sha in scripts or len(scripts) >= MAX_SCRIPTS:
         return wire.bulk(sha)
@@ -89,19 +89,19 @@ def _load(session: Session, body: bytes) -> Plan:
         return wire.bulk(sha)
 
     return Later(
-        lambda: session.execution.in_directory(partial(_remember, sha, dialect)), remembered
+        lambda: session.dispatcher.in_directory(partial(_remember, sha, dialect)), remembered
     )
 
 
-def _dialect(session: Session, sha: bytes) -> qless.Dialect | None:
+def _dialect(session: RespSession, sha: bytes) -> qless.Dialect | None:
     """The dialect of a script that this connection has loaded, or anyone else."""
     own = session.scripts.get(sha)
     if own is not None or session.has_flushed_scripts:
         return own
-    return session.execution.scripts.get(sha)
+    return session.dispatcher.scripts.get(sha)
 
 
-def _keep_for_session(session: Session, sha: bytes, dialect: qless.Dialect) -> None:
+def _keep_for_session(session: RespSession, sha: bytes, dialect: qless.Dialect) -> None:
     if len(session.scripts) >= MAX_SESSION_SCRIPTS:
         session.scripts.pop(next(iter(session.scripts)))
     session.scripts[sha] = dialect
@@ -111,7 +111,7 @@ def _remember(sha: bytes, dialect: qless.Dialect, tx: Transaction) -> None:
     tx.put(pack(0, "script", sha), dialect.encode())
 
 
-def _flush(session: Session) -> Plan:
+def _flush(session: RespSession) -> Plan:
     if not session.who().may("admin", space="*", layer="jobs"):
         session.flush_scripts()
         return wire.OK
@@ -120,15 +120,15 @@ def _flush(session: Session) -> Plan:
         tx.clear(*prefix_range(pack(0, "script")))
 
     def forgotten(_: object) -> bytes:
-        session.execution.scripts.clear()
+        session.dispatcher.scripts.clear()
         session.scripts.clear()
         return wire.OK
 
-    return Later(lambda: session.execution.in_directory(forget), forgotten)
+    return Later(lambda: session.dispatcher.in_directory(forget), forgotten)
 
 
 @command("EVAL")
-def eval_(session: Session, words: wire.Command) -> Plan:
+def eval_(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 3:
         return wrong_arguments("eval")
     dialect = dialect_of(words[1])
@@ -138,7 +138,7 @@ def eval_(session: Session, words: wire.Command) -> Plan:
     plan = _call(session, dialect, sha, words[2:])
     if _dialect(session, sha) is None:
         _keep_for_session(session, sha, dialect)
-    scripts = session.execution.scripts
+    scripts = session.dispatcher.scripts
     if sha in scripts or len(scripts) >= MAX_SCRIPTS:
         return plan
     # As in Redis, EVALSHA may follow; who sends the text each time needs it no longer.
@@ -148,13 +148,13 @@ def eval_(session: Session, words: wire.Command) -> Plan:
     return _and_remember(session, sha, dialect, plan)
 
 
-def _and_remember(session: Session, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
+def _and_remember(session: RespSession, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
     """The same, once the script is remembered over restarts."""
-    execution = session.execution
+    dispatcher = session.dispatcher
 
     async def run() -> Any:
-        await execution.in_directory(partial(_remember, sha, dialect))
-        return await execution.write(plan.space, plan.work)
+        await dispatcher.in_directory(partial(_remember, sha, dialect))
+        return await dispatcher.write(plan.space, plan.work)
 
     return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail)
 
@@ -164,7 +164,7 @@ def _refusal(body: bytes) -> bytes:
 
 
 @command("EVALSHA")
-def evalsha(session: Session, words: wire.Command) -> Plan:
+def evalsha(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 3:
         return wrong_arguments("evalsha")
     sha = words[1].lower()
@@ -173,20 +173,20 @@ def evalsha(session: Session, words: wire.Command) -> Plan:
 
 
 @command("QLESS")
-def native(session: Session, words: wire.Command) -> Plan:
+def native(session: RespSession, words: wire.Command) -> Plan:
     """`QLESS command now arguments...`: the same without a script; `*` is the server's time."""
     return _plan_command(session, words[1:], "G3", "ERR ")
 
 
 @command("QLESS1")
-def first(session: Session, words: wire.Command) -> Plan:
+def first(session: RespSession, words: wire.Command) -> Plan:
     """`QLESS1 Name numkeys [keys] [arguments]`: the seed's own calls."""
     return _plan(
         session, lambda tx: qless.call_first(tx, list(map(wire.text_of, words[1:]))), "ERR "
     )
 
 
-def _call(session: Session, dialect: qless.Dialect, sha: bytes, words: wire.Command) -> Plan:
+def _call(session: RespSession, dialect: qless.Dialect, sha: bytes, words: wire.Command) -> Plan:
     prefix = f"ERR Error running script (call to f_{sha.decode()}): @user_script:1: user_script:1: "
     if words[0] != b"0":
         return wire.error(f"{prefix}No Keys should be provided")
@@ -194,24 +194,26 @@ def _call(session: Session, dialect: qless.Dialect, sha: bytes, words: wire.Comm
 
 
 def _plan_command(
-    session: Session, words: wire.Command, dialect: qless.Dialect, prefix: str
+    session: RespSession, words: wire.Command, dialect: qless.Dialect, prefix: str
 ) -> Plan:
     texts = list(map(wire.text_of, words))
-    execution, space = session.execution, session.space
+    dispatcher, space = session.dispatcher, session.space
     try:
         if texts[:1] == ["bpop"]:
             asked = qless.blocking_pop(texts)
-            return _plan_wait(session, lambda: _pop_wait(execution, space, asked), prefix)
+            return _plan_wait(session, lambda: _pop_wait(dispatcher, space, asked), prefix)
         if texts[:1] == ["result"] and len(texts) > 3:
             jid, seconds = qless.awaited_result(texts)
-            return _plan_wait(session, lambda: _result_wait(execution, space, jid, seconds), prefix)
+            return _plan_wait(
+                session, lambda: _result_wait(dispatcher, space, jid, seconds), prefix
+            )
     except BadArgument as error:
         return wire.error(f"{prefix}{error.message}")
     return _plan(session, lambda tx: qless.call(tx, texts, dialect), prefix)
 
 
 def _plan_wait(
-    session: Session, wait: Callable[[], Coroutine[Any, Any, qless.Reply]], prefix: str
+    session: RespSession, wait: Callable[[], Coroutine[Any, Any, qless.Reply]], prefix: str
 ) -> Plan:
     """A command that waits, and holds no transaction meanwhile."""
     session.who().require("write", space=session.space.name, layer="jobs")
@@ -223,15 +225,17 @@ def _plan_wait(
     )
 
 
-async def _result_wait(execution: Execution, space: Space, jid: str, seconds: float) -> qless.Reply:
-    await settled(execution, space, jid, seconds)
-    reply: qless.Reply = await execution.write(
+async def _result_wait(
+    dispatcher: Dispatcher, space: Space, jid: str, seconds: float
+) -> qless.Reply:
+    await settled(dispatcher, space, jid, seconds)
+    reply: qless.Reply = await dispatcher.write(
         space, lambda tx: qless.call(tx.raw, ["result", "*", jid])
     )
     return reply
 
 
-async def _pop_wait(execution: Execution, space: Space, asked: qless.BlockingPop) -> qless.Reply:
+async def _pop_wait(dispatcher: Dispatcher, space: Space, asked: qless.BlockingPop) -> qless.Reply:
     # The first round is at the very time that the caller gave, later ones as much later.
     with space.view() as view:
         ahead = 0.0 if asked.now is None else asked.now - view.now
@@ -241,7 +245,7 @@ async def _pop_wait(execution: Execution, space: Space, asked: qless.BlockingPop
         now = None if next(first_round, None) is None else asked.now
         return partial(_pop, asked, queue, now, ahead)
 
-    found = await first_jobs(execution, space, asked.queues, pop, asked.timeout, ahead)
+    found = await first_jobs(dispatcher, space, asked.queues, pop, asked.timeout, ahead)
     return found or qless.NOTHING
 
 
@@ -253,7 +257,7 @@ def _pop(
     return None if reply == qless.NOTHING else reply
 
 
-def _plan(session: Session, work: Callable[[Transaction], qless.Reply], prefix: str) -> Plan:
+def _plan(session: RespSession, work: Callable[[Transaction], qless.Reply], prefix: str) -> Plan:
     """One command of the queue, which is one transaction: even those that look may move jobs."""
     session.who().require("write", space=session.space.name, layer="jobs")
     protocol = session.protocol

@@ -11,7 +11,7 @@ from holdfast.errors import Forbidden
 from holdfast.limits import CLEARED_PER_STEP, MAX_KEYS_ON_LOOP
 from holdfast.server.commands import command, wrong_arguments
 from holdfast.server.globs import compile_glob
-from holdfast.server.resp_session import Later, Plan, Read, Session
+from holdfast.server.resp_session import Later, Plan, Read, RespSession
 
 _NO_INTEGER: Final = wire.error("ERR value is not an integer or out of range")
 _PAUSED: Final = b"ql:paused_queues"  # found among all queues
@@ -21,7 +21,7 @@ _WRONG_KIND: Final = wire.error("WRONGTYPE Operation against a key holding the w
 
 
 def _look(
-    session: Session, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
+    session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
     """A read of few keys, which is answered at once."""
     session.who().require("read", space=session.space.name, layer="jobs")
@@ -29,7 +29,7 @@ def _look(
 
 
 def _look_into(
-    session: Session,
+    session: RespSession,
     key: str,
     kind: str,
     work: Callable[[VirtualKeys], Any],
@@ -50,7 +50,7 @@ def _look_into(
 
 
 def _search(
-    session: Session, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
+    session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
     """The same for what looks at everything: in a thread, so that no one waits for it."""
     session.who().require("read", space=session.space.name, layer="jobs")
@@ -60,7 +60,7 @@ def _search(
         with space.view() as view:
             return work(VirtualKeys(view.raw))
 
-    return Later(lambda: session.execution.in_thread(search), encode)
+    return Later(lambda: session.dispatcher.in_thread(search), encode)
 
 
 def _texts(values: Any) -> bytes:
@@ -78,7 +78,7 @@ def _text(word: bytes) -> str:
 
 
 @command("KEYS")
-def keys(session: Session, words: wire.Command) -> Plan:
+def keys(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("keys")
     matches = compile_glob(words[1]).fullmatch
@@ -88,12 +88,12 @@ def keys(session: Session, words: wire.Command) -> Plan:
 
 
 @command("DBSIZE")
-def dbsize(session: Session, words: wire.Command) -> Plan:
+def dbsize(session: RespSession, words: wire.Command) -> Plan:
     return _search(session, lambda virtual: sum(1 for _ in virtual.names()), wire.integer)
 
 
 @command("EXISTS")
-def exists(session: Session, words: wire.Command) -> Plan:
+def exists(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 2:
         return wrong_arguments("exists")
     look = _look if len(words) <= MAX_KEYS_ON_LOOP and _PAUSED not in words else _search
@@ -103,7 +103,7 @@ def exists(session: Session, words: wire.Command) -> Plan:
 
 
 @command("TYPE")
-def type_(session: Session, words: wire.Command) -> Plan:
+def type_(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("type")
     look = _search if words[1] == _PAUSED else _look
@@ -111,7 +111,7 @@ def type_(session: Session, words: wire.Command) -> Plan:
 
 
 @command("ZCARD")
-def zcard(session: Session, words: wire.Command) -> Plan:
+def zcard(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("zcard")
     key = _text(words[1])
@@ -126,7 +126,7 @@ def zcard(session: Session, words: wire.Command) -> Plan:
 
 
 @command("ZSCORE")
-def zscore(session: Session, words: wire.Command) -> Plan:
+def zscore(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 3:
         return wrong_arguments("zscore")
     protocol = session.protocol
@@ -139,7 +139,7 @@ def zscore(session: Session, words: wire.Command) -> Plan:
 
 
 @command("ZRANGE")
-def zrange(session: Session, words: wire.Command) -> Plan:
+def zrange(session: RespSession, words: wire.Command) -> Plan:
     """`ZRANGE key start stop [WITHSCORES]`."""
     if len(words) < 4:
         return wrong_arguments("zrange")
@@ -171,7 +171,7 @@ def zrange(session: Session, words: wire.Command) -> Plan:
 
 
 @command("HGETALL")
-def hgetall(session: Session, words: wire.Command) -> Plan:
+def hgetall(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("hgetall")
     protocol = session.protocol
@@ -185,7 +185,7 @@ def hgetall(session: Session, words: wire.Command) -> Plan:
 
 
 @command("SMEMBERS")
-def smembers(session: Session, words: wire.Command) -> Plan:
+def smembers(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 2:
         return wrong_arguments("smembers")
     protocol = session.protocol
@@ -201,7 +201,7 @@ def smembers(session: Session, words: wire.Command) -> Plan:
 
 
 @command("LRANGE")
-def lrange(session: Session, words: wire.Command) -> Plan:
+def lrange(session: RespSession, words: wire.Command) -> Plan:
     if len(words) != 4:
         return wrong_arguments("lrange")
     ranks = _ranks(words[2], words[3])
@@ -236,12 +236,12 @@ def _are_few(first: int, last: int) -> bool:
 
 
 @command("FLUSHDB")
-def flushdb(session: Session, words: wire.Command) -> Plan:
+def flushdb(session: RespSession, words: wire.Command) -> Plan:
     """Erases the jobs of the selected database, and nothing else, in bounded steps."""
     if [word.upper() for word in words[1:]] not in ([], [b"ASYNC"], [b"SYNC"]):
         return _SYNTAX
     session.who().require("admin", space=session.space.name, layer="jobs")
-    if not session.execution.allows_flush:
+    if not session.dispatcher.allows_flush:
         raise Forbidden(
             "this server does not erase jobs on request",
             hint="Start it with --allow-flush if it should.",
@@ -252,10 +252,10 @@ def flushdb(session: Session, words: wire.Command) -> Plan:
         while space.transact(lambda tx: tx.jobs.erase_some(CLEARED_PER_STEP)):
             pass
 
-    return Later(lambda: session.execution.in_thread(erase), lambda _: wire.OK)
+    return Later(lambda: session.dispatcher.in_thread(erase), lambda _: wire.OK)
 
 
 @command("FLUSHALL")
-def flushall(session: Session, words: wire.Command) -> Plan:
+def flushall(session: RespSession, words: wire.Command) -> Plan:
     """The same: other databases are other spaces, and are not this client's to erase."""
     return flushdb(session, words)

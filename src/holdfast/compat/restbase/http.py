@@ -41,8 +41,8 @@ from holdfast.errors import (
 )
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
 from holdfast.server import bigints
-from holdfast.server.http import ANY_METHOD, HttpDoor, add_headers, route
-from holdfast.server.http_exchange import JSON, Request, Response
+from holdfast.server.http import ANY_METHOD, HttpApi, add_headers, route
+from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
 from holdfast.store import Space, Tx, View
 from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
 from holdfast.tables.domains import no_rows
@@ -62,8 +62,8 @@ _LINES: Final = ("application/x-ndjson", "application/ndjson", "application/json
 class _Call:
     """One request on its way through this door."""
 
-    def __init__(self, door: HttpDoor, request: Request, target: Target, method: str) -> None:
-        self.door = door
+    def __init__(self, api: HttpApi, request: HttpRequest, target: Target, method: str) -> None:
+        self.api = api
         self.request = request
         self.target = target
         self.method = method
@@ -78,15 +78,15 @@ class _Call:
 
     async def allow(self, role: Role) -> None:
         """Raises unless whoever asks has the role in the domain."""
-        identity = await self.door.who(self.request)
+        identity = await self.api.who(self.request)
         identity.require(role, space=self.target.domain, layer="tables")
 
     async def has_domain(self) -> bool:
         """Whether there is such a domain. If there are tables in all domains, every one is."""
-        execution, domain = self.door.execution, self.target.domain
+        dispatcher, domain = self.api.dispatcher, self.target.domain
         if domain == EVERY_DOMAIN and self.method != "GET":
             return True
-        return await execution.has_space(domain) or await execution.has_space(EVERY_DOMAIN)
+        return await dispatcher.has_space(domain) or await dispatcher.has_space(EVERY_DOMAIN)
 
     async def space(self) -> Space:
         """The space of the domain; what asks for a table does not make its domain."""
@@ -101,7 +101,7 @@ class _Call:
         return await self.space()
 
     async def new_space(self) -> Space:
-        return await self.door.execution.space(self.target.domain)
+        return await self.api.dispatcher.space(self.target.domain)
 
     @contextmanager
     def reading(self, space: Space, index: Any = None) -> Iterator[None]:
@@ -173,11 +173,11 @@ class _Call:
 
 @route(ANY_METHOD, "/{domain}/sys/table")
 @route(ANY_METHOD, "/{domain}/sys/table/{rest...}")
-async def tables(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+async def tables(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     """Everything below `/{domain}/sys/table`."""
     try:
         target = parse_path(request.raw_path)
-        call = _Call(door, request, target, _method(request))
+        call = _Call(api, request, target, _method(request))
         if target.table is None:
             _require_method(call, _READING)
             return await _list(call)
@@ -187,15 +187,15 @@ async def tables(door: HttpDoor, request: Request, found: dict[str, str]) -> Res
         _require_method(call, _SCHEMA_METHODS)
         return await _SCHEMAS[call.method](call)
     except Exception as error:
-        return _failure(door, error)
+        return _failure(api, error)
 
 
 @route(ANY_METHOD, "/{domain}/sys/batch")
-async def batch(door: HttpDoor, request: Request, found: dict[str, str]) -> Response:
+async def batch(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     """Puts and deletes on any tables of a domain as one transaction."""
     try:
         target = parse_path(request.raw_path.replace(b"/sys/batch", b"/sys/table"))
-        call = _Call(door, request, target, _method(request))
+        call = _Call(api, request, target, _method(request))
         _require_method(call, ("POST",))
         await call.allow("write")
         body = await call.body()
@@ -210,10 +210,10 @@ async def batch(door: HttpDoor, request: Request, found: dict[str, str]) -> Resp
         result = await _write(call, space, lambda tables: tables.batch(operations))
         return _json(msgspec.to_builtins(result), 200)
     except Exception as error:
-        return _failure(door, error)
+        return _failure(api, error)
 
 
-def _method(request: Request) -> str:
+def _method(request: HttpRequest) -> str:
     """What is to be done; `QUERY`, or a header, asks for what a client can't send as GET."""
     override = request.headers.get("x-http-method-override", "").upper()
     if request.method in ("QUERY", "HEAD") or (request.method == "POST" and override == "GET"):
@@ -240,7 +240,7 @@ async def _refuse_rows(call: _Call) -> None:
 # --- schemas -------------------------------------------------------------------------------------
 
 
-async def _list(call: _Call) -> Response:
+async def _list(call: _Call) -> HttpResponse:
     """The names of the tables of a domain, a page at a time."""
     limit, after = DEFAULT_PAGE_ROWS, None
     for name, raw in parse_parameters(call.query_string):
@@ -261,7 +261,7 @@ async def _list(call: _Call) -> Response:
     return _json(body, 200)
 
 
-async def _get_schema(call: _Call) -> Response:
+async def _get_schema(call: _Call) -> HttpResponse:
     await call.allow("read")
     await _refuse_rows(call)
     space = await call.space()
@@ -278,7 +278,7 @@ async def _get_schema(call: _Call) -> Response:
     return _with_etag(call, _json(schema, 200), etag)
 
 
-async def _put_schema(call: _Call) -> Response:
+async def _put_schema(call: _Call) -> HttpResponse:
     await call.allow("admin")
     schema = await call.body()
     call.refuse_parameters()
@@ -296,20 +296,20 @@ async def _put_schema(call: _Call) -> Response:
     return _json(created_body(call.target.domain, result), 201)
 
 
-async def _delete_schema(call: _Call) -> Response:
+async def _delete_schema(call: _Call) -> HttpResponse:
     await call.allow("admin")
     await _refuse_rows(call)
     call.refuse_parameters()
     if await call.has_domain():
         space = await call.space()
         await _write(call, space, lambda tables: tables.drop(call.table))
-    return Response(status=204)
+    return HttpResponse(status=204)
 
 
 # --- rows ----------------------------------------------------------------------------------------
 
 
-async def _get_rows(call: _Call) -> Response:
+async def _get_rows(call: _Call) -> HttpResponse:
     await call.allow("read")
     body = await call.body()
     space = await call.row_space()
@@ -350,7 +350,7 @@ def _query_of(call: _Call, view: View) -> Query:
     return urls.query_of(view.raw, plan, call.target.index, call.target.values, query_string)
 
 
-def _page(call: _Call, page: Page) -> Response:
+def _page(call: _Call, page: Page) -> HttpResponse:
     response = _json_of_rows(call, page_body(page), 200 if page.count else 404)
     return response if page.etag is None else _with_etag(call, response, page.etag)
 
@@ -365,7 +365,7 @@ def _next_url(call: _Call, token: str) -> str:
     return f"{path}?{'&'.join([*pieces, f'next={quote(token)}'])}"
 
 
-async def _post_rows(call: _Call) -> Response:
+async def _post_rows(call: _Call) -> HttpResponse:
     """A query, if its body can be nothing else; it never writes. All else is a write."""
     if any(name == "format" for name, _ in parse_parameters(call.query_string)):
         return await _put_row(call)
@@ -373,7 +373,7 @@ async def _post_rows(call: _Call) -> Response:
     body = await call.body()
     if may_be_query(body):
         space = await call.row_space()
-        plan = await call.door.execution.look(
+        plan = await call.api.dispatcher.look(
             space, lambda view: catalogue.find(view.raw, call.table)
         )
         if is_query(plan, body):
@@ -381,7 +381,7 @@ async def _post_rows(call: _Call) -> Response:
     return await _put_row(call)
 
 
-async def _put_row(call: _Call) -> Response:
+async def _put_row(call: _Call) -> HttpResponse:
     call.refuse_index()
     format = call.take_format()
     if format is not None:
@@ -406,11 +406,11 @@ async def _put_row(call: _Call) -> Response:
             refuse_bare_key(catalogue.find(tx.raw, call.table), attributes)
         return tx.tables.put(call.table, attributes, form="json", **given)
 
-    result = await call.door.execution.write(space, work)
+    result = await call.api.dispatcher.write(space, work)
     return _json_of_rows(call, put_body(result, return_old=given["return_old"]), 201)
 
 
-async def _delete_rows(call: _Call) -> Response:
+async def _delete_rows(call: _Call) -> HttpResponse:
     call.refuse_index()
     await call.allow("write")
     body = await call.body()
@@ -431,18 +431,18 @@ async def _delete_rows(call: _Call) -> Response:
         return tables.delete(call.table, attributes, **given)
 
     result = await _write(call, space, work)
-    return Response(status=204) if result.applied else _json({"applied": False}, 200)
+    return HttpResponse(status=204) if result.applied else _json({"applied": False}, 200)
 
 
 # --- streams -------------------------------------------------------------------------------------
 
 
-async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Response:
+async def _export(call: _Call, space: Space, format: str, query_in: Any) -> HttpResponse:
     """The whole slice on one snapshot, in constant memory."""
-    query = await call.door.execution.look(space, query_in)
+    query = await call.api.dispatcher.look(space, query_in)
     if query.limit is not None or query.next is not None or query.count_only or query.distinct:
         raise InvalidTableQuery("An export takes no limit, next, count and distinct")
-    lines = await call.door.execution.reading(
+    lines = await call.api.dispatcher.reading(
         lambda: space.tables.export(
             call.table,
             query.attributes,
@@ -453,11 +453,11 @@ async def _export(call: _Call, space: Space, format: str, query_in: Any) -> Resp
             with_ttl=query.with_ttl,
         )
     )
-    stream = await call.door.download(cast(Generator[bytes, None, None], lines))
-    return Response(stream, content_type=_STREAM_TYPES[format])
+    stream = await call.api.download(cast(Generator[bytes, None, None], lines))
+    return HttpResponse(stream, content_type=_STREAM_TYPES[format])
 
 
-async def _import(call: _Call, format: str) -> Response:
+async def _import(call: _Call, format: str) -> HttpResponse:
     """The rows of a stream of lines, 1,000 in a transaction."""
     call.refuse_parameters()
     if format != "ndjson" or call.target.values:
@@ -466,7 +466,7 @@ async def _import(call: _Call, format: str) -> Response:
         raise UnsupportedContent(f"The body is {call.request.content_type}")
     await call.allow("write")
     space = await call.row_space()
-    report = await call.door.upload(
+    report = await call.api.upload(
         call.request, lambda pieces: space.tables.import_rows(call.table, _lines(pieces))
     )
     return _json(msgspec.to_builtins(report), 200)
@@ -488,7 +488,7 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 async def _read(call: _Call, space: Space, work: Any) -> Any:
     if call.target.domain == EVERY_DOMAIN:
         return await _in_every_domain(call, space.tables, work)
-    return await call.door.execution.look(space, lambda view: work(view.tables), "restbase")
+    return await call.api.dispatcher.look(space, lambda view: work(view.tables), "restbase")
 
 
 async def _write(call: _Call, space: Space, work: Any) -> Any:
@@ -498,29 +498,29 @@ async def _write(call: _Call, space: Space, work: Any) -> Any:
     def on_transaction(tx: Tx) -> Any:
         return work(tx.tables)
 
-    return await call.door.execution.write(space, on_transaction)
+    return await call.api.dispatcher.write(space, on_transaction)
 
 
 async def _in_every_domain(call: _Call, tables: StoreTables, work: Any) -> Any:
     """`*` is all domains, each with a transaction of its own."""
-    return await call.door.execution.in_thread(lambda: work(tables))
+    return await call.api.dispatcher.in_thread(lambda: work(tables))
 
 
-def _json(content: Any, status: int) -> Response:
-    return Response(msgspec.json.encode(content), status=status)
+def _json(content: Any, status: int) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(content), status=status)
 
 
-def _json_of_rows(call: _Call, content: Any, status: int) -> Response:
+def _json_of_rows(call: _Call, content: Any, status: int) -> HttpResponse:
     """The same for rows, in which an attribute of type `json` may hold integers of any size."""
     if call.request.integers_as_text:
-        return Response(bigints.encode(content), status=status)
+        return HttpResponse(bigints.encode(content), status=status)
     return _json(content, status)
 
 
-def _with_etag(call: _Call, response: Response, etag: str) -> Response:
+def _with_etag(call: _Call, response: HttpResponse, etag: str) -> HttpResponse:
     given = call.request.headers.get("if-none-match")
     if given is not None and not etags.matches(etag, None, given):
-        response = Response(status=304)
+        response = HttpResponse(status=304)
     response.headers["etag"] = f'"{etag}"'
     return response
 
@@ -532,8 +532,8 @@ _TYPES: Final[dict[type[HoldfastError], str]] = {
 }
 
 
-def _failure(door: HttpDoor, error: Exception) -> Response:
-    known = door.execution.known(error)
+def _failure(api: HttpApi, error: Exception) -> HttpResponse:
+    known = api.dispatcher.known(error)
     if isinstance(known, TableError):
         return _json(error_body(known), known.status)
     type = next((_TYPES[each] for each in _TYPES if isinstance(known, each)), known.code)

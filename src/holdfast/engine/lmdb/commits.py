@@ -17,16 +17,16 @@ import lmdb
 
 from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.engine.folder import WriteTurn
-from holdfast.engine.group_commit import Request, Work
+from holdfast.engine.group_commit import CommitRequest, Work
 from holdfast.engine.lmdb.disk_reserve import Reserve, makes_room
 from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
-from holdfast.engine.lmdb.write_buffers import Draft
+from holdfast.engine.lmdb.write_buffers import TransactionBuffer
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
 
-Group = Sequence[Request]  # whose callers hear what became of their work
+Group = Sequence[CommitRequest]  # whose callers hear what became of their work
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
 
 _GROUPS_PER_READER_CHECK: Final = 256
@@ -64,7 +64,7 @@ class Commits:
         self._checkpoint = checkpoint  # makes one if that can help
         self.interrupted = False  # by a Ctrl-C that came too late to undo anything
 
-    def run(self, group: list[Request]) -> None:
+    def run(self, group: list[CommitRequest]) -> None:
         """Commits a group together. If that can't be done, each transaction alone: one that is too
         large for the disk must not take the others with it."""
         if len(group) == 1 and len(group[0].works) == 1:
@@ -96,7 +96,7 @@ class Commits:
         try:
             base = None if overlay is None else overlay.begin()
             if overlay is not None and base is not None:
-                draft = Draft(base, space, self._clock(), base.written, base.seen)
+                draft = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
                 yield draft
                 if overlay.commit(draft, _tell_no_one):
                     self.interrupted = True
@@ -117,7 +117,7 @@ class Commits:
 
     # --- one transaction -------------------------------------------------------------------------
 
-    def _run_alone(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
+    def _run_alone(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
         """Runs one transaction; its caller, if it waits for nothing else, is told by `request`.
 
         One that finds the disk full and makes room runs again, with blocks that were set aside.
@@ -131,7 +131,7 @@ class Commits:
         return outcome
 
     def _run_with_reserve(
-        self, outcome: Outcome[Any], work: Work, space: bytes, request: Request | None
+        self, outcome: Outcome[Any], work: Work, space: bytes, request: CommitRequest | None
     ) -> Outcome[Any]:
         if type(outcome.error) is not StoreFull or not self._would_make_room(work, space):
             return outcome
@@ -147,12 +147,12 @@ class Commits:
         try:
             base = None if overlay is None else overlay.begin()
             if base is not None:
-                tx = Draft(base, space, self._clock(), base.written, base.seen)
+                tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
                 work(tx)
                 return makes_room(tx, base)
             with self._env.begin(db=self._data) as txn:
                 reader = LmdbReader(txn, b"", 0.0)
-                tx = Draft(reader, space, self._clock())
+                tx = TransactionBuffer(reader, space, self._clock())
                 work(tx)
                 return makes_room(tx, reader)
         except KeyboardInterrupt:
@@ -162,13 +162,13 @@ class Commits:
         finally:
             self._end_deferred()
 
-    def _run_once(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
+    def _run_once(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()
             if overlay is None or base is None:
                 return self._run_directly(work, space, request)
-            tx = Draft(base, space, self._clock(), base.written, base.seen)
+            tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
             outcome = Outcome(work(tx))
             if overlay.commit(tx, _telling(request, outcome)):
                 self.interrupted = True
@@ -183,7 +183,9 @@ class Commits:
             self._end_deferred()
             return Outcome(error=error)
 
-    def _run_directly(self, work: Work, space: bytes, request: Request | None) -> Outcome[Any]:
+    def _run_directly(
+        self, work: Work, space: bytes, request: CommitRequest | None
+    ) -> Outcome[Any]:
         txn = self._begin()
         try:
             tx = LmdbTransaction(txn, space, self._clock())
@@ -201,7 +203,7 @@ class Commits:
             return
         txn = self._begin()
         try:
-            together = Draft(LmdbReader(txn, b"", 0.0), b"", 0.0)
+            together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
             outcomes = [self._run_stacked(together, work, space) for work, space in steps]
             write_out(txn, together)
         except BaseException:
@@ -216,7 +218,7 @@ class Commits:
             base = None if overlay is None else overlay.begin()
             if overlay is None or base is None:
                 return False
-            together = Draft(base, b"", 0.0, base.written, base.seen)
+            together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
             outcomes = [self._run_stacked(together, work, space) for work, space in steps]
             if overlay.commit(together, partial(_publish, group, outcomes)):
                 self.interrupted = True
@@ -225,9 +227,9 @@ class Commits:
             raise
         return True
 
-    def _run_stacked(self, together: Draft, work: Work, space: bytes) -> Outcome[Any]:
+    def _run_stacked(self, together: TransactionBuffer, work: Work, space: bytes) -> Outcome[Any]:
         try:
-            tx = Draft(together, space, self._clock())
+            tx = TransactionBuffer(together, space, self._clock())
             outcome = Outcome(result=work(tx))
         except (KeyboardInterrupt, lmdb.Error):
             raise
@@ -280,7 +282,7 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
         begin = end
 
 
-def _telling(request: Request | None, outcome: Outcome[Any]) -> Callable[[], None]:
+def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
     """What tells the caller of a single transaction; without one it is told later."""
     return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
 

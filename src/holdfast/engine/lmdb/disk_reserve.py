@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.engine.folder import open_file
-from holdfast.engine.write_buffer import Buffer
+from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import StoreFull
 from holdfast.limits import (
     MAX_FREEING_BYTES,
@@ -77,7 +77,7 @@ class Reserve:
             os.close(file)
 
 
-def makes_room(tx: Buffer, stored: Any) -> bool:
+def makes_room(tx: WriteBuffer, stored: Any) -> bool:
     """Whether a transaction leaves less behind than it found, or deletes and leaves hardly more.
 
     `stored` is what it reads below its own writes.

@@ -17,7 +17,7 @@ _PAGES_OF_A_FLUSH: Final = 64  # roots, the list of free pages
 _PAGES_OF_A_KEY: Final = 3  # its leaf, a neighbour, and what its leaf is split into
 
 
-class Room:
+class DiskSpace:
     """The blocks behind the end of LMDB's file."""
 
     def __init__(self, env: Any, data: Any, data_file: int) -> None:

@@ -25,13 +25,13 @@ from holdfast.engine.contract import (
 )
 from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
-from holdfast.engine.group_commit import Request, Turns
-from holdfast.engine.group_wait import Company
+from holdfast.engine.group_commit import CommitRequest, GroupCommit
+from holdfast.engine.group_wait import GroupWait
 from holdfast.engine.lmdb import backup, file_checks, redo_log
 from holdfast.engine.lmdb.checkpointer import Checkpointer
 from holdfast.engine.lmdb.commits import Commits
 from holdfast.engine.lmdb.disk_reserve import Reserve
-from holdfast.engine.lmdb.disk_space import Room, give_back
+from holdfast.engine.lmdb.disk_space import DiskSpace, give_back
 from holdfast.engine.lmdb.environment import (
     DATA_FILE,
     await_writer,
@@ -44,7 +44,7 @@ from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.transaction import LmdbView
-from holdfast.engine.lmdb.write_buffers import WaitingView
+from holdfast.engine.lmdb.write_buffers import PendingView
 from holdfast.engine.notices import NoticeHub
 from holdfast.errors import (
     BadInput,
@@ -85,7 +85,7 @@ class LmdbEngine:
         self._clock = clock
         self._syncs = durability == "commit"
         self._checkpoint_seconds = checkpoint_seconds
-        self._turns = Turns(Company() if self._syncs else None)
+        self._group_commit = GroupCommit(GroupWait() if self._syncs else None)
         self._unusable: StoreUnusable | None = None
         refuse_unfinished(path)  # before the folder gets files that a backup would refuse
         self._examined = -math.inf  # when all pages were last found to be sound
@@ -220,7 +220,7 @@ class LmdbEngine:
             self._data,
             folder=self._folder,
             log=self._redo,
-            room=Room(self._env, self._data, self._data_file),
+            room=DiskSpace(self._env, self._data, self._data_file),
             synced=self._syncs,
             look_seconds=self._checkpoint_seconds,
             store_notices=self._notice_log.store,
@@ -269,18 +269,18 @@ class LmdbEngine:
         if self.is_forked():
             return
         reason = StoreClosed(f"{self.path} is closed")
-        self._turns.close(reason)
+        self._group_commit.close(reason)
         if self._checkpointer is not None:
             self._checkpointer.stop()
-        request = Request()
+        request = CommitRequest()
         try:
-            self._turns.take(request, last=True)
+            self._group_commit.take(request, last=True)
             if self._unusable is None:
                 self._notices.close()
                 self._unusable = reason
                 self._leave()
         finally:
-            self._turns.leave(request)
+            self._group_commit.leave(request)
 
     def _leave(self) -> None:
         try:
@@ -328,8 +328,10 @@ class LmdbEngine:
         """Called in a child process: nothing of the parent's store may be touched from here."""
         if self._unusable is None:
             self._unusable = StoreForked(f"{self.path} was opened by the parent process")
-            self._turns = Turns()  # the parent's may have been locked in the moment of the fork
-            self._turns.close(self._unusable)
+            self._group_commit = (
+                GroupCommit()
+            )  # the parent's may have been locked in the moment of the fork
+            self._group_commit.close(self._unusable)
             self._notices.forked()
             self._folder.close()
             _keep_for_ever(self._env)
@@ -358,7 +360,7 @@ class LmdbEngine:
         return _View(self, space, guard)
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
-        [outcome] = self._serve(Request((work,), (space,)))
+        [outcome] = self._serve(CommitRequest((work,), (space,)))
         if outcome.error is not None:
             raise outcome.error
         return outcome.result  # type: ignore[return-value]  # without an error it is a T
@@ -373,41 +375,41 @@ class LmdbEngine:
             spaces = (b"",) * len(works)
         elif len(spaces) != len(works):
             raise ValueError(f"{len(works)} works were given, and {len(spaces)} spaces for them")
-        return self._serve(Request(works, spaces))
+        return self._serve(CommitRequest(works, spaces))
 
     @contextmanager
     def transaction(self, *, space: bytes = b"") -> Iterator[Transaction]:
-        request = Request()
+        request = CommitRequest()
         try:
-            self._turns.take(request)
+            self._group_commit.take(request)
             with self._commits.block(space) as tx:
                 yield tx
             self._commits.raise_interrupt()
-            self._turns.leave(request)
+            self._group_commit.leave(request)
         except lmdb.Error as error:
-            self._turns.leave(request)
+            self._group_commit.leave(request)
             raise self.explained(error) from error
         except BaseException:
-            self._turns.leave(request)
+            self._group_commit.leave(request)
             raise
 
-    def _serve(self, request: Request) -> list[Outcome[Any]]:
+    def _serve(self, request: CommitRequest) -> list[Outcome[Any]]:
         """Has a request run, by this thread or by the one that leads its group."""
-        turns, commits = self._turns, self._commits
+        group_commit, commits = self._group_commit, self._commits
         try:
-            if group := turns.take(request):
+            if group := group_commit.take(request):
                 commits.run(group)
                 if not self._syncs:
                     left = _MORE_GROUPS
-                    while left and (group := turns.gather_more()):
+                    while left and (group := group_commit.gather_more()):
                         commits.run(group)
                         left -= 1
                 if commits.interrupted:
                     commits.raise_interrupt()
-                turns.leave(request)
+                group_commit.leave(request)
         except BaseException:
             # Ctrl-C in the leader's thread: the others' work is for the next leader.
-            self._turns.leave(request)
+            self._group_commit.leave(request)
             raise
         return request.outcomes  # type: ignore[return-value]  # set by whoever ran it
 
@@ -452,7 +454,9 @@ class LmdbEngine:
     def checkpoint(self) -> None:
         """Returns when everything committed so far would survive a power failure."""
         self._refuse_unusable()
-        self._turns.refuse_inside("a checkpoint was asked for inside a transaction: let it end")
+        self._group_commit.refuse_inside(
+            "a checkpoint was asked for inside a transaction: let it end"
+        )
         if self._checkpointer is not None:
             self._checkpointer.make()
 
@@ -562,7 +566,7 @@ class _View(LmdbView):
         try:
             snapshot = txn.id()
             if waiting is not None and waiting.above == snapshot:  # the snapshot lacks it
-                view = WaitingView(self, waiting)
+                view = PendingView(self, waiting)
                 if guard is not None and view.get(guard.key) is not None:
                     guard.refuse(view)
                 return view

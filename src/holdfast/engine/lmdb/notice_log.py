@@ -20,7 +20,7 @@ _FORGOTTEN_PER_COMMIT: Final = 16  # more than one, so that it shrinks after a l
 _DECODE: Final = msgspec.msgpack.Decoder(list[Notice]).decode
 
 
-class Place(NamedTuple):
+class NoticePosition(NamedTuple):
     """Behind an LMDB commit, and some of the notices that wait above it."""
 
     commit: int
@@ -84,11 +84,11 @@ class NoticeLog:
     def newest_commit(self) -> int:
         return int(self._env.info()["last_txnid"])
 
-    def newest_notice(self) -> Place:
-        place, _, _ = self.notices_since(Place(self.newest_commit(), 0))
+    def newest_notice(self) -> NoticePosition:
+        place, _, _ = self.notices_since(NoticePosition(self.newest_commit(), 0))
         return place
 
-    def notices_since(self, place: Place) -> tuple[Place, int, list[Notice]]:
+    def notices_since(self, place: NoticePosition) -> tuple[NoticePosition, int, list[Notice]]:
         forgotten, notices = 0, list[Notice]()
         while True:
             above, waiting = self._waiting()
@@ -97,14 +97,14 @@ class NoticeLog:
                 break
             notices += stored
             forgotten += lost
-            place = Place(following, 0)
+            place = NoticePosition(following, 0)
         if above == place.commit:
             waiting = waiting[place.waiting :]
             notices += waiting
-            place = Place(above, place.waiting + len(waiting))
+            place = NoticePosition(above, place.waiting + len(waiting))
         return place, forgotten, notices
 
-    def _stored_since(self, place: Place) -> tuple[int, int, list[Notice]]:
+    def _stored_since(self, place: NoticePosition) -> tuple[int, int, list[Notice]]:
         """The last of LMDB's commits behind a place, how many of those were forgotten, and the
         notices of the others.
 

@@ -28,13 +28,13 @@ import lmdb
 
 from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
-from holdfast.engine.lmdb.disk_space import Room
+from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo_log import Found, RedoLog, Writes
 from holdfast.engine.lmdb.transaction import LmdbTransaction
-from holdfast.engine.lmdb.write_buffers import Base, Waiting
+from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits
 from holdfast.engine.notices import NoticeHub, bytes_of
-from holdfast.engine.write_buffer import Buffer
+from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import HoldfastError, LogDamaged, StoreFull
 from holdfast.limits import (
     COMMITS_WITHOUT_LOG,
@@ -47,7 +47,7 @@ from holdfast.limits import (
     RESERVED_BYTES,
 )
 
-_HASTY_VIEWS: Final = 4
+_MAX_EARLY_VIEWS: Final = 4
 StoreNotices = Callable[[Any, list[Notice]], None]
 
 
@@ -65,7 +65,7 @@ class Overlay:
         *,
         folder: Folder,
         log: RedoLog,
-        room: Room,
+        room: DiskSpace,
         synced: bool,
         look_seconds: float,
         store_notices: StoreNotices,
@@ -77,7 +77,7 @@ class Overlay:
         self._data = data
         self._folder = folder
         self._log = log
-        self._room = room
+        self._disk_space = room
         self._synced = synced
         self._look_seconds = look_seconds
         self._store_notices = store_notices
@@ -85,14 +85,16 @@ class Overlay:
         self._look_if_alone = look_if_alone
         self._refuse_unusable = refuse_unusable
         self._lock = threading.Lock()
-        self._base: Base | None = None
-        self._replaced: list[Base] = []  # by a flush, and still read by the one who writes
+        self._base: CommittedBuffer | None = None
+        self._replaced: list[
+            CommittedBuffer
+        ] = []  # by a flush, and still read by the one who writes
         self._leased = False
         self._running = False  # someone writes, above a base
         self._hindered = False  # others want to open the store, or the log fails
         self._due = False  # what waits has waited long enough
         self._looked = False  # someone has opened a view since the last transaction began
-        self._hasty = 0  # views in a row that came after a single commit
+        self._early_views = 0  # views in a row that came after a single commit
         self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
         self._patience = MAX_WAITING_SECONDS if synced else 0.0
         self._without_log = COMMITS_WITHOUT_LOG if synced else 0  # still to come
@@ -107,7 +109,7 @@ class Overlay:
 
     # --- for whoever has the turn ----------------------------------------------------------------
 
-    def begin(self) -> Base | None:
+    def begin(self) -> CommittedBuffer | None:
         """What a transaction may be stacked on, or None: then it has to commit directly."""
         # In this order, and without the lock: who takes the base away does so before it looks if
         # someone is running.
@@ -115,7 +117,7 @@ class Overlay:
         base = self._base
         return base if base is not None and not self._hindered else self._begin()
 
-    def _begin(self) -> Base | None:
+    def _begin(self) -> CommittedBuffer | None:
         with self._lock:
             self._running = False
             self._end()
@@ -125,13 +127,13 @@ class Overlay:
             if self._without_log:
                 self._without_log -= 1  # a short program needs no log, and does not pay for one
                 return None
-            if self._hasty >= _HASTY_VIEWS and self._base is None:
+            if self._early_views >= _MAX_EARLY_VIEWS and self._base is None:
                 # Where every commit is looked at, waiting for company is only a detour.
                 if self._looked:
                     self._looked = False
                     return None
-                self._hasty = 0
-                self._room.forget()
+                self._early_views = 0
+                self._disk_space.forget()
             if self._base is None and not self._open_base():
                 return None
             self._running = True
@@ -149,7 +151,7 @@ class Overlay:
             self._look_if_alone()
         return self._log.shared
 
-    def commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
+    def commit(self, tx: WriteBuffer, publish: Callable[[], None]) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
         is done. Says whether Ctrl-C struck when it was too late to undo it."""
         if self.closed:
@@ -165,7 +167,7 @@ class Overlay:
                 if (
                     size <= MAX_DEFERRED_BYTES
                     and log.position + size <= log.end
-                    and self._room.take(len(writes), size)
+                    and self._disk_space.take(len(writes), size)
                 ):
                     interrupted = self._defer(tx, record, publish)
                 else:
@@ -185,7 +187,7 @@ class Overlay:
             self._running = False
             self._end()
 
-    def _commit(self, tx: Buffer, publish: Callable[[], None]) -> bool:
+    def _commit(self, tx: WriteBuffer, publish: Callable[[], None]) -> bool:
         """Commits what has nothing to write, or too much for the overlay as it is."""
         writes, log = tx.written, self._log
         if not writes and not tx.notices and not tx.cleared:
@@ -203,11 +205,11 @@ class Overlay:
             if not self._open_base():
                 return self._commit_directly(tx, publish)
             record = log.record(writes)
-        if not self._room.take(len(writes), len(record)):
+        if not self._disk_space.take(len(writes), len(record)):
             return self._commit_directly(tx, publish)
         return self._defer(tx, record, publish)
 
-    def _defer(self, tx: Buffer, record: bytes | None, publish: Callable[[], None]) -> bool:
+    def _defer(self, tx: WriteBuffer, record: bytes | None, publish: Callable[[], None]) -> bool:
         base, log = self._base, self._log
         assert base is not None
         position = log.position
@@ -232,7 +234,7 @@ class Overlay:
                 return self._commit_without_log(tx, position, publish) or interrupted
         if (
             self._due
-            or self._room.needed > self._most_reserved
+            or self._disk_space.needed > self._most_reserved
             or base.deleted > MAX_DELETED_IN_OVERLAY
             or len(base.notices) > MAX_WAITING_KEYS
             or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
@@ -246,7 +248,9 @@ class Overlay:
                 pass  # this one is acknowledged; the next one that needs the room hears of it
         return interrupted
 
-    def _commit_without_log(self, tx: Buffer, position: int, publish: Callable[[], None]) -> bool:
+    def _commit_without_log(
+        self, tx: WriteBuffer, position: int, publish: Callable[[], None]
+    ) -> bool:
         """The disk has not taken a record, or does not say if it has: nobody may rely on the log
         from now on. LMDB gets what waits together with `tx`, which makes all records void."""
         self._broken = self._hindered = True
@@ -254,11 +258,11 @@ class Overlay:
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
 
-    def _commit_directly(self, tx: Buffer, publish: Callable[[], None]) -> bool:
+    def _commit_directly(self, tx: WriteBuffer, publish: Callable[[], None]) -> bool:
         """Commits what is too large for the overlay, or has to be in LMDB's file at once, together
         with all that waits."""
         interrupted = self._write(tx, publish)
-        self._room.forget()
+        self._disk_space.forget()
         return interrupted
 
     def _end(self) -> None:
@@ -284,7 +288,7 @@ class Overlay:
             with self._lock:
                 self._flush()
 
-    def look(self) -> Waiting | None:
+    def look(self) -> PendingCommits | None:
         """What a view must read besides a snapshot of LMDB that it takes after this. If that turns
         out to be newer than `above`, it has all of it."""
         if self._synced:
@@ -295,7 +299,7 @@ class Overlay:
             with self._lock:
                 base = self._base
                 if base is not None:
-                    self._hasty = self._hasty + 1 if base.commits == 1 else 0
+                    self._early_views = self._early_views + 1 if base.commits == 1 else 0
                     try:
                         self._flush()
                     except StoreFull:
@@ -310,7 +314,7 @@ class Overlay:
         if self._write(None, lambda: None):
             raise KeyboardInterrupt
 
-    def _write(self, tx: Buffer | None, publish: Callable[[], None]) -> bool:
+    def _write(self, tx: WriteBuffer | None, publish: Callable[[], None]) -> bool:
         """Writes what waits, and a transaction above it, into LMDB's file, in one LMDB commit: with
         it all records of the log are void. Says whether Ctrl-C struck when it was too late to undo
         it."""
@@ -322,12 +326,12 @@ class Overlay:
         try:
             self._write_out(txn, tx)
             txn.commit()
-            self._begin_anew(publish)
+            self._restart(publish)
         except KeyboardInterrupt:
             if is_open(txn):
                 txn.abort()
                 raise
-            self._begin_anew(publish)
+            self._restart(publish)
             return True
         except lmdb.Error as error:
             txn.abort()
@@ -337,7 +341,7 @@ class Overlay:
             raise
         return False
 
-    def _write_out(self, txn: Any, tx: Buffer | None) -> None:
+    def _write_out(self, txn: Any, tx: WriteBuffer | None) -> None:
         notices = [] if tx is None else tx.notices
         # LMDB makes no commit of nothing, and records that left nothing must be void all the same.
         touch = False
@@ -350,7 +354,7 @@ class Overlay:
         if notices or touch:
             self._store_notices(txn, notices)
 
-    def _begin_anew(self, publish: Callable[[], None]) -> None:
+    def _restart(self, publish: Callable[[], None]) -> None:
         """What follows a commit to LMDB. It can be done again."""
         self._log.empty()
         if self._leased:
@@ -363,7 +367,7 @@ class Overlay:
                 self._replaced.append(base)
             else:
                 base.txn.abort()
-        self._room.used()
+        self._disk_space.used()
 
     # --- the lease -------------------------------------------------------------------------------
 
@@ -374,8 +378,8 @@ class Overlay:
             txn = self._env.begin(db=self._data)
         except lmdb.ReadersFullError:
             return False  # all places are taken by views; a writer needs none
-        self._base = Base(txn, time.monotonic())
-        self._log.begin_anew(self._base.above)
+        self._base = CommittedBuffer(txn, time.monotonic())
+        self._log.restart(self._base.above)
         return True
 
     def _take_lease(self) -> bool:
@@ -385,7 +389,7 @@ class Overlay:
             self._folder.leave_lease()
             return False
         self._leased = True
-        self._room.forget()
+        self._disk_space.forget()
         self._arm()
         return True
 
@@ -523,7 +527,7 @@ def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> F
     return found
 
 
-def write_out(txn: Any, buffer: Buffer) -> None:
+def write_out(txn: Any, buffer: WriteBuffer) -> None:
     """Makes all writes of a buffer in an LMDB transaction."""
     tx = LmdbTransaction(txn, b"", 0.0)
     for begin, end in buffer.cleared:

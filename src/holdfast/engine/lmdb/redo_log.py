@@ -196,7 +196,7 @@ class RedoLog:
 
     # --- records ---------------------------------------------------------------------------------
 
-    def begin_anew(self, above: int) -> None:
+    def restart(self, above: int) -> None:
         """Begins with records that stand above the LMDB commit `above`. It holds all the others."""
         self._mark = self._mark_of(above)
         self.position = _BEGIN

@@ -17,7 +17,14 @@ from typing import Any, Final, NamedTuple, Protocol
 from holdfast.engine.contract import Reader
 from holdfast.engine.lmdb.redo_log import Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
-from holdfast.engine.write_buffer import NO_KEYS, NOTHING_CLEARED, Buffer, Pair, Range, check_range
+from holdfast.engine.write_buffer import (
+    NO_KEYS,
+    NOTHING_CLEARED,
+    Pair,
+    Range,
+    WriteBuffer,
+    check_range,
+)
 from holdfast.limits import (
     CLEARED_INTO_OVERLAY,
     FEW_DELETED,
@@ -34,7 +41,7 @@ class Below(Reader, Protocol):
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None: ...
 
 
-class Draft(Buffer):
+class TransactionBuffer(WriteBuffer):
     """The writes of one transaction, or of one group, above the overlay."""
 
     __slots__ = ("_committed", "_seen")
@@ -92,7 +99,7 @@ class Draft(Buffer):
         super().clear(begin, end)
 
 
-class _Stacked(Buffer):
+class _PendingBuffer(WriteBuffer):
     """What waits for LMDB, above a snapshot of it."""
 
     __slots__ = ()
@@ -109,7 +116,7 @@ class _Stacked(Buffer):
         return super().scan(begin, end, limit=limit, reverse=reverse)
 
 
-class Waiting(NamedTuple):
+class PendingCommits(NamedTuple):
     """What waits at one moment, for views. Neither the dict nor the list ever changes."""
 
     above: int  # the LMDB commit
@@ -117,12 +124,12 @@ class Waiting(NamedTuple):
     keys: list[bytes]
 
 
-class WaitingView(OnlyReads, _Stacked):
+class PendingView(OnlyReads, _PendingBuffer):
     """A view that reads what waits, too."""
 
     __slots__ = ()
 
-    def __init__(self, view: LmdbView, waiting: Waiting) -> None:
+    def __init__(self, view: LmdbView, waiting: PendingCommits) -> None:
         # What makes a buffer, but for what a view never has: views are many.
         self._below = view
         self.space = view.space
@@ -139,7 +146,7 @@ class WaitingView(OnlyReads, _Stacked):
         return self._keys
 
 
-class Base(_Stacked):
+class CommittedBuffer(_PendingBuffer):
     """A snapshot of LMDB, and what was committed since."""
 
     __slots__ = (
@@ -160,7 +167,7 @@ class Base(_Stacked):
         self.txn = txn
         self.above: int = txn.id()
         self.since = since
-        self._waiting: Waiting | None = None  # made for the first view that asks
+        self._waiting: PendingCommits | None = None  # made for the first view that asks
         self._lock = threading.RLock()  # held for moments: views freeze what others change
         self.commits = 0
         self.notice_bytes = 0  # about what the notices take
@@ -201,13 +208,13 @@ class Base(_Stacked):
             self._bare = begin, max(start, end if pair is None else pair[0])
         return pair
 
-    def freeze(self) -> Waiting:
+    def freeze(self) -> PendingCommits:
         """What waits now; the same for all views until the next commit."""
         waiting = self._waiting
         if waiting is None:
             with self._lock:
                 keys = self._in_order()
-                waiting = self._waiting = Waiting(self.above, self.written.copy(), keys)
+                waiting = self._waiting = PendingCommits(self.above, self.written.copy(), keys)
         return waiting
 
     def _in_order(self) -> list[bytes]:
@@ -216,11 +223,11 @@ class Base(_Stacked):
                 super()._in_order()
         return self._keys
 
-    def take(self, other: Buffer) -> None:
+    def take(self, other: WriteBuffer) -> None:
         with self._lock:
             self.take_unseen(other)
 
-    def take_unseen(self, other: Buffer) -> None:
+    def take_unseen(self, other: WriteBuffer) -> None:
         """The same where no view can come between."""
         if self._waiting is not None:
             self._keys = self._keys.copy()  # views keep theirs
@@ -243,7 +250,7 @@ class Base(_Stacked):
                     else:
                         self.deleted += 1
 
-    def take_again(self, other: Buffer) -> None:
+    def take_again(self, other: WriteBuffer) -> None:
         """Takes a buffer whose taking was interrupted."""
         with self._lock:
             self._keys = []

@@ -21,7 +21,7 @@ from holdfast.engine.contract import (
     Subscription,
     Transaction,
 )
-from holdfast.engine.group_commit import Request, Work
+from holdfast.engine.group_commit import CommitRequest, Work
 from holdfast.engine.notices import NoticeHub
 from holdfast.engine.remote.protocol import (
     AddRefused,
@@ -36,8 +36,8 @@ from holdfast.engine.remote.protocol import (
     Unreachable,
     Unsettled,
 )
-from holdfast.engine.remote.read_cache import ReadOnly, Seen, Unfolded
-from holdfast.engine.remote.space_queue import Lines
+from holdfast.engine.remote.read_cache import LongKeyReader, ReadCache, ReadOnly
+from holdfast.engine.remote.space_queue import SpaceQueues
 from holdfast.engine.remote.transaction import Below, Writes
 from holdfast.errors import (
     Conflict,
@@ -83,7 +83,7 @@ class RemoteEngine:
         self.backend = backend
         self._clock = clock
         self._reconnect_seconds = reconnect_seconds
-        self._lines = Lines()
+        self._lines = SpaceQueues()
         self._unread: dict[int, _ViewSession] = {}  # views that have not read anything yet
         self._exclusive = backend.exclusive_session if isinstance(backend, Locking) else None
         self._contended: dict[bytes, float] = {}  # until when others are expected in a space
@@ -102,7 +102,7 @@ class RemoteEngine:
         return _View(self, space, guard)
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
-        [outcome] = self._serve(Request((work,), (space,)), space)
+        [outcome] = self._serve(CommitRequest((work,), (space,)), space)
         result: T = outcome.unwrap()
         return result
 
@@ -118,20 +118,20 @@ class RemoteEngine:
             raise ValueError(f"{len(works)} works were given, and {len(spaces)} spaces for them")
         outcomes: list[Outcome[Any]] = [Outcome()] * len(works)
         for space, numbers in _parts(spaces):
-            part = Request([works[number] for number in numbers], [space] * len(numbers))
+            part = CommitRequest([works[number] for number in numbers], [space] * len(numbers))
             for number, outcome in zip(numbers, self._serve(part, space), strict=True):
                 outcomes[number] = outcome
         return outcomes
 
     @contextmanager
     def transaction(self, *, space: bytes = b"") -> Iterator[Transaction]:
-        request = Request()
-        with self._lines.join(space, self._refuse_unusable) as turns:
+        request = CommitRequest()
+        with self._lines.join(space, self._refuse_unusable) as group_commit:
             try:
-                turns.take(request)
+                group_commit.take(request)
                 yield from self._run_block(space)
             finally:
-                turns.leave(request)
+                group_commit.leave(request)
 
     def _run_block(self, space: bytes) -> Iterator[Transaction]:
         """A transaction that can't be run again: what would do so is an error here."""
@@ -160,20 +160,20 @@ class RemoteEngine:
             self._count("round_trips", run.seen.fetches + 1)
         self._committed(commit, 1)
 
-    def _serve(self, request: Request, space: bytes) -> list[Outcome[Any]]:
+    def _serve(self, request: CommitRequest, space: bytes) -> list[Outcome[Any]]:
         """Has a request run, by this thread or by the one that leads its group."""
-        with self._lines.join(space, self._refuse_unusable) as turns:
+        with self._lines.join(space, self._refuse_unusable) as group_commit:
             try:
-                if group := turns.take(request):
+                if group := group_commit.take(request):
                     interrupted = self._run_group(group, space)
                     if interrupted:
                         raise KeyboardInterrupt
             finally:
                 # After Ctrl-C in the leader's thread, the others' work is for the next leader.
-                turns.leave(request)
+                group_commit.leave(request)
         return request.outcomes  # type: ignore[return-value]  # set by whoever ran it
 
-    def _run_group(self, group: list[Request], space: bytes) -> bool:
+    def _run_group(self, group: list[CommitRequest], space: bytes) -> bool:
         """Commits a group together. If that can't be done, each transaction alone: one that is too
         large for the server must not take the others with it. Says whether Ctrl-C came after all
         was done."""
@@ -308,8 +308,8 @@ class RemoteEngine:
             session = self._exclusive(space)
         else:
             session = self.backend.session(space)
-        seen = Seen(session, space, now, self._memory(space))
-        base: Below = seen if rule is None else Unfolded(seen, rule)
+        seen = ReadCache(session, space, now, self._memory(space))
+        base: Below = seen if rule is None else LongKeyReader(seen, rule)
 
         def writes(below: Below, space: bytes, now: float, *, careful: bool) -> Writes:
             return Writes(below, space, now, long_keys=rule, careful=careful)
@@ -502,7 +502,9 @@ class RemoteEngine:
         """Called in a child process: nothing of the parent's store may be touched from here."""
         if self._unusable is None:
             self._unusable = StoreForked(f"{self.backend.name} was opened by the parent process")
-            self._lines = Lines()  # the parent's may have been locked in the moment of the fork
+            self._lines = (
+                SpaceQueues()
+            )  # the parent's may have been locked in the moment of the fork
             self._counted = threading.Lock()
             self._unread = {}
             self._notices.forked()
@@ -513,7 +515,7 @@ class _Run(NamedTuple):
     """A session, what was seen through it, and what makes writes above that."""
 
     session: Session
-    seen: Seen
+    seen: ReadCache
     base: Below
     writes: Callable[..., Writes]
 
@@ -532,9 +534,9 @@ class _View:
         engine = self._engine
         engine._refuse_unusable()
         self._session = _ViewSession(engine, self._space)
-        seen = Seen(self._session, self._space, engine._clock(), forgets=True)
+        seen = ReadCache(self._session, self._space, engine._clock(), forgets=True)
         rule = engine.backend.long_keys
-        reader = ReadOnly(seen if rule is None else Unfolded(seen, rule), seen)
+        reader = ReadOnly(seen if rule is None else LongKeyReader(seen, rule), seen)
         if self._guard is not None:  # a read is a round trip: it goes along with the first one
             seen.guard(self._guard.key, self._guard.refuse, reader)
         return reader
@@ -619,7 +621,7 @@ def _parts(spaces: Sequence[bytes]) -> list[tuple[bytes, list[int]]]:
     return [*done, *parts.items()]
 
 
-def _publish(group: list[Request], outcomes: list[Outcome[Any]]) -> None:
+def _publish(group: list[CommitRequest], outcomes: list[Outcome[Any]]) -> None:
     begin = 0
     for request in group:
         end = begin + len(request.works)

@@ -39,7 +39,7 @@ class GuessedTooLong(BaseException):
     """A run on guesses reads on and on; what it has asked for so far must do."""
 
 
-class Seen:
+class ReadCache:
     """A reader of stored keys on a session."""
 
     def __init__(
@@ -320,10 +320,10 @@ class Seen:
         return [self._rows[key].version for key in self._keys[first:last]]  # type: ignore[union-attr]
 
 
-class Unfolded:
+class LongKeyReader:
     """A reader of whole keys above one whose long keys are folded (long_keys.py)."""
 
-    def __init__(self, seen: Seen, rule: LongKeys) -> None:
+    def __init__(self, seen: ReadCache, rule: LongKeys) -> None:
         self._seen = seen
         self._rule = rule
         self._whole = rule.whole
@@ -381,7 +381,7 @@ class Unfolded:
 class ReadOnly:
     """What a view gives: a reader that says why it does not write."""
 
-    def __init__(self, below: Reader, seen: Seen) -> None:
+    def __init__(self, below: Reader, seen: ReadCache) -> None:
         self.space = seen.space
         self.now = seen.now
         self.get = below.get

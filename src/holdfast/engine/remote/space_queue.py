@@ -7,30 +7,30 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from holdfast.engine.group_commit import Turns
-from holdfast.engine.group_wait import Company
+from holdfast.engine.group_commit import GroupCommit
+from holdfast.engine.group_wait import GroupWait
 from holdfast.errors import StoreUnusable
 
 
-class _Line:
-    __slots__ = ("turns", "users")
+class _SpaceQueue:
+    __slots__ = ("group_commit", "users")
 
     def __init__(self) -> None:
-        self.turns = Turns(Company())
+        self.group_commit = GroupCommit(GroupWait())
         self.users = 0
 
 
-class Lines:
+class SpaceQueues:
     """The lines of an engine. One that nobody uses is forgotten."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._lines: dict[bytes, _Line] = {}
+        self._lines: dict[bytes, _SpaceQueue] = {}
         self._inside: set[int] = set()  # threads that have joined a line
         self._closed: StoreUnusable | None = None
 
     @contextmanager
-    def join(self, space: bytes, check: Callable[[], None]) -> Iterator[Turns]:
+    def join(self, space: bytes, check: Callable[[], None]) -> Iterator[GroupCommit]:
         """The line of a space, for a thread that is in no other one."""
         self.refuse_inside(
             "a transaction was begun inside another one of the same store: "
@@ -43,11 +43,11 @@ class Lines:
                 raise self._closed.with_traceback(None)
             line = self._lines.get(space)
             if line is None:
-                line = self._lines[space] = _Line()
+                line = self._lines[space] = _SpaceQueue()
             line.users += 1
         try:
             self._inside.add(thread)
-            yield line.turns
+            yield line.group_commit
         finally:
             with self._changed:
                 self._inside.discard(thread)

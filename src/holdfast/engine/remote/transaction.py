@@ -12,8 +12,8 @@ from typing import Protocol
 from holdfast.engine.contract import Reader
 from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote.protocol import Commit, Walked
-from holdfast.engine.remote.read_cache import Seen
-from holdfast.engine.write_buffer import Buffer, Pair, after_prefix, check_pair
+from holdfast.engine.remote.read_cache import ReadCache
+from holdfast.engine.write_buffer import Pair, WriteBuffer, after_prefix, check_pair
 from holdfast.errors import OutsideSpace
 from holdfast.limits import MAX_COUNTER, MIN_COUNTER
 
@@ -26,7 +26,7 @@ class Below(Reader, Protocol):
         ...
 
 
-class Writes(Buffer):
+class Writes(WriteBuffer):
     """A transaction on a snapshot, or on the writes of those before it in its group.
 
     `careful` reads every counter that is added to, so that one which can't take it is noticed by
@@ -126,7 +126,7 @@ class Writes(Buffer):
 
     # --- joining ---------------------------------------------------------------------------------
 
-    def take(self, other: Buffer) -> None:
+    def take(self, other: WriteBuffer) -> None:
         assert isinstance(other, Writes)
         super().take(other)
         for key in other.written:
@@ -138,7 +138,7 @@ class Writes(Buffer):
                 self.adds[key] = self.adds.get(key, 0) + delta
         self.notices += other.notices
 
-    def commit_of(self, seen: Seen, rule: LongKeys | None) -> Commit:
+    def commit_of(self, seen: ReadCache, rule: LongKeys | None) -> Commit:
         """All of it, in the backend's own keys. May read the edges of what was cleared."""
         clears = list(self.cleared)
         gone: list[bytes] = []

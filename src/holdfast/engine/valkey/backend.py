@@ -14,7 +14,7 @@ from holdfast.engine.valkey.connections import Command, ResponseError
 from holdfast.engine.valkey.library import StoreNames, function
 from holdfast.engine.valkey.notice_listener import Listener
 from holdfast.engine.valkey.servers import Servers, Unanswered, explain
-from holdfast.engine.valkey.session import Place, SpaceSession
+from holdfast.engine.valkey.session import SpaceSession, SpaceState
 from holdfast.engine.valkey.whole_store import WholeSession
 from holdfast.errors import BadInput, UnsupportedFormat
 
@@ -33,7 +33,7 @@ class ValkeyBackend:
         self.names = StoreNames(address.store)
         self.patience = address.patience
         self._address = address
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, SpaceState] = {}
         self.servers = Servers(address, patience=min(address.patience, _RESEND_SECONDS))
         try:
             self.waits = durabilities.settle(self.servers, address, durability)
@@ -48,16 +48,16 @@ class ValkeyBackend:
 
     # --- spaces ----------------------------------------------------------------------------------
 
-    def place(self, space: bytes) -> Place:
+    def place(self, space: bytes) -> SpaceState:
         place = self._places.get(space)
-        return place or self._places.setdefault(space, Place(self._address.store, space))
+        return place or self._places.setdefault(space, SpaceState(self._address.store, space))
 
     def spaces(self) -> list[bytes]:
         """The prefixes of all spaces that were ever written to, in order."""
         [spaces] = self._ask(self.place(b"").slot, [("SMEMBERS", self.names.spaces)])
         return sorted(spaces)
 
-    def register(self, place: Place) -> None:
+    def register(self, place: SpaceState) -> None:
         """Puts a space on the list of all, before anything is written to it. As the list may lose
         its end in a failover, this is done again after each. Costs 1 round trip then, or none."""
         changes = self.servers.changes
@@ -66,9 +66,11 @@ class ValkeyBackend:
             self._ask(self.place(b"").slot, [command, *self.waits.commands])
             place.registered_at = changes
 
-    def ask_places(self, places: Sequence[Place], make: Callable[[Place], Command]) -> list[Any]:
+    def ask_places(
+        self, places: Sequence[SpaceState], make: Callable[[SpaceState], Command]
+    ) -> list[Any]:
         """The reply to one command for each place: one round trip for those of a server."""
-        by_host: dict[Host, list[Place]] = {}
+        by_host: dict[Host, list[SpaceState]] = {}
         for place in places:
             by_host.setdefault(self.servers.host_of(place.slot), []).append(place)
         replies: dict[bytes, Any] = {}
@@ -129,7 +131,7 @@ class ValkeyBackend:
         """Returns when every server has written all of it to its disk."""
         if not self._address.persistent:
             return
-        by_host: dict[Host, Place] = {}
+        by_host: dict[Host, SpaceState] = {}
         for space in self.spaces():
             place = self.place(space)
             by_host.setdefault(self.servers.host_of(place.slot), place)

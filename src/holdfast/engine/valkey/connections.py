@@ -17,7 +17,7 @@ Command = Sequence[bytes | str | int]
 
 ANSWER_SECONDS: Final = 5.0  # that a server may be silent; then another one is looked for
 CONNECT_SECONDS: Final = 2.0
-_FREE_LINKS: Final = 32  # kept for later, to one server
+_FREE_CONNECTIONS: Final = 32  # kept for later, to one server
 
 FAILURES: Final = (Lost, TimedOut, OSError)  # of a connection
 
@@ -26,7 +26,7 @@ class NotSent(Exception):
     """A connection could not be made: nothing of what was asked has reached the server."""
 
 
-class Link:
+class ServerConnection:
     """One connection."""
 
     def __init__(self, address: Address, host: Host) -> None:
@@ -101,56 +101,56 @@ class Node:
     def __init__(self, address: Address, host: Host) -> None:
         self.host = host
         self._address = address
-        self._free: list[Link] = []
+        self._free: list[ServerConnection] = []
         self._lock = threading.Lock()
         self._closed = False
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
         """One round trip. Raises `NotSent`, or one of `FAILURES` if it may have been received."""
         with self._lock:
-            link = self._free.pop() if self._free else None
-        if link is None:
-            link = Link(self._address, self.host)
+            connection = self._free.pop() if self._free else None
+        if connection is None:
+            connection = ServerConnection(self._address, self.host)
         try:
-            replies = link.ask(commands)
+            replies = connection.ask(commands)
         except BaseException:
-            link.close()
-            self.drop_links()  # those that were made before are likely dead too
+            connection.close()
+            self.drop_connections()  # those that were made before are likely dead too
             raise
-        self._give_back(link)
+        self._give_back(connection)
         return replies
 
-    def drop_links(self) -> None:
+    def drop_connections(self) -> None:
         with self._lock:
-            links, self._free = self._free, []
-        for link in links:
-            link.close()
+            connections, self._free = self._free, []
+        for connection in connections:
+            connection.close()
 
     def close(self) -> None:
         self._closed = True
-        self.drop_links()
+        self.drop_connections()
 
     def forget(self) -> None:
         self._lock = threading.Lock()
         self._closed = True
-        for link in self._free:
-            link.forget()
+        for connection in self._free:
+            connection.forget()
         self._free = []
 
-    def _give_back(self, link: Link) -> None:
+    def _give_back(self, connection: ServerConnection) -> None:
         with self._lock:
-            if not self._closed and len(self._free) < _FREE_LINKS:
-                self._free.append(link)
+            if not self._closed and len(self._free) < _FREE_CONNECTIONS:
+                self._free.append(connection)
                 return
-        link.close()
+        connection.close()
 
 
 __all__ = [
     "FAILURES",
     "Command",
-    "Link",
     "Node",
     "NotSent",
     "ResponseError",
+    "ServerConnection",
     "ValkeyError",
 ]

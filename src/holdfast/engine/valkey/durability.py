@@ -19,7 +19,7 @@ from holdfast.errors import StoreUnusable
 _WAIT_MS: Final = 2_500  # for replicas or a disk; shorter than a link waits for an answer
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a server says of itself; None where it may not be asked."""
 
     append_only: bool
@@ -88,11 +88,11 @@ def settle(servers: Servers, address: Address, durability: str) -> Waits:
     return Waits(address.replicas, disk=any(settings.fsync != "always" for settings in found))
 
 
-def _settings(servers: Servers, slot: int) -> Settings:
+def _settings(servers: Servers, slot: int) -> ServerSettings:
     persistence, memory, config = servers.ask(
         slot, [("INFO", "persistence"), ("INFO", "memory"), ("CONFIG", "GET", "appendfsync")]
     )
-    return Settings(
+    return ServerSettings(
         append_only=b"aof_enabled:1" in _text(persistence),
         fsync=_text(config[1]).decode() if isinstance(config, list) and config else None,
         evicts=b"maxmemory:0\r" not in _text(memory)

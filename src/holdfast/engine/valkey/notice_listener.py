@@ -18,7 +18,7 @@ from holdfast.engine.contract import Notice
 from holdfast.engine.notices import bytes_of
 from holdfast.engine.remote import Unreachable
 from holdfast.engine.valkey.address import Address, Host
-from holdfast.engine.valkey.connections import FAILURES, Link, NotSent, ResponseError
+from holdfast.engine.valkey.connections import FAILURES, NotSent, ResponseError, ServerConnection
 from holdfast.engine.valkey.library import function
 from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS
 
@@ -37,7 +37,7 @@ class Listener:
         self._backend = backend
         self._address = address
         self._lock = threading.Lock()
-        self._links: dict[Host, Link] = {}
+        self._connections: dict[Host, ServerConnection] = {}
         self._changes = -1  # of the servers, when the links were made
         self._said: dict[bytes, int] = {}  # space -> the last version whose notices were heard
         self._heard: deque[list[Notice]] = deque()
@@ -64,8 +64,8 @@ class Listener:
         """Calls `wake` whenever something has come, until `stopped`."""
         while not stopped.is_set():
             with self._lock:
-                links = list(self._links.values())
-            files = [link for link in links if link.fileno() >= 0]
+                connections = list(self._connections.values())
+            files = [connection for connection in connections if connection.fileno() >= 0]
             if not files:
                 stopped.wait(_LOOK_SECONDS)
                 continue
@@ -76,21 +76,21 @@ class Listener:
             if not ready:
                 continue
             with self._lock:
-                for link in ready:
-                    self._take_waiting(link)
+                for connection in ready:
+                    self._take_waiting(connection)
             wake()
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._drop_links()
+            self._drop_connections()
 
     def forget(self) -> None:
         self._lock = threading.Lock()
         self._closed = True
-        for link in self._links.values():
-            link.forget()
-        self._links = {}
+        for connection in self._connections.values():
+            connection.forget()
+        self._connections = {}
 
     # --- hearing ---------------------------------------------------------------------------------
 
@@ -101,33 +101,35 @@ class Listener:
             if self._closed:
                 raise Unreachable("the listener was closed")
             try:
-                if self._changes != self._backend.servers.changes or not self._links:
+                if self._changes != self._backend.servers.changes or not self._connections:
                     self._connect()
                 self._take_all()
                 return
             except (NotSent, ResponseError, Unreachable, *FAILURES) as failure:
-                self._drop_links()
+                self._drop_connections()
                 if attempt == _ATTEMPTS - 1:
                     raise Unreachable(str(failure)) from failure
 
     def _take_all(self) -> None:
         """A server answers a PING behind all that it has published before."""
-        for link in self._links.values():
-            link.send(("PING",))
-        for host, link in list(self._links.items()):
-            while not self._take(host, link.receive()):
+        for connection in self._connections.values():
+            connection.send(("PING",))
+        for host, connection in list(self._connections.items()):
+            while not self._take(host, connection.receive()):
                 pass
 
-    def _take_waiting(self, link: Link) -> None:
+    def _take_waiting(self, connection: ServerConnection) -> None:
         """Takes what has come so far."""
-        host = next((host for host, other in self._links.items() if other is link), None)
+        host = next(
+            (host for host, other in self._connections.items() if other is connection), None
+        )
         if host is None:
             return
         try:
-            while link.has_message():
-                self._take(host, link.receive())
+            while connection.has_message():
+                self._take(host, connection.receive())
         except (ResponseError, *FAILURES):
-            self._drop_links()  # made anew by whoever looks next
+            self._drop_connections()  # made anew by whoever looks next
 
     def _take(self, host: Host, message: list[bytes]) -> bool:
         """Takes one message; True if it is the answer to a PING."""
@@ -168,12 +170,12 @@ class Listener:
         first = self._changes < 0
         servers = self._backend.servers
         changes = servers.changes
-        self._drop_links()
+        self._drop_connections()
         for host in servers.primaries():
-            link = Link(self._address, host)
-            self._links[host] = link
-            link.send(("SUBSCRIBE", self._backend.names.channel))
-            link.receive()
+            connection = ServerConnection(self._address, host)
+            self._connections[host] = connection
+            connection.send(("SUBSCRIBE", self._backend.names.channel))
+            connection.receive()
         spaces = self._backend.spaces()
         if first:
             self._learn_versions(spaces)
@@ -206,7 +208,7 @@ class Listener:
             for notices in found:
                 self._keep(_NOTICES.decode(notices))
 
-    def _drop_links(self) -> None:
-        for link in self._links.values():
-            link.close()
-        self._links = {}
+    def _drop_connections(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections = {}

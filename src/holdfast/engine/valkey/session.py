@@ -55,7 +55,7 @@ class Lane:
         self.number = 0
 
 
-class Place:
+class SpaceState:
     """Where a space lives, and the lanes on which this process commits to it."""
 
     def __init__(self, store: str, space: bytes) -> None:
@@ -79,7 +79,7 @@ class SpaceSession:
     """A session on one space."""
 
     def __init__(
-        self, backend: "ValkeyBackend", place: Place, along: Command | None = None
+        self, backend: "ValkeyBackend", place: SpaceState, along: Command | None = None
     ) -> None:
         self._ask_along = along  # something else of the same slot, asked for with the first read
         self.along: Any = None  # and its reply

@@ -12,16 +12,16 @@ import holdfast
 from holdfast.engine.contract import Engine
 from holdfast.server.blocking_calls import WAITS
 from holdfast.server.bounds import Bounds
-from holdfast.server.dispatcher import Execution
-from holdfast.server.resp import RespDoor
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.resp import RespServer
 from tests.server.running import DEADLINE, RawClient
 
 
-class Door:
+class SmallServer:
     """Where it listens, and what it knows about itself."""
 
-    def __init__(self, execution: Execution, port: int) -> None:
-        self.execution = execution
+    def __init__(self, dispatcher: Dispatcher, port: int) -> None:
+        self.dispatcher = dispatcher
         self.port = port
 
     def connect(self) -> RawClient:
@@ -36,26 +36,26 @@ class Door:
 
 
 @contextmanager
-def small_door(
+def small_server(
     folder: Path, prepare: Callable[[Engine], None] = lambda engine: None, **bounds: Any
-) -> Iterator[Door]:
+) -> Iterator[SmallServer]:
     """A door for the block, on a loop in a thread of its own; `prepare` may add users before."""
-    started: list[Door] = []
+    started: list[SmallServer] = []
     ready, stopped = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
     async def run() -> None:
         with holdfast.open(folder / "small", durability="interval") as store:
             prepare(store.engine)
-            execution = Execution(store, bounds=Bounds(**bounds))
-            execution.waits.update(WAITS)
-            door = RespDoor(execution)
+            dispatcher = Dispatcher(store, bounds=Bounds(**bounds))
+            dispatcher.waits.update(WAITS)
+            door = RespServer(dispatcher)
             server = await door.open("127.0.0.1", 0)
-            started.append(Door(execution, server.sockets[0].getsockname()[1]))
+            started.append(SmallServer(dispatcher, server.sockets[0].getsockname()[1]))
             ready.set()
             await asyncio.to_thread(stopped.wait)
             await door.close()
-            await execution.close()
+            await dispatcher.close()
 
     def target() -> None:
         try:
