@@ -209,6 +209,11 @@ MAX_PAGE_MEMBERS: Final = 10_000  # members or keys in one page
 MAX_EVENT_SERIES_POINTS: Final = 10_000  # steps of one series
 MAX_MERGED_KEYS: Final = 1_000  # keys whose counters or leaderboards are read as one
 MAX_READS: Final = 1_000  # queries of one `read`
+FAN_OUT_STEP_WRITES: Final = 500  # of a background fan-out in one transaction: others wait for it
+MAX_FAN_OUT_COMBINATIONS: Final = 1_000  # keys that a background fan-out writes for one member
+MAX_FAN_OUT_KEYS: Final = 100_000_000  # of one background fan-out: hours of writing
+FINISHED_FAN_OUT_SECONDS: Final = 86_400  # for which a finished fan-out is still reported
+MAX_FAN_OUTS: Final = 1_000  # that one call lists
 
 
 # --- jobs -------------------------------------------------------------------------------------

@@ -507,7 +507,7 @@ class Space:
     def events(self) -> "StoreEvents":
         from holdfast.events import StoreEvents
 
-        return StoreEvents(self._runner, _events)  # type: ignore[arg-type, call-arg]  # see per_call
+        return StoreEvents(self._runner, _events)
 
     @_Once
     def jobs(self) -> "StoreJobs":

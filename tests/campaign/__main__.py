@@ -25,6 +25,7 @@ from tests.campaign.report import Run, Versions, keep, kept, write_page
 # Every part with its weight: how much of the minutes it gets beside the others.
 PARTS: Final[dict[str, int]] = {
     "kills": 4,
+    "fan_outs": 1,
     "network": 3,
     "damage": 2,
     "disk_full": 2,

@@ -352,28 +352,6 @@ def test_a_look_up_of_a_leaderboard_yields_nothing(store: Store, send: Send) -> 
     assert send("e", v="a").keys == 1
 
 
-def test_a_look_up_reads_the_newest_members_only(store: Store) -> None:
-    store.events.deploy(
-        {
-            "join": [{"targets": ["['club'].members"], "add": "who"}],
-            "news": [{"targets": ["['club'].members", "['news']"], "add": "'n'"}],
-        }
-    )
-
-    def work(tx: Any) -> None:
-        events = Events(tx.raw, settings=Settings(looked_up_members=3))
-        events.send({"name": "join", "attributes": {"who": [str(n) for n in range(300)]}})
-        events.send({"name": "news"})
-
-    store.transact(work)
-
-    assert [key for key in keys(store) if key.endswith(":news")] == [
-        "297:news",
-        "298:news",
-        "299:news",
-    ]
-
-
 def test_too_many_keys_are_an_error_and_nothing_of_the_event_is_written(
     store: Store, send: Send
 ) -> None:

@@ -127,7 +127,7 @@ def test_every_problem_is_reported_at_once_with_its_place() -> None:
 def test_a_duration_is_seconds_or_text(given: Any, milliseconds: int) -> None:
     _, [found] = read_schema({"p": [handler(expire_after=given)]})
 
-    assert found.expire_after_ms == milliseconds
+    assert found.options.expire_after_ms == milliseconds
 
 
 def test_a_schema_comes_as_an_object_as_json_or_as_yaml() -> None:
@@ -148,13 +148,13 @@ def test_a_leaderboard_has_a_hundred_entries_and_a_set_no_bound_unless_told() ->
         {"p": [handler(), {"targets": ["['b']"], "count_frequency": "v"}]}
     )
 
-    assert (add.bound, count.bound) == (None, 100)
+    assert (add.options.bound, count.options.bound) == (None, 100)
 
 
 def test_a_job_needs_no_targets() -> None:
     _, [found] = read_schema({"p": [{"enqueue": {"queue": "q", "klass": "K"}}]})
 
-    assert (found.operation, found.targets) == ("enqueue", ())
+    assert (found.options.operation, found.targets) == ("enqueue", ())
 
 
 @pytest.mark.parametrize(

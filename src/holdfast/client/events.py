@@ -10,7 +10,7 @@ from holdfast.client.generated import events as generated
 from holdfast.client.generated.events import AwaitedEvents, CalledEvents, RecordedEvents
 from holdfast.events import AnyEvent, KeySubscription, Query, Result
 from holdfast.events.layout import CHANGED
-from holdfast.events.records import EventError, SendManyReply
+from holdfast.events.records import EventError, FanOutReport, SendManyReply
 from holdfast.limits import EVENTS_PER_STREAM_STEP
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Total:
     def __init__(self) -> None:
         self._accepted = 0
         self._errors: list[EventError] = []
+        self._background: list[FanOutReport] = []
 
     def add(self, reply: SendManyReply) -> None:
         begin = self._accepted + len(self._errors)
@@ -98,7 +99,10 @@ class Total:
             EventError(position=begin + error.position, message=error.message)
             for error in reply.errors
         ]
+        self._background += reply.background
 
     @property
     def reply(self) -> SendManyReply:
-        return SendManyReply(accepted=self._accepted, errors=self._errors)
+        return SendManyReply(
+            accepted=self._accepted, errors=self._errors, background=self._background
+        )

@@ -1,14 +1,14 @@
-"""What a key holds, as it is stored, and the short list of its newest members.
+"""The stored form of a key: its record, and the packed list of its newest members.
 
-A record is a header, up to two optional parts, the digests of values that no sketch knows yet, and
-the head: the newest members of a set, or all entries of a small board. An entry of a set is
+A record is a header, optional parts, the digests of values that no sketch knows yet, and the head:
+the newest members of a set, or all entries of a small board. An entry of a set is
 
     at (6 bytes, each with its high bit set)  01  value  00        newest first
 
-and one of a board `01 value 00 count`, the count in decimal digits. 00 and 01 stand nowhere else (a
-value that contains one is escaped), so `head.find(b"\\x01" + value + b"\\x00")` finds a member in
-one step, exactly. Bytes are cut and joined where a tree of objects would be decoded and encoded
-again: this is what makes an event with twelve target keys cheap.
+and an entry of a board is `01 value 00 count`, with the count in decimal digits. 00 and 01 occur
+nowhere else (a value that contains one is escaped), so `head.find(b"\\x01" + value + b"\\x00")`
+finds a member in one step, exactly. Slicing and joining bytes avoids decoding and encoding a tree
+of objects for each write: this makes an event with twelve target keys cheap.
 """
 
 import struct
@@ -16,6 +16,8 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
+
+from holdfast.events.records import Kind
 
 __all__ = [
     "UNBOUNDED",
@@ -35,10 +37,12 @@ TIME_BYTES: Final = 6
 
 _HEADER: Final = struct.Struct(">BBQIIH")  # flags, bundles, gross, bound, size, bytes of digests
 _HEADER_BYTES: Final = _HEADER.size
+_FLAGS: Final = struct.Struct(">H")  # the flags from 1 << 8 on
 _LIFE: Final = struct.Struct(">QQQ")  # expires_ms, lifetime_ms, scheduled_ms
 _ROWS: Final = struct.Struct(">QQQQII")  # generation, sequence, floor, smallest, victims, victim
+_DECAY: Final = struct.Struct(">QQ")  # landmark_ms, half_life_ms
 
-# What is so about a key, a bit each; bits where every event passes, properties elsewhere.
+# Flags of a key, a bit each. Hot paths test the bits, other code uses the properties.
 BOARD: Final = 1  # it is a leaderboard
 ROWS: Final = 2  # its members are rows of a generation, not entries of head and archive
 PARTIAL: Final = 4  # something that was added is missing: distinct is not size
@@ -47,10 +51,17 @@ DENSE: Final = 16  # there is a sketch; before that, all digests are kept
 _LIFE_FOLLOWS: Final = 64
 _ROWS_FOLLOW: Final = 128
 _MORE_FOLLOWS: Final = _LIFE_FOLLOWS | _ROWS_FOLLOW
+GROSS_OFF: Final = 1 << 8  # a value was added without being counted in the gross counter
+FANNED_OUT: Final = 1 << 9  # a background fan-out reads its generation, see snapshots.py
+WINDOWED: Final = 1 << 10  # its counters answer `since`, see timed_counters.py
+SCORED: Final = 1 << 11  # a value was added with a score
+KEPT: Final = 1 << 12  # a stored result of `keep_distinct`: counters without members
+DECAYED: Final = 1 << 13  # the counts of the board lose half their weight every half-life
+_FLAGS_FOLLOW: Final = 0x80  # in the byte of bundles: further flags come behind the header
 
 
 class Record(msgspec.Struct, gc=False, eq=False):
-    """One key while it is being read or written."""
+    """A key while it is read or written."""
 
     key: bytes
     stored_key: bytes
@@ -72,10 +83,18 @@ class Record(msgspec.Struct, gc=False, eq=False):
     smallest: int = 0  # of a board: the count of its listed victims
     victims: int = 0
     victim: int = 0
+    landmark_ms: int = 0  # of a decaying board: when a count of 1 weighed 1
+    half_life_ms: int = 0
 
     @property
     def is_board(self) -> bool:
         return self.flags & BOARD != 0
+
+    @property
+    def kind(self) -> Kind:
+        if self.flags & KEPT:
+            return "count"
+        return "leaderboard" if self.flags & BOARD else "set"
 
     @property
     def has_rows(self) -> bool:
@@ -83,25 +102,36 @@ class Record(msgspec.Struct, gc=False, eq=False):
 
     @property
     def is_whole(self) -> bool:
-        """All that was ever added is still there."""
+        """Whether all that was ever added is still there."""
         return not self.flags & PARTIAL
 
     @property
     def is_dense(self) -> bool:
         return self.flags & DENSE != 0
 
+    @property
+    def is_count(self) -> bool:
+        """Whether it is a stored result that has counters only."""
+        return self.flags & KEPT != 0
+
     def encode(self) -> bytes:
-        """The bytes to store."""
+        """Returns the bytes to store."""
         flags, digests = self.flags, self.digests
-        if not flags & ROWS and not self.lifetime_ms and not self.floor:
+        if not flags & ~_PLAIN_FLAGS and not self.lifetime_ms and not self.floor:
             header = _HEADER.pack(
                 flags, self.bundles, self.gross, self.bound, self.size, len(digests)
             )
             return header + digests + self.head
-        extra = b""
+        return self._encode_with_parts()
+
+    def _encode_with_parts(self) -> bytes:
+        flags, bundles, extra = self.flags & 0xFF, self.bundles, b""
+        if self.flags >> 8:
+            bundles |= _FLAGS_FOLLOW
+            extra = _FLAGS.pack(self.flags >> 8)
         if self.lifetime_ms:
             flags |= _LIFE_FOLLOWS
-            extra = _LIFE.pack(self.expires_ms, self.lifetime_ms, self.scheduled_ms)
+            extra += _LIFE.pack(self.expires_ms, self.lifetime_ms, self.scheduled_ms)
         if flags & ROWS or self.floor:
             flags |= _ROWS_FOLLOW
             extra += _ROWS.pack(
@@ -112,19 +142,29 @@ class Record(msgspec.Struct, gc=False, eq=False):
                 self.victims,
                 self.victim,
             )
-        header = _HEADER.pack(flags, self.bundles, self.gross, self.bound, self.size, len(digests))
+        if self.flags & DECAYED:
+            extra += _DECAY.pack(self.landmark_ms, self.half_life_ms)
+        digests = self.digests
+        header = _HEADER.pack(flags, bundles, self.gross, self.bound, self.size, len(digests))
         return header + extra + digests + self.head
 
 
+_PLAIN_FLAGS: Final = BOARD | PARTIAL | MIXED | DENSE  # of a record without optional parts
+
+
 def decode(key: bytes, stored_key: bytes, stored: bytes) -> Record:
-    """The record that `Record.encode` made."""
+    """Returns the record that `Record.encode` made."""
     flags, bundles, gross, bound, size, digests = _HEADER.unpack_from(stored)
-    if flags < _LIFE_FOLLOWS:
+    if flags < _LIFE_FOLLOWS and bundles < _FLAGS_FOLLOW:
         end = _HEADER_BYTES + digests
         pending, head = stored[_HEADER_BYTES:end], stored[end:]
         return Record(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
     at = _HEADER_BYTES
     record = Record(key, stored_key, True, flags & ~_MORE_FOLLOWS, bundles, gross, bound, size)
+    if bundles & _FLAGS_FOLLOW:
+        record.bundles = bundles & ~_FLAGS_FOLLOW
+        record.flags |= _FLAGS.unpack_from(stored, at)[0] << 8
+        at += _FLAGS.size
     if flags & _LIFE_FOLLOWS:
         life = _LIFE.unpack_from(stored, at)
         record.expires_ms, record.lifetime_ms, record.scheduled_ms = life
@@ -139,13 +179,16 @@ def decode(key: bytes, stored_key: bytes, stored: bytes) -> Record:
             record.victim,
         ) = _ROWS.unpack_from(stored, at)
         at += _ROWS.size
+    if record.flags & DECAYED:
+        record.landmark_ms, record.half_life_ms = _DECAY.unpack_from(stored, at)
+        at += _DECAY.size
     record.digests = stored[at : at + digests]
     record.head = stored[at + digests :]
     return record
 
 
 class Value(msgspec.Struct, gc=False, frozen=True, eq=False):
-    """A value on its way into sets or boards, prepared once for all target keys of an event."""
+    """A value to add to sets or boards, prepared once for all target keys of an event."""
 
     raw: bytes
     digest: bytes
@@ -162,7 +205,7 @@ def prepare(raw: bytes, digest: bytes, at: int, time: bytes) -> Value:
 
 @lru_cache(maxsize=256)  # the events of a batch share one clock reading
 def pack_time(ms: int) -> bytes:
-    """A time as 6 bytes of 7 bits, which sort as the times do and never are 00 or 01.
+    """Encodes a time as 6 bytes of 7 bits, which sort as times do and are never 00 or 01.
 
     >>> unpack_time(pack_time(1344427200000))
     1344427200000
@@ -178,7 +221,7 @@ def unpack_time(time: bytes) -> int:
 
 
 def escaped(value: bytes) -> bytes:
-    """`value` without 00 and 01, which end and begin the values of a head."""
+    """Escapes 00 and 01, which end and begin the values of a head."""
     if b"\x00" in value or b"\x01" in value or b"\x02" in value:
         value = value.replace(b"\x02", b"\x02\x05")
         return value.replace(b"\x00", b"\x02\x03").replace(b"\x01", b"\x02\x04")
@@ -186,7 +229,8 @@ def escaped(value: bytes) -> bytes:
 
 
 def unescaped(value: bytes) -> bytes:
-    """
+    """Reverses `escaped`.
+
     >>> unescaped(escaped(b"a\\x00\\x01\\x02b"))
     b'a\\x00\\x01\\x02b'
     """

@@ -1,4 +1,4 @@
-"""A transaction whose writes go nowhere: `explain` runs the very code that `send` runs."""
+"""A transaction whose writes are discarded: `explain` runs the same code as `send`."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ __all__ = ["DryRun"]
 
 
 class DryRun:
-    """A transaction on top of a view that sees its own writes and forgets them."""
+    """A transaction on a view that sees its own writes and discards them."""
 
     def __init__(self, reader: Reader) -> None:
         self.space = reader.space
@@ -60,7 +60,7 @@ class DryRun:
         self._write(key, pack_counter(read_counter(self.get(key)) + delta))
 
     def after_commit(self, notice: Notice) -> None:
-        """Nothing is committed, so no one is told."""
+        """Publishes nothing: nothing is committed."""
 
     def _write(self, key: bytes, value: bytes | None) -> None:
         if key not in self._written:

@@ -1,9 +1,9 @@
-"""Explaining: what an event would do, found out by doing it where nothing is kept."""
+"""Explains what an event would do, by doing it on a transaction whose writes are discarded."""
 
 from holdfast.engine.contract import Reader
 from holdfast.errors import HoldfastError
 from holdfast.events.dry_run import DryRun
-from holdfast.events.handlers import CompiledHandler, Scope
+from holdfast.events.handlers import CompiledHandler
 from holdfast.events.ingestion import AnyEvent, EventRun, Ingestion, as_event
 from holdfast.events.records import Explanation, HandlerExplanation, Settings, Write
 
@@ -11,21 +11,21 @@ __all__ = ["explain"]
 
 
 def explain(reader: Reader, settings: Settings | None, given: AnyEvent) -> Explanation:
-    """What each handler of an event would do, in order, each seeing the writes of those before."""
+    """Returns what each handler of an event would do, each after the writes of those before."""
     event = as_event(given)
-    ingest = Ingestion(DryRun(reader), settings, None)
-    at, plan = ingest.arrival(event)
-    run = EventRun(ingest, Scope(event, at, ingest.settings, ingest.look_up))
+    ingestion = Ingestion(DryRun(reader), settings, None)
+    at, plan = ingestion.arrival(event)
+    run = EventRun(ingestion, event, at)
     return Explanation(
         name=event.name,
         at=at,
         handlers=[_explain_handler(run, handler) for handler in plan.handlers],
-        duplicate=event.id is not None and ingest.is_duplicate(event.id),
+        duplicate=event.id is not None and ingestion.is_duplicate(event.id),
     )
 
 
 def _explain_handler(run: EventRun, handler: CompiledHandler) -> HandlerExplanation:
-    skipped = len(run.skipped)
+    skipped, empty, background = len(run.skipped), len(run.empty), len(run.background)
     keys: list[str] = []
     writes: list[Write] = []
     error: str | None = None
@@ -39,6 +39,7 @@ def _explain_handler(run: EventRun, handler: CompiledHandler) -> HandlerExplanat
     except HoldfastError as failure:
         error = failure.message
     reason = run.skipped[-1] if len(run.skipped) > skipped else None
+    fan_out = run.background[-1] if len(run.background) > background else None
     return HandlerExplanation(
         handler=handler.name,
         operation=handler.operation,
@@ -48,4 +49,6 @@ def _explain_handler(run: EventRun, handler: CompiledHandler) -> HandlerExplanat
         missing=reason.missing if reason else None,
         error=error or (reason.error if reason else None),
         schema=handler.schema,
+        empty=run.empty[empty:],
+        background=fan_out.keys if fan_out else None,
     )

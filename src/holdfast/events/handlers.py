@@ -1,15 +1,14 @@
-"""From a deployed schema to functions: what an event means is settled before the first one comes.
+"""Compiles deployed schemas to functions, once, before their first event.
 
-`compiled` turns the schemas of a space into closures once, however many events follow; the cache
-knows them by the digest of what is stored, so every process notices a new schema with its next
-event. Ingesting parses nothing and searches nothing: the handlers of an event name are found by
-looking up each of its prefixes, at most 33, among any number.
+The schemas of a space become closures, cached by the digest of what is stored, so every process
+notices a new schema with its next event. Ingestion parses nothing: the handlers of an event name
+are found by looking up each of its prefixes, at most 33, among any number.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.engine.contract import draw
 from holdfast.errors import ExpandsTooFar, InvalidEvent
@@ -34,14 +33,25 @@ __all__ = [
     "joined_keys",
 ]
 
+TOO_FAR_HINT: Final = (
+    'Give the handler "fan_out": "background" to continue after the commit, bound the sets that it '
+    "looks up with `max_stored_values`, or raise the limit with `configure`."
+)
+
 Strings: TypeAlias = list[bytes]  # UTF-8
 Evaluate: TypeAlias = Callable[["Scope"], Strings]
 
 
 class LookUp(Protocol):
-    """The newest members of the set with a key."""
+    """Finds the members of sets for the expressions of a handler."""
 
-    def __call__(self, key: bytes) -> Strings: ...
+    def look_up(self, key: bytes) -> Strings:
+        """Returns the members of the set with that key; raises `ExpandsTooFar` if they are many."""
+        ...
+
+    def note_empty(self, keys: Strings) -> None:
+        """Notes that none of these sets has a member."""
+        ...
 
 
 class Unresolved(Exception):
@@ -53,22 +63,22 @@ class Unresolved(Exception):
 
 
 class Scope(dict[str, Strings]):
-    """What the names of an expression mean for one event; each is worked out when first asked for.
+    """The values of the names in expressions for one event, each evaluated when first needed.
 
     Built-ins are listed with their `@`, which no attribute's name can begin with.
     """
 
-    __slots__ = ("at", "event", "labels", "look_up", "settings")
+    __slots__ = ("at", "event", "labels", "look_ups", "settings")
 
     def __init__(
-        self, event: Event, at: int, settings: Settings, look_up: LookUp, names: Sequence[str] = ()
+        self, event: Event, at: int, settings: Settings, look_ups: LookUp, names: Sequence[str] = ()
     ) -> None:
         self.labels = labels(at, settings.timezone)
         super().__init__(self.labels)
         self.event = event
         self.at = at
         self.settings = settings
-        self.look_up = look_up
+        self.look_ups = look_ups
         attributes = event.attributes
         for name in names:
             # The usual case of `__missing__`, without its calls.
@@ -103,7 +113,7 @@ class Scope(dict[str, Strings]):
 
 
 def _text(name: str, value: object) -> bytes:
-    """An attribute's value as text: integers in decimal, floats in their shortest form."""
+    """Returns an attribute's value as text: integers in decimal, floats in their shortest form."""
     match value:
         case str():
             return encoded(name, value)
@@ -131,7 +141,7 @@ def _unfit(name: str, value: object) -> InvalidEvent:
 
 
 def encoded(name: str, text: str) -> bytes:
-    """The text of a part of an event, as UTF-8."""
+    """Encodes the text of a part of an event as UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -154,7 +164,7 @@ def _scope_name(term: Attribute | BuiltIn) -> str:
 
 
 def compile_expression(expression: Expression, *, names_last: bool = False) -> Evaluate:
-    """A function from a scope to the strings of an expression.
+    """Returns a function from a scope to the strings of an expression.
 
     With `names_last` the last step of a chain names the set and is not looked up.
     """
@@ -166,6 +176,23 @@ def compile_expression(expression: Expression, *, names_last: bool = False) -> E
         else:
             evaluate = _look_up_step(evaluate, suffix)
     return evaluate
+
+
+class Stream(NamedTuple):
+    """An expression up to its last look-up, whose members a background fan-out reads in steps."""
+
+    strings: Evaluate
+    looked_up: bytes | None  # appended to each string, the keys of the last look-up
+    named: bytes  # appended to each of its members
+
+
+def compile_stream(expression: Expression, *, names_last: bool) -> Stream:
+    """Returns the expression in parts: strings, last look-up, and the name behind it."""
+    steps = list(expression.steps)
+    named = b":" + steps.pop().encode() if names_last and steps else b""
+    looked_up = b":" + steps.pop().encode() if steps else None
+    inner = Expression(expression.terms, tuple(steps), expression.is_list)
+    return Stream(compile_expression(inner), looked_up, named)
 
 
 def _compile_list(expression: Expression) -> Evaluate:
@@ -186,7 +213,7 @@ def _compile_list(expression: Expression) -> Evaluate:
 
 
 def _once_a_minute(terms: list[Evaluate]) -> Evaluate:
-    """Time labels and literals: worked out for the first event of each minute."""
+    """Evaluates time labels and literals once, with the first event of each minute."""
     last: tuple[object, Strings] = (None, [])
 
     def evaluate(scope: Scope) -> Strings:
@@ -207,13 +234,15 @@ def _name_step(strings: Evaluate, suffix: bytes) -> Evaluate:
 def _look_up_step(strings: Evaluate, suffix: bytes) -> Evaluate:
     def evaluate(scope: Scope) -> Strings:
         found: dict[bytes, None] = {}
-        for string in strings(scope):
-            found.update(dict.fromkeys(scope.look_up(string + suffix)))
+        keys = [string + suffix for string in strings(scope)]
+        for key in keys:
+            found.update(dict.fromkeys(scope.look_ups.look_up(key)))
             if len(found) > MAX_EVENT_WRITES:
                 raise ExpandsTooFar(
-                    f"expands to more than {MAX_EVENT_WRITES} members",
-                    hint="Look up smaller sets, or bound them with `max_stored_values`.",
+                    f"expands to more than {MAX_EVENT_WRITES} members", hint=TOO_FAR_HINT
                 )
+        if keys and not found:
+            scope.look_ups.note_empty(keys)
         return list(found)
 
     return evaluate
@@ -224,12 +253,12 @@ def _unique(strings: Strings) -> Strings:
 
 
 def joined_keys(parts: list[Strings], limit: int) -> Strings:
-    """The cartesian product of `parts`, each combination joined with colons, without duplicates."""
+    """Returns the cartesian product of `parts`, joined with colons, without duplicates."""
     count = 1
     for part in parts:
         count *= len(part)
     if count > limit:
-        raise ExpandsTooFar(f"expands to {count} keys, the limit is {limit}")
+        raise ExpandsTooFar(f"expands to {count} keys, the limit is {limit}", hint=TOO_FAR_HINT)
     keys = parts[0]
     for part in parts[1:]:
         endings = [b":" + string for string in part]
@@ -251,6 +280,7 @@ class CompiledHandler:
         "name",
         "operation",
         "schema",
+        "streams",
         "targets",
         "value",
     )
@@ -260,11 +290,15 @@ class CompiledHandler:
         self.schema = DEFAULT_SCHEMA if schema == DEFAULT_SCHEMA else schema
         self.handler = handler
         self.name = handler.name
-        self.operation: Operation = handler.operation
+        self.operation: Operation = handler.options.operation
         last = len(handler.targets) - 1
-        names_last = handler.operation in ("add", "remove")
+        names_last = self.operation in ("add", "remove")
         self.targets = [
             compile_expression(expression, names_last=names_last and position == last)
+            for position, expression in enumerate(handler.targets)
+        ]
+        self.streams = [
+            compile_stream(expression, names_last=names_last and position == last)
             for position, expression in enumerate(handler.targets)
         ]
         self.value = None if handler.value is None else compile_expression(handler.value)
@@ -291,7 +325,7 @@ def _expressions(handler: Handler) -> list[Expression]:
 
 
 class HandlerPlan(NamedTuple):
-    """What an event name means, settled when the first event of that name comes."""
+    """The handlers of an event name, found when the first event of that name comes."""
 
     handlers: tuple[CompiledHandler, ...]  # in the order of their execution
     attributes: tuple[str, ...]  # that their expressions name
@@ -310,7 +344,7 @@ class CompiledSchemas:
         self.plan_of = lru_cache(maxsize=4_096)(self._plan_of)
 
     def _plan_of(self, name: str) -> HandlerPlan:
-        """The handlers of all prefixes of a name, shorter prefixes first."""
+        """Returns the handlers of all prefixes of a name, shorter prefixes first."""
         segments = _checked_segments(name)
         prefixes = (":".join(segments[:count]) for count in range(len(segments) + 1))
         found = tuple(handler for prefix in prefixes for handler in self._by_prefix.get(prefix, ()))

@@ -1,19 +1,19 @@
-"""Ingesting: from an event to the writes of its handlers."""
+"""Ingestion: from an event to the writes of its handlers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadInput, ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
-from holdfast.events import boards, sets
-from holdfast.events.codec import BOARD, UNBOUNDED, Record, Value, pack_time, prepare
+from holdfast.events import fan_outs, sets
 from holdfast.events.deployment import deployed
 from holdfast.events.dry_run import DryRun
 from holdfast.events.handlers import (
+    TOO_FAR_HINT,
     CompiledHandler,
     HandlerPlan,
     Scope,
@@ -25,15 +25,17 @@ from holdfast.events.handlers import (
 from holdfast.events.layout import keys_of
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
+    EmptyLookUp,
     Event,
     EventError,
+    FanOutReport,
     SendManyReply,
     SendReply,
     Settings,
     Skipped,
 )
-from holdfast.events.sketch import digest
 from holdfast.events.times import to_event_ms
+from holdfast.events.writes import KeyWrites
 from holdfast.json_data import unfit_in
 from holdfast.limits import (
     MAX_BATCH_EVENTS,
@@ -59,28 +61,37 @@ ID_KIND: Final = "events.id"
 
 
 class Enqueue(Protocol):
-    """Puts a job in the transaction of the event: all that events know of a job queue."""
+    """Puts a job in the transaction of the event: all that this layer knows of a job queue."""
 
     def __call__(self, queue: str, klass: str, data: dict[str, Any]) -> object: ...
 
 
-# The same for a transaction of which nothing is kept.
+# Returns an `Enqueue` for a transaction whose writes are discarded.
 DryRunEnqueue: TypeAlias = Callable[[Transaction], Enqueue]
+# Beginnings of keys, the members that follow them, and endings.
+FanOutParts: TypeAlias = tuple[Strings, fan_outs.Members, Strings]
 
 
 class HandlerStep:
-    """A handler with what it means for one event."""
+    """The keys and values of one handler for one event."""
 
-    __slots__ = ("handler", "keys", "values")
+    __slots__ = ("handler", "keys", "stream", "values")
 
-    def __init__(self, handler: CompiledHandler, keys: Strings, values: Strings) -> None:
+    def __init__(
+        self,
+        handler: CompiledHandler,
+        keys: Strings,
+        values: Strings,
+        stream: FanOutParts | None = None,
+    ) -> None:
         self.handler = handler
         self.keys = keys
         self.values = values
+        self.stream = stream  # instead of keys that are too many for one transaction
 
 
 class Ingestion:
-    """The events of one call, on one transaction."""
+    """Ingests the events of one call on one transaction."""
 
     def __init__(
         self,
@@ -99,7 +110,7 @@ class Ingestion:
     # --- calls -----------------------------------------------------------------------------------
 
     def send(self, event: AnyEvent) -> SendReply:
-        reply = self.one(event)
+        reply = self.ingest(event)
         self.cache.finish()
         return reply
 
@@ -115,27 +126,30 @@ class Ingestion:
                 hint="Split it, or use `store.events.send_stream`.",
             )
         errors: list[EventError] = []
+        background: list[FanOutReport] = []
         for position, event in enumerate(events):
             try:
-                self.one(event)
+                reply = self.ingest(event)
+                if reply.background:
+                    background += reply.background
             except HoldfastError as error:
                 errors.append(EventError(position=position, message=error.message))
             self.cache.write_out_if_many()
         self.cache.finish()
-        return SendManyReply(accepted=len(events) - len(errors), errors=errors)
+        accepted = len(events) - len(errors)
+        return SendManyReply(accepted=accepted, errors=errors, background=background)
 
-    def one(self, given: AnyEvent) -> SendReply:
-        """All of an event, or, if it raises, nothing of it."""
+    def ingest(self, given: AnyEvent) -> SendReply:
+        """Writes all of an event or, if it raises, nothing of it."""
         event = as_event(given)
         at, plan = self.arrival(event)
         if event.id is not None and self.is_duplicate(event.id):
             return SendReply(duplicate=True)
-        scope = Scope(event, at, self.settings, self.look_up, plan.attributes)
-        run = EventRun(self, scope)
+        run = EventRun(self, event, at, plan.attributes)
         if plan.can_fail:
             self._run_guarded(run, plan.handlers)
         else:
-            # No step reads what another one writes: all is known, and checked, before a write.
+            # No handler reads what another one writes: all is checked before the first write.
             steps = [run.resolve(handler) for handler in plan.handlers]
             lacking = len(run.skipped)
             for step in steps:
@@ -149,10 +163,12 @@ class Ingestion:
             handlers=len(plan.handlers) - len(run.skipped),
             keys=len(run.written),
             skipped=run.skipped,
+            empty=run.empty,
+            background=run.background,
         )
 
     def arrival(self, event: Event) -> tuple[int, HandlerPlan]:
-        """The event's time, and what its name means."""
+        """Returns the event's time and the handlers of its name."""
         at = self.cache.now_ms
         if event.at is not None:
             at = to_event_ms(event.at, self.settings.timezone)
@@ -166,7 +182,7 @@ class Ingestion:
                 if step is not None:
                     run.write(step)
             if run.jobs > 1 and self._enqueue_dry_run is not None:
-                # The second may be refused, and the first would be left in a neighbour's house.
+                # If the second were refused, the first would be left in the job queue.
                 run.enqueue_jobs(self._enqueue_dry_run(DryRun(self._tx)))
             run.enqueue_jobs(self._enqueue)
             self.cache.flush()
@@ -174,14 +190,6 @@ class Ingestion:
             self.cache.undo()
             raise
         self.cache.keep()
-
-    # --- what handlers ask for -------------------------------------------------------------------
-
-    def look_up(self, key: bytes) -> Strings:
-        record = self.cache.record(key)
-        if record.is_board:
-            return []
-        return sets.newest_values(self.cache, record, self.settings.looked_up_members)
 
     # --- ids -------------------------------------------------------------------------------------
 
@@ -211,7 +219,7 @@ _SEVERAL: Final = "Send several events with `send_many`."
 
 
 def as_event(given: AnyEvent) -> Event:
-    """What came, as an event."""
+    """Returns what was sent as an `Event`, or raises `InvalidEvent`."""
     if type(given) is Event:
         if _is_well_typed(given):
             return given
@@ -224,7 +232,7 @@ def as_event(given: AnyEvent) -> Event:
             f"this is no event: {error}",
             hint=_SEVERAL if isinstance(given, list | tuple) else _EVENT,
         ) from None
-    # A set and a decimal are converted without a word. What was not converted is the same object.
+    # msgspec converts a set or a decimal silently. What it did not convert is the same object.
     as_given: Any = given
     if not all(map(is_, event.attributes.values(), as_given.get("attributes", {}).values())):
         _refuse_unfit(given)
@@ -232,7 +240,7 @@ def as_event(given: AnyEvent) -> Event:
 
 
 def _refuse_unfit(given: Any) -> None:
-    """Refuses attributes that are of no type that an event can carry, by name."""
+    """Raises `InvalidEvent` for an attribute of a type that events can't carry."""
     attributes = given.get("attributes") if isinstance(given, Mapping) else None
     unfit = None if attributes is None else unfit_in(attributes, "attributes")
     if unfit is not None:
@@ -244,7 +252,7 @@ def _refuse_unfit(given: Any) -> None:
 
 
 def _is_well_typed(event: Event) -> bool:
-    """Whoever makes an `Event` is not stopped from giving it anything at all."""
+    """Returns whether an `Event` made in Python has the types that a decoded one has."""
     return (
         isinstance(event.name, str)
         and isinstance(event.attributes, dict)
@@ -256,82 +264,143 @@ def _is_well_typed(event: Event) -> bool:
 class EventRun:
     """One event on its way through its handlers."""
 
-    def __init__(self, ingest: Ingestion, scope: Scope) -> None:
-        self._cache = ingest.cache
-        self._scope = scope
-        self._limit = scope.settings.fan_out_keys
-        self._values: dict[bytes, Value] = {}
+    def __init__(
+        self, ingestion: Ingestion, event: Event, at: int, names: Sequence[str] = ()
+    ) -> None:
+        self._cache = ingestion.cache
+        self._limit = ingestion.settings.fan_out_keys
+        self._looked_up_members = ingestion.settings.looked_up_members
+        self._scope = Scope(event, at, ingestion.settings, self, names)
+        self._writes = KeyWrites(ingestion.cache, at)
         self._jobs: list[tuple[CompiledHandler, dict[str, Any]]] = []
+        self._empty_look_ups: list[Strings] = []
         self.skipped: list[Skipped] = []
-        self.written: set[bytes] = set()
+        self.empty: list[EmptyLookUp] = []
+        self.background: list[FanOutReport] = []
+
+    @property
+    def written(self) -> set[bytes]:
+        """The keys that were written so far."""
+        return self._writes.written
 
     def resolve(self, handler: CompiledHandler) -> HandlerStep | None:
-        """The keys and values of a handler; None if the event lacks what it needs."""
+        """Returns the keys and values of a handler; None if it writes nothing now."""
         scope = self._scope
         try:
-            parts = [target(scope) for target in handler.targets]
             values = [] if handler.value is None else handler.value(scope)
             job = {name: _plain(term(scope)) for name, term in handler.job} if handler.job else {}
+            try:
+                parts = [target(scope) for target in handler.targets]
+                keys = joined_keys(parts, self._limit) if parts else []
+            except ExpandsTooFar:
+                if not handler.handler.background:
+                    raise
+                self._empty_look_ups.clear()
+                return HandlerStep(handler, [], values, self._stream(handler))
         except Unresolved as unresolved:
             self._skip(handler, missing=unresolved.name)
             return None
-        keys = joined_keys(parts, self._limit) if parts else []
         _check_sizes(keys, values)
+        if self._empty_look_ups:
+            self._report_empty(handler)
         if handler.operation == "enqueue" and (keys or not parts):
             self._jobs.append((handler, job))
         return HandlerStep(handler, keys, values)
 
     def write(self, step: HandlerStep) -> None:
-        """Writes what a handler asks for, unless one of its keys holds something else."""
-        operation = step.handler.operation
-        if operation == "enqueue" or not step.values:
+        """Writes what a handler asks for, unless one of its keys holds another kind."""
+        if step.stream is not None:
+            self._begin_fan_out(step, step.stream)
             return
-        records = self._cache.records(step.keys)
-        board = BOARD if operation == "count_frequency" else 0
-        for record in records:
-            if record.flags & BOARD != board and (record.known or record.dirty):
-                held = "leaderboard" if record.is_board else "set"
-                self._skip(step.handler, error=f"key {record.key.decode()} holds a {held}")
-                return
-        if operation == "remove":
-            self._remove(step, records)
-        else:
-            self._add_or_count(step, records)
+        if step.handler.operation == "enqueue" or not step.values:
+            return
+        error = self._writes.write(step.handler.handler.options, step.keys, step.values)
+        if error is not None:
+            self._skip(step.handler, error=error)
 
-    def _add_or_count(self, step: HandlerStep, records: list[Record]) -> None:
-        """Adds the values to sets, or counts them on boards."""
-        handler = step.handler.handler
-        values = self._prepared(step.values)
-        gross = 1 if handler.gross else 0
-        counted, lifetime_ms = handler.distinct, handler.expire_after_ms
-        bound = UNBOUNDED if handler.bound is None else handler.bound
-        if not (bound or gross or counted):
-            return  # neither members nor counters: nothing is kept of it
-        put_in = boards.count if step.handler.operation == "count_frequency" else sets.add
-        cache = self._cache
-        for value in values:
-            put_in(cache, records, value, bound, gross=gross, counted=counted)
-        for record in records if lifetime_ms or cache.some_expire else ():
-            cache.extend_lifetime(record, lifetime_ms)
-        self.written.update(step.keys)
+    # --- look-ups --------------------------------------------------------------------------------
 
-    def _remove(self, step: HandlerStep, records: list[Record]) -> None:
-        lifetime_ms = step.handler.handler.expire_after_ms
-        for record in records:
-            removed = [sets.remove(self._cache, record, raw) for raw in step.values]
-            if any(removed):
-                record.dirty = True
-                self._cache.extend_lifetime(record, lifetime_ms)
-                self.written.add(record.key)
+    def look_up(self, key: bytes) -> Strings:
+        """Returns the members of a set, for an expression."""
+        record = self._cache.record(key)
+        if record.is_board or record.is_count:
+            return []
+        limit = self._looked_up_members
+        found = sets.newest_values(self._cache, record, limit + 1)
+        if len(found) > limit:
+            size = sets.size(self._cache, record)
+            raise ExpandsTooFar(
+                f"the look-up of {key.decode()} finds {size} members, the limit is {limit}",
+                hint=TOO_FAR_HINT,
+            )
+        return found
+
+    def note_empty(self, keys: Strings) -> None:
+        """Notes a look-up that found nothing, to be reported with its handler."""
+        self._empty_look_ups.append(keys)
+
+    def _report_empty(self, handler: CompiledHandler) -> None:
+        for keys in self._empty_look_ups:
+            record = self._cache.record(keys[0])
+            reason: Literal["unknown", "empty", "leaderboard"] = "unknown"
+            if record.known or record.dirty:
+                reason = "leaderboard" if record.is_board else "empty"
+            self.empty.append(
+                EmptyLookUp(
+                    handler=handler.name,
+                    key=keys[0].decode(),
+                    reason=reason,
+                    others=len(keys) - 1,
+                    schema=handler.schema,
+                )
+            )
+        self._empty_look_ups.clear()
+
+    # --- background fan-outs ---------------------------------------------------------------------
+
+    def _stream(self, handler: CompiledHandler) -> FanOutParts:
+        """Returns the targets of a handler around the part that has most members."""
+        listed = [stream.strings(self._scope) for stream in handler.streams]
+        members: list[fan_outs.Members] = []
+        for stream, strings in zip(handler.streams, listed, strict=True):
+            if stream.looked_up is None:
+                each = fan_outs.Members([string + stream.named for string in strings])
+            else:
+                each = fan_outs.Members()
+                each.look_up(self._cache, [string + stream.looked_up for string in strings])
+            members.append(each)
+        largest = max(range(len(members)), key=lambda position: members[position].total)
+        parts = [target(self._scope) for target in handler.targets[:largest]]
+        before = [key + b":" for key in joined_keys(parts, self._limit)] if parts else [b""]
+        parts = [target(self._scope) for target in handler.targets[largest + 1 :]]
+        behind = [b":" + key for key in joined_keys(parts, self._limit)] if parts else [b""]
+        stream = handler.streams[largest]
+        named = stream.named if stream.looked_up is not None else b""
+        return before, members[largest], [named + key for key in behind]
+
+    def _begin_fan_out(self, step: HandlerStep, parts: FanOutParts) -> None:
+        if not step.values:
+            return
+        report = fan_outs.begin(
+            self._cache,
+            handler=step.handler.name,
+            schema=step.handler.schema,
+            options=step.handler.handler.options,
+            at=self._scope.at,
+            values=step.values,
+            parts=parts,
+        )
+        self.background.append(report)
+
+    # --- jobs ------------------------------------------------------------------------------------
 
     @property
     def jobs(self) -> int:
-        """How many jobs the event asks for so far."""
+        """The number of jobs that the event asks for so far."""
         return len(self._jobs)
 
     def enqueue_jobs(self, enqueue: Enqueue | None) -> None:
-        """Puts the jobs, after all writes: a job that is refused leaves nothing to undo in a
-        neighbour's house."""
+        """Puts the jobs after all writes: if one is refused, nothing of another layer is left."""
         for handler, data in self._jobs:
             if enqueue is None:
                 raise NoJobQueue(f"the handler {handler.name} enqueues, and there is no queue")
@@ -340,7 +409,7 @@ class EventRun:
             enqueue(job.queue, job.klass, data)
 
     def explained_job(self, handler: CompiledHandler) -> dict[str, Any] | None:
-        """The job that a handler would put, if it would."""
+        """Returns the job that a handler would put, if it would."""
         job = handler.handler.job
         for each, data in self._jobs:
             if each is handler and job is not None:
@@ -348,32 +417,21 @@ class EventRun:
         return None
 
     def sort_skipped(self, handlers: Sequence[CompiledHandler]) -> None:
-        """Names what was skipped in the order of the handlers, however it was found out."""
+        """Sorts skipped handlers in the order in which they run."""
         places = {(each.schema, each.name): place for place, each in enumerate(handlers)}
         self.skipped.sort(key=lambda skipped: places[skipped.schema, skipped.handler])
-
-    def _prepared(self, raws: Strings) -> list[Value]:
-        """Values with all that sets and boards need of them, worked out once for all keys."""
-        at = self._scope.at
-        time = pack_time(at)
-        prepared = []
-        for raw in raws:
-            value = self._values.get(raw)
-            if value is None:
-                value = self._values[raw] = prepare(raw, digest(raw), at, time)
-            prepared.append(value)
-        return prepared
 
     def _skip(
         self, handler: CompiledHandler, *, missing: str | None = None, error: str | None = None
     ) -> None:
+        self._empty_look_ups.clear()
         self.skipped.append(
             Skipped(handler=handler.name, missing=missing, error=error, schema=handler.schema)
         )
 
 
 def _plain(strings: Strings) -> str | list[str]:
-    """A term's strings as the data of a job: one, or all of a list attribute."""
+    """Returns a term's strings as the data of a job: one, or all of a list attribute."""
     texts = [string.decode() for string in strings]
     return texts[0] if len(texts) == 1 else texts
 
@@ -382,7 +440,7 @@ def _check_sizes(keys: Strings, values: Strings) -> None:
     writes = len(keys) * len(values)
     if writes > MAX_EVENT_WRITES:
         raise ExpandsTooFar(f"expands to {writes} writes, the limit is {MAX_EVENT_WRITES}")
-    # The sums are quick to find, and usually settle it.
+    # The sums are quick to compute, and usually small enough.
     if sum(map(len, keys)) > MAX_EVENT_KEY_BYTES:
         size = max(map(len, keys))
         if size > MAX_EVENT_KEY_BYTES:

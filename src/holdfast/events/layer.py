@@ -7,7 +7,7 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import shown
 from holdfast.errors import AnswerTooLarge, BadInput
-from holdfast.events import deployment, record_cache
+from holdfast.events import deployment, fan_outs, record_cache
 from holdfast.events import settings as space_settings
 from holdfast.events.explanations import explain
 from holdfast.events.ingestion import (
@@ -24,6 +24,7 @@ from holdfast.events.records import (
     BoardEntry,
     Distinct,
     Explanation,
+    FanOutReport,
     KeyPage,
     Member,
     MemberPage,
@@ -41,6 +42,8 @@ REMOVERS: Final[dict[str, Remover]] = {
     record_cache.KEY_KIND: record_cache.remove_key,
     record_cache.ROWS_KIND: record_cache.remove_rows,
     ID_KIND: remove_id,
+    fan_outs.FAN_OUT_KIND: fan_outs.continue_fan_out,
+    fan_outs.FINISHED_KIND: fan_outs.remove_finished,
 }
 
 Query: TypeAlias = str | Mapping[str, Any]
@@ -109,9 +112,9 @@ class Events:
     ) -> Settings:
         """Changes settings of the space, for every process from the next event on; returns all.
 
-        `timezone` is that of the time labels ("Europe/Berlin"), `looked_up_members` how many of the
-        newest a look-up reads, `fan_out_keys` how many keys a handler may write for one event,
-        `dedup_seconds` how long the id of an event is remembered. What is not given stays.
+        `timezone` is that of the time labels ("Europe/Berlin"), `looked_up_members` how many a
+        look-up may find, `fan_out_keys` how many keys a handler may write in the transaction of an
+        event, `dedup_seconds` how long the id of an event is remembered. What is not given stays.
 
         Reads 1 key, writes 1.
         """
@@ -154,6 +157,14 @@ class Events:
         """What the event would do: the handlers that match, the keys and writes of each, and why a
         handler is skipped. Writes nothing, reads what `send` would read."""
         return explain(self._tx, self._settings, event)
+
+    @operation(reads=True)
+    def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
+        """Returns the background fan-outs that run, then those that were finished within a day.
+
+        Each says how many of its keys are written, and how many could not be. Reads 1 key for each.
+        """
+        return fan_outs.reports(self._tx, limit)
 
     @operation()
     def forget(self, key: str) -> bool:

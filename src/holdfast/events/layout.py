@@ -14,6 +14,15 @@ ROWS            (generation, 0, value)   -> place   of a member in a large set, 
                 (generation, 2, number)  -> parts   the smallest candidates of a large board, 16 to
                                                     a row
 SEEN_ID         (id)                     -> end     ids of events, until the dedup window ends
+FAN_OUT         (finished, id)           -> FanOut  a background fan-out: what it writes, how far
+FAN_OUT_LIST    (id)                     -> strings that were known when the fan-out began
+FAN_OUT_SOURCE  (generation, id)         -> cursor  how far a fan-out has read the generation
+FAN_OUT_CHANGE  (id, generation, value)  -> state   of a member, before it changed meanwhile
+BOARD_BESIDE    (key)                    -> record  a leaderboard beside the set of that key
+NUMBERS         (key)                    -> numbers sum, extremes and percentiles, see numbers.py
+TIMED           (key, counter)           -> list    digests with the second of their last add, or
+                                                    nothing once there are rows
+                (key, counter, number)   -> row     32 registers, see timed_counters.py
 
 A generation holds the rows of a large set or board. A key that is forgotten, or that shrinks,
 abandons its generation, which is then removed in bounded steps.
@@ -36,6 +45,13 @@ BUNDLE: Final = 3
 SKETCH: Final = 4
 ROWS: Final = 5
 SEEN_ID: Final = 6
+FAN_OUT: Final = 7
+FAN_OUT_LIST: Final = 8
+FAN_OUT_SOURCE: Final = 9
+FAN_OUT_CHANGE: Final = 10
+BOARD_BESIDE: Final = 11
+NUMBERS: Final = 12
+TIMED: Final = 13
 
 CHANGED: Final = "events:"  # followed by a key, the topic of the notice that the key has changed
 
@@ -47,12 +63,20 @@ class Keys:
     """Builds the keys of one space from prefixes that are packed once."""
 
     __slots__ = (
+        "_beside",
         "_bundle",
+        "_change",
+        "_fan_out",
+        "_fan_out_list",
         "_id",
+        "_numbers",
         "_record",
         "_rows",
         "_schema",
         "_sketch",
+        "_source",
+        "_timed",
+        "fan_outs",
         "schemas",
         "schemas_digest",
     )
@@ -68,6 +92,14 @@ class Keys:
         self._sketch: Final = base + pack_int(SKETCH) + text
         self._rows: Final = base + pack_int(ROWS)
         self._id: Final = base + pack_int(SEEN_ID)
+        self._fan_out: Final = base + pack_int(FAN_OUT)
+        self.fan_outs: Final = [self._fan_out + pack_int(finished) for finished in (0, 1)]
+        self._fan_out_list: Final = base + pack_int(FAN_OUT_LIST)
+        self._source: Final = base + pack_int(FAN_OUT_SOURCE)
+        self._change: Final = base + pack_int(FAN_OUT_CHANGE)
+        self._beside: Final = base + pack_int(BOARD_BESIDE) + text
+        self._numbers: Final = base + pack_int(NUMBERS) + text
+        self._timed: Final = base + pack_int(TIMED) + text
 
     def schema(self, name: str) -> bytes:
         return self._schema + pack_str(name)
@@ -105,6 +137,55 @@ class Keys:
 
     def seen_id(self, id: str) -> bytes:
         return self._id + pack_str(id)
+
+    # --- what a key has beside its record --------------------------------------------------------
+
+    def board_beside(self, key: bytes) -> bytes:
+        return self._beside + _escaped(key) + _END
+
+    def boards_beside(self, prefix: bytes) -> tuple[bytes, bytes]:
+        """Returns the range of the boards beside sets whose key begins with `prefix`."""
+        return prefix_range(self._beside + _escaped(prefix))
+
+    def numbers(self, key: bytes) -> bytes:
+        return self._numbers + _escaped(key) + _END
+
+    def numbers_range(self, prefix: bytes) -> tuple[bytes, bytes]:
+        """Returns the range of the numbers whose key begins with `prefix`."""
+        return prefix_range(self._numbers + _escaped(prefix))
+
+    def key_beside(self, stored_key: bytes) -> bytes:
+        """Returns the key of a board beside a set, or of numbers: their prefixes are as long."""
+        return _unescaped(stored_key[len(self._beside) : -1])
+
+    def timed(self, key: bytes, counter: int) -> bytes:
+        return self._timed + _escaped(key) + _END + pack_int(counter)
+
+    def timed_all(self, key: bytes) -> tuple[bytes, bytes]:
+        """Returns the range of all timed counters of a key."""
+        return prefix_range(self._timed + _escaped(key) + _END)
+
+    # --- background fan-outs ---------------------------------------------------------------------
+
+    def fan_out(self, id: bytes, *, finished: bool = False) -> bytes:
+        return self.fan_outs[finished] + pack_bytes(id)
+
+    def fan_out_list(self, id: bytes) -> bytes:
+        return self._fan_out_list + pack_bytes(id)
+
+    def fan_out_source(self, generation: int, id: bytes) -> bytes:
+        return self._source + pack_int(generation) + pack_bytes(id)
+
+    def fan_out_sources(self, generation: int) -> tuple[bytes, bytes]:
+        """Returns the range of the fan-outs that read a generation."""
+        return prefix_range(self._source + pack_int(generation))
+
+    def fan_out_changes(self, id: bytes, generation: int) -> bytes:
+        """Returns the prefix of the members that changed while a fan-out read them."""
+        return self._change + pack_bytes(id) + pack_int(generation)
+
+    def fan_out_all_changes(self, id: bytes) -> tuple[bytes, bytes]:
+        return prefix_range(self._change + pack_bytes(id))
 
 
 @lru_cache(maxsize=1_024)

@@ -13,7 +13,7 @@ from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, WrongKind
 from holdfast.events import boards, digests, sets
-from holdfast.events.codec import Record, decode
+from holdfast.events.codec import MIXED, Record, decode
 from holdfast.events.layout import keys_of
 from holdfast.events.record_cache import RecordCache
 from holdfast.events.records import (
@@ -94,11 +94,12 @@ class Reads:
     def distinct(self, key: str | Sequence[str]) -> Distinct:
         records = [self._record(each) for each in dict.fromkeys(_key_list(key))]
         if len(records) == 1:
-            whole = self._exact_size(records[0])
-            if whole is not None:
-                return Distinct(count=whole, exact=True)
+            size = self._exact_size(records[0])
+            if size is not None:
+                return Distinct(count=size, exact=True)
         count, exact = digests.distinct(self._cache, records)
-        return Distinct(count=count, exact=exact)
+        incomplete = any(record.flags & MIXED for record in records)
+        return Distinct(count=count, exact=exact and not incomplete, incomplete=incomplete)
 
     def _exact_size(self, record: Record) -> int | None:
         """The number of members, if they are all that were ever added."""

@@ -1,7 +1,8 @@
-"""The records that one call reads and changes: read once, written back once, taken back alone.
+"""The records that one call reads and changes: each is read once and written once.
 
-Many events of a batch meet at the same keys ("all visitors today"). Their records are decoded when
+Many events of a batch write to the same keys ("all visitors today"). Their records are decoded when
 the first event needs them and written when the batch ends, however often they change in between.
+An event that fails in the middle of a batch is undone alone.
 """
 
 from collections.abc import Callable
@@ -9,15 +10,16 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Reader, Transaction, draw
-from holdfast.events.codec import BOARD, ROWS, Record, decode
+from holdfast.events.codec import FANNED_OUT, ROWS, Record, decode
 from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
 from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
 
 __all__ = ["KEY_KIND", "ROWS_KIND", "RecordCache", "RecordWriter"]
 
-KEY_KIND: Final = "events.key"  # what expires: a whole key
-ROWS_KIND: Final = "events.rows"  # a generation that nobody reads any more
+KEY_KIND: Final = "events.key"  # a whole key expires
+ROWS_KIND: Final = "events.rows"  # an abandoned generation is to be cleared
+_FAN_OUT_PAUSE: Final = 1.0  # seconds before a generation that is still read is looked at again
 
 
 class RecordCache:
@@ -33,11 +35,11 @@ class RecordCache:
         self._records: dict[bytes, Record] = {}
 
     def record(self, key: bytes) -> Record:
-        """What `key` holds; a blank record if it holds nothing, or what it held has expired."""
+        """Returns the record of `key`; a blank one if there is none or it has expired."""
         return self.records([key])[0]
 
     def records(self, keys: list[bytes]) -> list[Record]:
-        """What the keys hold, each as `record` says."""
+        """Returns the record of each key, like `record`."""
         met, get = self._records, self.get
         found = [met.get(key) for key in keys]
         if None not in found:
@@ -58,7 +60,7 @@ class RecordCache:
         return [met[key] for key in keys]
 
     def _discard_expired(self, expired: Record) -> None:
-        """A reader only looks past what has expired."""
+        """Does nothing: a reader ignores what has expired."""
 
 
 class RecordWriter(RecordCache):
@@ -79,10 +81,14 @@ class RecordWriter(RecordCache):
 
     # --- what belongs to a key as a whole --------------------------------------------------------
 
-    def extend_lifetime(self, record: Record, lifetime_ms: int) -> None:
-        """Moves the end of a key that was just written; the remover looks when the first one comes.
+    def schedule(self, at: float, kind: str, subject: bytes) -> None:
+        """Has the remover of `kind` called at `at`, if the event is not undone."""
+        self._due.append((at, kind, subject))
 
-        A handler that says nothing of expiry keeps the lifetime that the key has.
+    def extend_lifetime(self, record: Record, lifetime_ms: int) -> None:
+        """Moves the end of a key that was just written; its remover still runs at the first end.
+
+        A handler without `expire_after` keeps the lifetime that the key has.
         """
         lifetime_ms = lifetime_ms or record.lifetime_ms
         if not lifetime_ms:
@@ -95,7 +101,7 @@ class RecordWriter(RecordCache):
             self._due.append((record.expires_ms / 1_000, KEY_KIND, record.key))
 
     def remove_all(self, record: Record) -> None:
-        """Removes a key with all that belongs to it; many rows, later and in bounded steps."""
+        """Removes a key with all that belongs to it; its rows later, in bounded steps."""
         self.delete(record.stored_key)
         for number in range(record.bundles):
             self.delete(self.keys.bundle(record.key, number))
@@ -106,18 +112,20 @@ class RecordWriter(RecordCache):
         self._changed[record.key] = b""
 
     def new_generation(self, record: Record) -> bytes:
-        """A place for the rows of a key, and its prefix. Random, so that nobody waits for a counter
-        that all keys would share."""
+        """Begins the rows of a key and returns their prefix.
+
+        The number is random, so that writers do not conflict on one shared counter.
+        """
         record.generation = int.from_bytes(draw(8), "big") >> 1
         record.flags |= ROWS
         return self.keys.generation(record.generation)
 
     def abandon_generation(self, record: Record) -> None:
-        """Gives up the rows of a key: a remover clears them."""
+        """Abandons the rows of a key: a remover clears them."""
         if record.has_rows:
             generation = record.generation.to_bytes(8, "big")
             self._due.append((self.tx.now, ROWS_KIND, generation))
-        record.flags &= ~ROWS
+        record.flags &= ~(ROWS | FANNED_OUT)
         record.generation = record.victims = record.victim = 0
 
     def _discard_expired(self, expired: Record) -> None:
@@ -133,19 +141,19 @@ class RecordWriter(RecordCache):
                 put(record.stored_key, record.encode())
                 record.dirty = False
                 record.known = True
-                changed[record.key] = b"leaderboard" if record.flags & BOARD else b"set"
+                changed[record.key] = record.kind.encode()
         for at, kind, subject in self._due:
             expiry.schedule(self.tx, at, kind, subject)
         self._due.clear()
 
     def write_out_if_many(self) -> None:
-        """Writes and lets go all records once there are many of them."""
+        """Writes all records and forgets them once there are many."""
         if len(self._records) > MAX_BATCH_RECORDS:
             self.flush()
             self._records.clear()
 
     def finish(self) -> None:
-        """Writes all changed records and tells the world which keys they are."""
+        """Writes all changed records and publishes which keys they are."""
         self.flush()
         after_commit = self.tx.after_commit
         for key, kind in self._changed.items():
@@ -153,7 +161,7 @@ class RecordWriter(RecordCache):
         self._changed.clear()
 
     def begin(self) -> None:
-        """From here until `keep` or `undo`, remembers what each write replaces."""
+        """Remembers what each write replaces, until `keep` or `undo`."""
         self.flush()
         self._before = dict(self._changed)
         self.put, self.delete = self._remembering_put, self._remembering_delete
@@ -187,7 +195,7 @@ class RecordWriter(RecordCache):
 
 
 def remove_key(tx: Transaction, subject: bytes) -> bool:
-    """Removes a key whose end has come; looks again later if it was written to since."""
+    """Removes a key that has expired; runs again later if it was written to since."""
     stored_key = keys_of(tx.space).record(subject)
     stored = tx.get(stored_key)
     if stored is None:
@@ -206,9 +214,14 @@ def remove_key(tx: Transaction, subject: bytes) -> bool:
 
 
 def remove_rows(tx: Transaction, subject: bytes) -> bool:
-    """Clears some rows of a generation that was given up."""
-    begin, end = prefix_range(keys_of(tx.space).generation(int.from_bytes(subject, "big")))
-    keys = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
-    if keys:
-        tx.clear(begin, keys[-1] + b"\0")
-    return len(keys) < CLEARED_PER_STEP
+    """Clears some rows of an abandoned generation, once no background fan-out reads it."""
+    keys = keys_of(tx.space)
+    generation = int.from_bytes(subject, "big")
+    if any(tx.scan(*keys.fan_out_sources(generation), limit=1)):
+        expiry.schedule(tx, tx.now + _FAN_OUT_PAUSE, ROWS_KIND, subject)
+        return True
+    begin, end = prefix_range(keys.generation(generation))
+    rows = [key for key, _ in tx.scan(begin, end, limit=CLEARED_PER_STEP)]
+    if rows:
+        tx.clear(begin, rows[-1] + b"\0")
+    return len(rows) < CLEARED_PER_STEP

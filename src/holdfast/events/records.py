@@ -1,15 +1,18 @@
-"""What goes in and what comes out: events, replies and the results of reads."""
+"""Events, the replies to them, and the results of reads."""
 
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import field
 
 __all__ = [
     "BoardEntry",
     "Distinct",
+    "EmptyLookUp",
     "Event",
     "EventError",
     "Explanation",
+    "FanOutReport",
     "HandlerExplanation",
     "KeyInfo",
     "KeyPage",
@@ -26,17 +29,17 @@ __all__ = [
 
 DEFAULT_SCHEMA: Final = "default"  # its name is left out of reports
 
-Kind: TypeAlias = Literal["set", "leaderboard"]
+Kind: TypeAlias = Literal["set", "leaderboard", "count", "numbers"]
 Scalar: TypeAlias = str | int | float | bool | None
 Attribute: TypeAlias = Scalar | list[Scalar]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store may want otherwise."""
+    """Settings of a space."""
 
-    timezone: str = "UTC"  # of the time labels, @day and its brothers
-    looked_up_members: int = 10_000  # the newest that one look-up reads
-    fan_out_keys: int = 10_000  # that one handler may write for one event
+    timezone: str = "UTC"  # of the time labels: @day, @week and so on
+    looked_up_members: int = 10_000  # that one look-up may find
+    fan_out_keys: int = 10_000  # that one handler may write for one event, in its transaction
     dedup_seconds: float = 86_400.0  # for which the id of an event is remembered
 
 
@@ -59,13 +62,43 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str = DEFAULT_SCHEMA
 
 
-class SendReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one event."""
+class EmptyLookUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A look-up of a handler that found nothing, so that the handler wrote nothing."""
 
-    handlers: int = 0  # that ran
-    keys: int = 0  # that were written
-    skipped: list[Skipped] = []
-    duplicate: bool = False
+    handler: str
+    key: str  # that was looked up, the first one of several
+    reason: Literal["unknown", "empty", "leaderboard"]
+    others: int = 0  # further keys of the same look-up, which found nothing either
+    schema: str = DEFAULT_SCHEMA
+
+
+class FanOutReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a background fan-out is."""
+
+    id: str
+    handler: str
+    keys: int  # that it writes in all; a key that several sets lead to is counted for each
+    done: int = field(default_factory=lambda: 0)
+    failed: int = field(default_factory=lambda: 0)  # keys that could not be written
+    error: str | None = None  # why the last one of them could not
+    started: int = field(default_factory=lambda: 0)  # milliseconds since the epoch
+    finished: int | None = None
+    schema: str = DEFAULT_SCHEMA
+
+
+# `omit_defaults` leaves out a default that is the very object named here, and never what a factory
+# makes: what the first replies had is always there, what came later only where it says something.
+
+
+class SendReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of one event."""
+
+    handlers: int = field(default_factory=lambda: 0)  # that ran
+    keys: int = field(default_factory=lambda: 0)  # that were written
+    skipped: list[Skipped] = field(default_factory=lambda: [])
+    duplicate: bool = field(default_factory=lambda: False)
+    empty: list[EmptyLookUp] = []  # look-ups that found nothing
+    background: list[FanOutReport] = []  # fan-outs that continue after the commit
 
 
 class EventError(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +108,12 @@ class EventError(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-class SendManyReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a batch."""
+class SendManyReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of a batch."""
 
-    accepted: int = 0
-    errors: list[EventError] = []
+    accepted: int = field(default_factory=lambda: 0)
+    errors: list[EventError] = field(default_factory=lambda: [])
+    background: list[FanOutReport] = []  # fan-outs that continue after the commit
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,11 +138,12 @@ class BoardEntry(msgspec.Struct, frozen=True, kw_only=True):
     error: int  # the most by which `count` can be too high
 
 
-class Distinct(msgspec.Struct, frozen=True, kw_only=True):
+class Distinct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many different values."""
 
     count: int
     exact: bool
+    incomplete: bool = False  # values were added while `store_distinct_counters` was off
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +175,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HandlerExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler would do with an event."""
+    """The effects that one handler would have."""
 
     handler: str
     operation: str
@@ -150,10 +185,12 @@ class HandlerExplanation(msgspec.Struct, frozen=True, kw_only=True):
     missing: str | None = None  # why it is skipped
     error: str | None = None
     schema: str = DEFAULT_SCHEMA
+    empty: list[EmptyLookUp] = []  # look-ups that found nothing
+    background: int | None = None  # keys that it would write in background steps
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What an event would do."""
+    """The effects that an event would have."""
 
     name: str
     at: int

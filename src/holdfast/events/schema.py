@@ -1,8 +1,8 @@
-"""Schemas: what may be deployed, and every problem of what may not, each with its place.
+"""Reads schemas, and reports every problem of an invalid one with its place.
 
-A schema is an object from event prefix to a list of handlers. `read_schema` turns what came (an
-object, or its text in JSON or YAML) into plain handlers, or raises `InvalidSchema` with a sentence
-for each problem: `client:gravity:action[0].targets[1]: expected ']' at column 9`.
+A schema is an object from event prefix to a list of handlers. `read_schema` turns an object, or its
+text in JSON or YAML, into handlers, or raises `InvalidSchema` with a sentence for each problem:
+`client:gravity:action[0].targets[1]: expected ']' at column 9`.
 """
 
 import difflib
@@ -28,7 +28,7 @@ from holdfast.limits import (
     MAX_STORED_VALUES,
 )
 
-__all__ = ["Handler", "Job", "Operation", "read_schema"]
+__all__ = ["Handler", "Job", "Operation", "WriteOptions", "read_schema"]
 
 Operation = Literal["add", "remove", "count_frequency", "enqueue"]
 
@@ -40,14 +40,25 @@ _FIELDS: Final = (
     "store_gross_counters",
     "store_distinct_counters",
     "expire_after",
+    "fan_out",
 )
 _JOB_FIELDS: Final = ("queue", "klass", "data")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a handler writes to its keys. Stored with a background fan-out."""
+
+    operation: Operation
+    bound: int | None = None  # how many values a set keeps, or K of a board
+    gross: bool = True
+    distinct: bool = True
+    expire_after_ms: int = 0  # 0: never
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What `enqueue` asks for: a job whose data are terms."""
+    """The job of `enqueue`, whose data are terms."""
 
     queue: str
     klass: str
@@ -55,22 +66,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Handler(msgspec.Struct, frozen=True, kw_only=True):
-    """One handler of a schema, read and found good."""
+    """One handler of a schema, read and valid."""
 
     name: str  # "client:gravity:action:follow[1]", as reports call it
     prefix: tuple[str, ...]  # the segments that an event's name begins with
-    operation: Operation
+    options: WriteOptions
     targets: tuple[Expression, ...]
     value: Expression | None = None  # of all operations but enqueue
     job: Job | None = None  # of enqueue
-    bound: int | None = None  # how many values a set keeps, or K of a board
-    gross: bool = True
-    distinct: bool = True
-    expire_after_ms: int = 0  # 0: never
+    background: bool = False  # whether it may continue in steps after the commit
 
 
 def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any], list[Handler]]:
-    """The schema as plain data, and its handlers in schema order."""
+    """Returns the schema as plain data, and its handlers in schema order."""
     schema = _load(source)
     if not isinstance(schema, Mapping):
         raise InvalidSchema([f"the schema is {_shown(schema)}, expected an object"])
@@ -108,7 +116,7 @@ def _load(source: Mapping[str, Any] | str | bytes) -> Any:
         json_problem = error
     except (RecursionError, UnicodeEncodeError) as error:
         raise InvalidSchema([f"the text can't be read: {error}"]) from None
-    # Only for those who write YAML: it takes longer to load than Holdfast itself.
+    # Imported here because the YAML library takes longer to load than Holdfast itself.
     from holdfast.yaml_text import YamlProblem, load
 
     try:
@@ -136,7 +144,7 @@ def _segments(prefix: str) -> tuple[str, ...]:
 
 
 class _Checker:
-    """Reads one handler and notes all that is wrong with it."""
+    """Reads one handler and notes all of its problems."""
 
     def __init__(self, prefix: str, position: int, problems: list[str]) -> None:
         self._name = f"{prefix}[{position}]"
@@ -155,20 +163,24 @@ class _Checker:
         gross = self._boolean(fields, "store_gross_counters")
         distinct = self._boolean(fields, "store_distinct_counters")
         expire_after_ms = self._expire_after(fields)
+        background = self._fan_out(fields, operation)
         value, job = self._value(fields)
         if len(self._problems) > before or operation is None:
             return None
         return Handler(
             name=self._name,
             prefix=_segments(self._prefix),
-            operation=operation,
+            options=WriteOptions(
+                operation=operation,
+                bound=bound,
+                gross=gross,
+                distinct=distinct,
+                expire_after_ms=expire_after_ms,
+            ),
             targets=targets,
             value=value,
             job=job,
-            bound=bound,
-            gross=gross,
-            distinct=distinct,
-            expire_after_ms=expire_after_ms,
+            background=background,
         )
 
     def _operation(self, fields: Mapping[str, Any]) -> Operation | None:
@@ -260,6 +272,14 @@ class _Checker:
             return 0
         return round(seconds * 1_000)
 
+    def _fan_out(self, fields: Mapping[str, Any], operation: Operation | None) -> bool:
+        given = fields.get("fan_out", "refuse")
+        if given not in ("refuse", "background"):
+            self._note(".fan_out", f"expected 'refuse' or 'background', not {_shown(given)}")
+        elif given == "background" and operation == "enqueue":
+            self._note(".fan_out", "a handler that enqueues writes no keys")
+        return bool(given == "background")
+
     def _parse(
         self, place: str, text: Any, parse: Callable[[str], Expression]
     ) -> Expression | None:
@@ -293,7 +313,7 @@ def _seconds(given: Any) -> float | None:
 
 
 def _shown(value: Any) -> str:
-    """What came, in the words of JSON and cut to a length that fits a line."""
+    """Describes a value in the words of JSON, cut to a length that fits a line."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,15 +1,15 @@
 """Sets: values in the order in which they were last added, newest first.
 
-A set grows through three forms, and nobody who reads or writes it need know which one it has:
+A set grows through three forms, which its readers and writers need not know:
 
 - up to 32 members: all in the head of its record;
 - up to 256: the newest in the head, older ones in an archive. An add touches the head alone, and is
-  moved to the archive together with 31 others. Until the archive is tidied, it may hold values that
-  stand again before them or lie beyond the set's bound; reading leaves them out;
+  moved to the archive together with 31 others. Until the archive is compacted, it may hold values
+  that were added again since or are beyond the set's bound; reads leave them out;
 - beyond: a row for each member, by value and by place.
 
-An event writes 12 small records that often share pages, in place of 12 pages: most of what a
-durable commit costs is the number of pages that it writes.
+An event with 12 targets writes 12 small records that often share pages: most of the cost of a
+durable commit is the number of pages that it writes.
 """
 
 from operator import itemgetter
@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from holdfast.events import digests
 from holdfast.events.codec import (
+    FANNED_OUT,
     MIXED,
     PARTIAL,
     ROWS,
@@ -32,6 +33,7 @@ from holdfast.events.codec import (
 from holdfast.events.layout import PLACES, VALUES, place, value_part
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.events.sketch import DIGEST_BYTES
+from holdfast.events.snapshots import note_change
 from holdfast.keys import prefix_range
 from holdfast.limits import (
     CLEARED_PER_STEP,
@@ -63,7 +65,7 @@ def add(
     gross: int,
     counted: bool,
 ) -> None:
-    """Puts `value` to the front of each set, and lets go what lies beyond `bound`."""
+    """Puts `value` to the front of each set, and evicts what is beyond `bound`."""
     pattern, time, entry, digest = value.pattern, value.time, value.entry, value.digest
     may_cut = bound <= HEAD_MEMBERS
     for record in records:
@@ -107,7 +109,7 @@ def add(
 
 
 def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
-    """Takes a value out; says whether it was there."""
+    """Removes a value; returns whether it was there."""
     if record.has_rows:
         return _remove_row(cache, record, raw)
     entries = _entries(cache, record)
@@ -120,7 +122,7 @@ def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
 
 
 def _move_up(record: Record, value: Value, found: int) -> None:
-    """Moves a member of the head to where its new time belongs."""
+    """Moves a member of the head to the place of its new time."""
     head = record.head
     begin = found - TIME_BYTES
     if value.time >= head[begin:found]:
@@ -130,7 +132,7 @@ def _move_up(record: Record, value: Value, found: int) -> None:
 
 
 def _inserted(head: bytes, value: Value) -> bytes:
-    """The head with a value that is older than its first member: an event that came late."""
+    """Returns the head with a value older than its first member: the event came late."""
     entries = head.split(b"\x00")[:-1]
     older = (i for i, entry in enumerate(entries) if entry[:TIME_BYTES] <= value.time)
     entries.insert(next(older, len(entries)), value.entry[:-1])
@@ -138,17 +140,17 @@ def _inserted(head: bytes, value: Value) -> bytes:
 
 
 def _cut_head(record: Record) -> None:
-    """Lets go the oldest member of a set so small that the head holds all of it."""
+    """Evicts the oldest member of a set so small that the head holds all of it."""
     record.flags |= PARTIAL
     record.head = record.head[: record.head.rfind(b"\x00", 0, -1) + 1]
     record.size -= 1
 
 
 def _change_bound(cache: RecordWriter, record: Record, bound: int) -> None:
-    """The bound of the handler that writes applies to its write.
+    """Applies the bound of the handler that writes now.
 
-    What the old bound has put out of the set must not come back under a larger one, and a smaller
-    one finds the set cut to it.
+    Values that the old bound has evicted must not come back under a larger one, and a smaller one
+    cuts the set at once.
     """
     if record.has_rows:
         record.bound = bound
@@ -164,7 +166,7 @@ def _change_bound(cache: RecordWriter, record: Record, bound: int) -> None:
 
 
 def _move_to_archive(cache: RecordWriter, record: Record) -> None:
-    """Empties the head into the archive, which is tidied when it holds about twice the set."""
+    """Moves the head to the archive, which is compacted when it holds about twice the set."""
     if record.bound <= HEAD_MEMBERS:
         return  # a few long values; there will be no more of them
     if record.bundles < min(2 + record.bound // HEAD_MEMBERS, MAX_BUNDLES):
@@ -178,7 +180,7 @@ def _move_to_archive(cache: RecordWriter, record: Record) -> None:
 
 
 def _repack(cache: RecordWriter, record: Record, entries: list[bytes]) -> None:
-    """Stores all members of a set anew, in the form that suits their number."""
+    """Stores all members of a set again, in the form that suits their number."""
     known, _ = digests.read_archive(cache, record)
     known = digests.absorbed(cache, record, known)
     packed = _joined(entries)
@@ -218,6 +220,8 @@ def _add_row(cache: RecordWriter, record: Record, value: Value, *, counted: bool
     prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
     old = cache.get(by_value)
+    if record.flags & FANNED_OUT:
+        note_change(cache, record, value_part(value.raw), value.raw if old else None)
     if counted and (old is None or record.flags & MIXED):
         record.digests += value.digest
         if len(record.digests) > digests.PENDING_BYTES:
@@ -239,7 +243,7 @@ def _add_row(cache: RecordWriter, record: Record, value: Value, *, counted: bool
 
 
 def _evict_rows(cache: RecordWriter, record: Record) -> None:
-    """Lets go the oldest members beyond the bound, or copies the rest if that is less work."""
+    """Evicts the oldest members beyond the bound, or copies the rest if that is less work."""
     excess = record.size - record.bound
     if excess <= 0:
         return
@@ -250,8 +254,11 @@ def _evict_rows(cache: RecordWriter, record: Record) -> None:
     prefix = cache.keys.generation(record.generation)
     oldest = list(cache.scan(*prefix_range(prefix + PLACES), limit=excess))
     for where, raw in oldest:
+        part = value_part(raw)
+        if record.flags & FANNED_OUT:
+            note_change(cache, record, part, raw)
         cache.delete(where)
-        cache.delete(prefix + VALUES + value_part(raw))
+        cache.delete(prefix + VALUES + part)
     record.size = record.bound
 
 
@@ -261,6 +268,8 @@ def _remove_row(cache: RecordWriter, record: Record, raw: bytes) -> bool:
     where = cache.get(by_value)
     if where is None:
         return False
+    if record.flags & FANNED_OUT:
+        note_change(cache, record, value_part(raw), raw)
     cache.delete(by_value)
     cache.delete(prefix + PLACES + where)
     record.size -= 1
@@ -271,7 +280,7 @@ def _remove_row(cache: RecordWriter, record: Record, raw: bytes) -> bool:
 
 
 def _pack_rows(cache: RecordWriter, record: Record, count: int) -> None:
-    """Leaves the generation with a copy of the `count` newest members."""
+    """Packs the `count` newest members and abandons the generation."""
     newest = _rows(cache, record, limit=count)
     entries = [_entry(raw, at) for raw, at in newest]
     cache.abandon_generation(record)
@@ -282,14 +291,14 @@ def _pack_rows(cache: RecordWriter, record: Record, count: int) -> None:
 
 
 def size(cache: RecordCache, record: Record) -> int:
-    """How many members the set has."""
+    """Returns how many members the set has."""
     if record.has_rows or not record.bundles:
         return record.size
     return len(_entries(cache, record))
 
 
 def contains(cache: RecordCache, record: Record, raw: bytes) -> Member | None:
-    """The member, if the set has it."""
+    """Returns the member, if the set has it."""
     if record.has_rows:
         by_value = cache.keys.generation(record.generation) + VALUES + value_part(raw)
         where = cache.get(by_value)
@@ -303,10 +312,10 @@ def contains(cache: RecordCache, record: Record, raw: bytes) -> Member | None:
 def members(
     cache: RecordCache, record: Record, *, limit: int, after: Member | None = None
 ) -> list[Member]:
-    """The newest members, or those that follow `after`.
+    """Returns the newest members, or those that follow `after`.
 
-    If `after` has moved or gone since, its place is taken by its time: of the members of that very
-    millisecond some may come twice, and none is left out.
+    If `after` has moved or gone since, its time is used: members of the same millisecond may be
+    returned twice, and none is left out.
     """
     if record.has_rows:
         return _rows(cache, record, limit=limit, after=after)
@@ -319,14 +328,14 @@ def members(
 
 
 def newest_values(cache: RecordCache, record: Record, limit: int) -> list[bytes]:
-    """The values of the newest members, for a look-up."""
+    """Returns the values of the newest members, for a look-up."""
     if record.has_rows:
         return [raw for raw, _ in _rows(cache, record, limit=limit)]
     return [unescaped(entry[_VALUE:]) for entry in _entries(cache, record)[:limit]]
 
 
 def _entries(cache: RecordCache, record: Record) -> list[bytes]:
-    """All members of a packed set, as entries, newest first."""
+    """Returns all members of a packed set as entries, newest first."""
     _, older = digests.read_archive(cache, record)
     merged = _merged(record.head, older)
     return merged if record.bound == UNBOUNDED else merged[: record.bound]
@@ -375,7 +384,7 @@ def _rows(
 
 
 def exact_size(cache: RecordCache, record: Record) -> int | None:
-    """How many members there are, if none was ever let go; a tidy-up may be due that will."""
+    """Returns the number of members if none was ever evicted; compaction may still evict some."""
     if record.has_rows:
         return record.size
     count = len(_merged(record.head, digests.read_archive(cache, record)[1]))

@@ -1,16 +1,18 @@
 """Events on a store: each operation one transaction, and what takes more than one."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from holdfast.binding import per_call
+from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
+from holdfast.events import fan_outs
 from holdfast.events.ingestion import AnyEvent
 from holdfast.events.layer import Events
 from holdfast.events.layout import CHANGED
-from holdfast.events.records import EventError, SendManyReply
+from holdfast.events.records import EventError, FanOutReport, SendManyReply
 from holdfast.limits import EVENTS_PER_STREAM_STEP
 
 __all__ = ["KeySubscription", "StoreEvents"]
@@ -22,13 +24,20 @@ else:
 
 
 class StoreEvents(_PerCall):
-    """The same operations, one transaction each, and those that are more than one transaction."""
+    """The events of one space of a store."""
+
+    _runner: Runner
+
+    if TYPE_CHECKING:
+
+        def __init__(self, runner: Runner, make: Callable[[Any], Any] = Events) -> None: ...
 
     @operation(local=True)
     def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
         accepted = 0
         errors: list[EventError] = []
+        background: list[FanOutReport] = []
         remaining = iter(events)
         while step := list(islice(remaining, EVENTS_PER_STREAM_STEP)):
             begin = accepted + len(errors)
@@ -38,14 +47,35 @@ class StoreEvents(_PerCall):
                 EventError(position=begin + error.position, message=error.message)
                 for error in reply.errors
             ]
-        return SendManyReply(accepted=accepted, errors=errors)
+            background += reply.background
+        return SendManyReply(accepted=accepted, errors=errors, background=background)
+
+    @operation()
+    def continue_fan_outs(self, *, most: int | None = None) -> int:
+        """Continues background fan-outs until all are finished, a transaction for each step.
+
+        Returns the number of steps, at `most` as many as that. A server continues them by itself,
+        and a library with each later write and with `store.sweep()`: this is for programs that want
+        to wait for the end.
+        """
+        runner = self._runner
+        steps = 0
+        while True:
+            with runner.view() as reader:
+                ids = fan_outs.unfinished(reader)
+            if not ids:
+                return steps
+            for id in ids:
+                if steps == most:
+                    return steps
+                runner.transact(partial(fan_outs.continue_fan_out, subject=id))
+                steps += 1
 
     @operation(local=True)
     def subscribe(self, key: str | None = None, *, prefix: str = "") -> "KeySubscription":
-        """The changes of a key, or of all keys that begin with `prefix`, from now on."""
-        runner = self._runner  # type: ignore[attr-defined]  # set by the class of `per_call`
+        """Returns the changes of a key, or of all keys that begin with `prefix`, from now on."""
         wanted = prefix if key is None else key
-        return KeySubscription(runner.subscribe(CHANGED + wanted), key)
+        return KeySubscription(self._runner.subscribe(CHANGED + wanted), key)
 
 
 class KeySubscription:
@@ -56,7 +86,7 @@ class KeySubscription:
         self._key = key
 
     def get(self, timeout: float | None = None) -> str | None:
-        """The next changed key, or None after `timeout` seconds of silence or when closed."""
+        """Returns the next changed key; None after `timeout` seconds, or when closed."""
         while (notice := self._notices.get(timeout)) is not None:
             changed = notice.topic.removeprefix(CHANGED)
             if self._key in (None, changed):
@@ -64,7 +94,7 @@ class KeySubscription:
         return None
 
     def poll(self) -> list[str]:
-        """All keys changed by commits that have returned, and were not yet given."""
+        """Returns all keys changed by commits that have returned, and not yet returned here."""
         changed = [notice.topic.removeprefix(CHANGED) for notice in self._notices.poll()]
         return [key for key in changed if self._key in (None, key)]
 

@@ -18,6 +18,7 @@ from holdfast.binding import EVERY_SPACE
 from holdfast.engine.contract import Notice
 from holdfast.entities.store import StoreEntities
 from holdfast.errors import HoldfastError, UnknownSpace
+from holdfast.events import StoreEvents
 from holdfast.limits import (
     EXPIRED_PER_STEP,
     LOOKED_SPACES_PER_ROUND,
@@ -155,10 +156,11 @@ class Sweeper:
         self._watch(prefix, at)
 
     def _build(self, prefix: bytes, runner: SpaceRunner) -> None:
-        """Goes on with indexes at full speed; the sweep alone would take one step a second."""
-        entities = StoreEntities(runner)
+        """Continues indexes and fan-outs at full speed; the sweep alone makes a step a second."""
+        entities, events = StoreEntities(runner), StoreEvents(runner)
         for _ in range(SWEEP_STEPS_PER_ROUND):
-            if self._stopped or not entities.build(most=1):
+            built = 0 if self._stopped else entities.build(most=1)
+            if self._stopped or not (built + events.continue_fan_outs(most=1)):
                 return
         self.is_building = True
         self._touched.add(prefix)  # so that the next round, which comes at once, looks again

@@ -12,6 +12,7 @@ from holdfast.events.records import (
     BoardEntry,
     Distinct,
     Explanation,
+    FanOutReport,
     KeyPage,
     Member,
     MemberPage,
@@ -29,12 +30,20 @@ _CONTAINS: Final[Call[Member | None]] = Call(
     "events.contains", "read", only_reads=True, result=Member | None
 )
 
+_CONTINUE_FAN_OUTS: Final[Call[int]] = Call(
+    "events.continue_fan_outs", "long", only_reads=False, result=int
+)
+
 _DEPLOY: Final[Call[None]] = Call("events.deploy", "write", only_reads=False, result=None)
 
 _DISTINCT: Final[Call[Distinct]] = Call("events.distinct", "read", only_reads=True, result=Distinct)
 
 _EXPLAIN: Final[Call[Explanation]] = Call(
     "events.explain", "read", only_reads=True, result=Explanation
+)
+
+_FAN_OUTS: Final[Call[list[FanOutReport]]] = Call(
+    "events.fan_outs", "read", only_reads=True, result=list[FanOutReport]
 )
 
 _FORGET: Final[Call[bool]] = Call("events.forget", "write", only_reads=False, result=bool)
@@ -97,6 +106,13 @@ def _contains(key: str, value: str) -> dict[str, Any]:
     return {"key": key, "value": value}
 
 
+def _continue_fan_outs(*, most: int | None = None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if most is not None:
+        given["most"] = most
+    return given
+
+
 def _deploy(schema: Mapping[str, Any] | str | bytes, name: str = "default") -> dict[str, Any]:
     given: dict[str, Any] = {"schema": as_text(schema)}
     if name != "default":
@@ -110,6 +126,13 @@ def _distinct(key: str | Sequence[str]) -> dict[str, Any]:
 
 def _explain(event: AnyEvent) -> dict[str, Any]:
     return {"event": event}
+
+
+def _fan_outs(limit: int = 100) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if limit != 100:
+        given["limit"] = limit
+    return given
 
 
 def _forget(key: str) -> dict[str, Any]:
@@ -202,6 +225,10 @@ class CalledEvents(CallFace):
         """The member of that value, if the set has it. Reads 2 keys."""
         return self._call(_CONTAINS, _contains(key, value))
 
+    def continue_fan_outs(self, *, most: int | None = None) -> int:
+        """Continues background fan-outs until all are finished, a transaction for each step."""
+        return self._call(_CONTINUE_FAN_OUTS, _continue_fan_outs(most=most))
+
     def deploy(self, schema: Mapping[str, Any] | str | bytes, name: str = "default") -> None:
         """Puts a schema into force under `name`, in place of the one that had this name."""
         return self._call(_DEPLOY, _deploy(schema, name))
@@ -217,6 +244,12 @@ class CalledEvents(CallFace):
         why a handler is skipped. Writes nothing, reads what `send` would read.
         """
         return self._call(_EXPLAIN, _explain(event))
+
+    def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
+        """Returns the background fan-outs that run, then those that were finished within a
+        day.
+        """
+        return self._call(_FAN_OUTS, _fan_outs(limit))
 
     def forget(self, key: str) -> bool:
         """Deletes a key with its counters, and says whether it was there."""
@@ -299,6 +332,10 @@ class AwaitedEvents(AwaitFace):
         """The member of that value, if the set has it. Reads 2 keys."""
         return await self._call(_CONTAINS, _contains(key, value))
 
+    async def continue_fan_outs(self, *, most: int | None = None) -> int:
+        """Continues background fan-outs until all are finished, a transaction for each step."""
+        return await self._call(_CONTINUE_FAN_OUTS, _continue_fan_outs(most=most))
+
     async def deploy(self, schema: Mapping[str, Any] | str | bytes, name: str = "default") -> None:
         """Puts a schema into force under `name`, in place of the one that had this name."""
         return await self._call(_DEPLOY, _deploy(schema, name))
@@ -314,6 +351,12 @@ class AwaitedEvents(AwaitFace):
         why a handler is skipped. Writes nothing, reads what `send` would read.
         """
         return await self._call(_EXPLAIN, _explain(event))
+
+    async def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
+        """Returns the background fan-outs that run, then those that were finished within a
+        day.
+        """
+        return await self._call(_FAN_OUTS, _fan_outs(limit))
 
     async def forget(self, key: str) -> bool:
         """Deletes a key with its counters, and says whether it was there."""
@@ -413,6 +456,12 @@ class RecordedEvents(RecordFace):
         why a handler is skipped. Writes nothing, reads what `send` would read.
         """
         return self._record(_EXPLAIN, _explain(event))
+
+    def fan_outs(self, limit: int = 100) -> Handle[list[FanOutReport]]:
+        """Returns the background fan-outs that run, then those that were finished within a
+        day.
+        """
+        return self._record(_FAN_OUTS, _fan_outs(limit))
 
     def forget(self, key: str) -> Handle[bool]:
         """Deletes a key with its counters, and says whether it was there."""
