@@ -36,6 +36,8 @@ HoldfastError
 │   ├── BadArgument
 │   │   ├── JobTooLarge
 │   │   └── CircularDependency
+│   ├── BadTask
+│   ├── BadTaskArgument
 │   ├── WrongMetricType
 │   ├── BadMetricSpec
 │   ├── EmptyPrefix
@@ -112,7 +114,11 @@ HoldfastError
 ├── WrongState
 │   ├── JobLost
 │   ├── JobNeeded
-│   └── UniqueKeyTaken
+│   ├── UniqueKeyTaken
+│   └── Canceled
+├── TaskFailed
+├── TaskNotFinished
+├── TaskTimedOut
 └── LimitExceeded
 
 Those of the ground and of the server come first, then one section for each layer.
@@ -910,6 +916,52 @@ class UniqueKeyTaken(WrongState):
     """Another job owns the unique key."""
 
     code = "unique_key_taken"
+
+
+class Canceled(WrongState):
+    """The job of a run was canceled."""
+
+    code = "canceled"
+    hint = "Drop the work; nobody waits for it."
+
+
+# --- tasks ------------------------------------------------------------------------------------
+
+
+class BadTask(BadInput):
+    """A task is declared in a way that can't be meant."""
+
+    code = "bad_task"
+
+
+class BadTaskArgument(BadInput):
+    """Arguments do not fit the function of a task."""
+
+    code = "bad_task_argument"
+
+
+class TaskFailed(HoldfastError):
+    """The job whose result was asked for has failed; `group` says how, `failure` in full."""
+
+    code, status = "task_failed", 424
+    hint = "`holdfast jobs show` shows its history and its log."
+    facts = {"group": str, "failure": str}  # noqa: RUF012  # nobody changes it
+    group: str | None = None
+    failure: str | None = None
+
+
+class TaskNotFinished(HoldfastError, TimeoutError):
+    """The job whose result was asked for was not complete in time."""
+
+    code, status = "task_not_finished", 504
+    hint = "Wait longer, or look whether a worker serves its queue."
+
+
+class TaskTimedOut(HoldfastError, TimeoutError):
+    """A task took longer than its timeout."""
+
+    code, status = "task_timed_out", 504
+    hint = "Give it a longer `timeout`, or less to do."
 
 
 # --- metrics ----------------------------------------------------------------------------------

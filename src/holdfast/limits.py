@@ -239,6 +239,17 @@ MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of depen
 MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away
 
 
+# --- tasks ------------------------------------------------------------------------------------
+
+MAX_TASK_ERROR_CHARS: Final = 64 * 1024  # of an exception with its traceback; its middle is cut
+UNKNOWN_TASK_SECONDS: Final = 3600  # that a job waits for a worker that has its task
+UNKNOWN_TASK_WAIT_SECONDS: Final = (10, 300)  # between two looks, at first and at most
+TELL_SECONDS: Final = 1.0  # between two reports of progress and log lines of a process
+HEARTBEATS_PER_LOCK: Final = 3  # two may be late before a lock ends
+WORKER_LOCK_SECONDS: Final = 60.0  # of jobs whose task says nothing: as long as the layer's own
+DRAIN_SECONDS: Final = 30.0  # that running tasks have when their worker is stopped
+
+
 # --- metrics ----------------------------------------------------------------------------------
 
 MAX_SEQUENCES: Final = 16  # of a metric; every increment writes all of them

@@ -1,11 +1,16 @@
 """Fixtures for the tests of those who use Holdfast; pytest finds them by itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from holdfast.store import Store
-from holdfast.testing import Clock, temporary_store
+from holdfast.testing import Clock, run_tasks, temporary_store
+
+if TYPE_CHECKING:
+    from holdfast.tasks import Tasks
+    from holdfast.tasks.inline import Ran
 
 
 @pytest.fixture
@@ -19,3 +24,13 @@ def holdfast_store(holdfast_clock: Clock) -> Iterator[Store]:
     """An empty store on `holdfast_clock`, gone after the test."""
     with temporary_store(clock=holdfast_clock) as store:
         yield store
+
+
+@pytest.fixture
+def tasks_run(holdfast_store: Store) -> "Callable[..., list[Ran]]":
+    """Runs what is due in `holdfast_store`: `tasks_run(tasks)`; see `testing.run_tasks`."""
+
+    def run(tasks: "Tasks", **options: Any) -> "list[Ran]":
+        return run_tasks(holdfast_store, tasks, **options)
+
+    return run

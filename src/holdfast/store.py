@@ -560,6 +560,10 @@ class Space:
         """The notices of this space from now on, in the order of their commits."""
         return self._runner.subscribe(topic_prefix)
 
+    def read_clock(self) -> float:
+        """Returns the time by the store's clock, in seconds since 1970."""
+        return self._runner.read_clock()
+
     def sweep(self, *, limit: int = EXPIRED_PER_STEP) -> int:
         """Deals with up to `limit` of what has expired, and says with how many; fewer than `limit`
         means that nothing is left. Writes do so by themselves, a few each."""

@@ -13,13 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import holdfast
 from holdfast.engine.contract import Engine, Outcome, Transaction
 from holdfast.store import Store
 
-__all__ = ["Clock", "crash_at_write", "temporary_server", "temporary_store"]
+if TYPE_CHECKING:
+    from holdfast.client.client import ClientSpace
+    from holdfast.store import Space
+    from holdfast.tasks import Tasks
+    from holdfast.tasks.inline import Ran
+
+__all__ = ["Clock", "crash_at_write", "run_tasks", "temporary_server", "temporary_store"]
 
 T = TypeVar("T")
 
@@ -99,6 +105,31 @@ def temporary_server(*options: str) -> Iterator[str]:
             finally:
                 server.terminate()
                 server.communicate()
+
+
+def run_tasks(
+    store: "Space | ClientSpace", tasks: "Tasks", *, keep_failures: bool = False
+) -> "list[Ran]":
+    """Runs all jobs of the tasks' queues that are due, here and in order; returns what ran.
+
+    >>> from holdfast.tasks import Tasks
+    >>> tasks = Tasks()
+    >>> @tasks.task(name="double")
+    ... def double(number: int) -> int:
+    ...     return 2 * number
+    >>> with temporary_store() as store:
+    ...     job = double.put(store, 21)
+    ...     [ran] = run_tasks(store, tasks)
+    ...     ran.task, job.result()
+    ('double', 42)
+
+    What is put meanwhile runs too. Jobs that wait for a later time are left: turn the clock and
+    call it again. An exception of a task is raised as it is, after its job was settled; with
+    `keep_failures` it is kept with the run, and the next job runs.
+    """
+    from holdfast.tasks import inline
+
+    return inline.run_tasks(store, tasks, keep_failures=keep_failures)
 
 
 def crash_at_write(

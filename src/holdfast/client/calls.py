@@ -50,6 +50,11 @@ class Call(Generic[T]):
 
     def command(self, given: Given) -> bytes:
         """The command for these arguments."""
+        payload = self.payload(given)
+        return b"%b$%d\r\n%b\r\n" % (self._begin, len(payload), payload)
+
+    def payload(self, given: Given) -> bytes:
+        """Returns these arguments as the bytes that are sent."""
         try:
             payload = self._encode(given)
         except (RecursionError, TypeError, ValueError, OverflowError) as error:
@@ -59,7 +64,7 @@ class Call(Generic[T]):
                 f"the arguments of {self.name} have {len(payload)} bytes, "
                 f"at most {MAX_REQUEST_BYTES} are taken"
             )
-        return b"%b$%d\r\n%b\r\n" % (self._begin, len(payload), payload)
+        return payload
 
     def result(self, reply: Any) -> T:
         """What a reply says: a result, or the error that it raises."""

@@ -1,0 +1,90 @@
+"""The decorator `task`, typed so that `put` takes what the function takes, without what is
+injected.
+
+`Run`, `Tx` and `Batch` are left out where they come first, which is where they belong. A provided
+object has the default `provided`, so that nobody has to give it.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack, overload
+
+from holdfast.store import Tx
+from holdfast.tasks.options import Given
+from holdfast.tasks.run import Run
+from holdfast.tasks.task import Task
+
+if TYPE_CHECKING:
+    from holdfast.client.recording import Batch
+
+__all__ = ["TaskDecorator"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Coro: TypeAlias = Coroutine[Any, Any, R]
+
+
+class TaskDecorator:
+    """`@tasks.task`, and with options `@tasks.task(retries=5)`."""
+
+    def __init__(self, declare: Callable[[Any, Given], Any], given: Given) -> None:
+        self._declare = declare
+        self._given = given
+
+    # Two injected parameters before one, one before none, and async functions before plain ones:
+    # type checkers take the first that fits.
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[Run, Batch, P], Coro[R]]", /
+    ) -> "Task[Concatenate[Run, Batch, P], Coro[R], P, R]": ...
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[Batch, Run, P], Coro[R]]", /
+    ) -> "Task[Concatenate[Batch, Run, P], Coro[R], P, R]": ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Run, P], Coro[R]], /
+    ) -> Task[Concatenate[Run, P], Coro[R], P, R]: ...
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[Batch, P], Coro[R]]", /
+    ) -> "Task[Concatenate[Batch, P], Coro[R], P, R]": ...
+    @overload
+    def __call__(self, function: Callable[P, Coro[R]], /) -> Task[P, Coro[R], P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Run, Tx, P], R], /
+    ) -> Task[Concatenate[Run, Tx, P], R, P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Tx, Run, P], R], /
+    ) -> Task[Concatenate[Tx, Run, P], R, P, R]: ...
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[Run, Batch, P], R]", /
+    ) -> "Task[Concatenate[Run, Batch, P], R, P, R]": ...
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[Batch, Run, P], R]", /
+    ) -> "Task[Concatenate[Batch, Run, P], R, P, R]": ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Run, P], R], /
+    ) -> Task[Concatenate[Run, P], R, P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Tx, P], R], /
+    ) -> Task[Concatenate[Tx, P], R, P, R]: ...
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[Batch, P], R]", /
+    ) -> "Task[Concatenate[Batch, P], R, P, R]": ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R, P, R]: ...
+    @overload
+    def __call__(self, /, **options: Unpack[Given]) -> "TaskDecorator": ...
+    def __call__(self, function: Any = None, /, **options: Any) -> Any:
+        """Makes a task of the function, or returns the decorator with these options."""
+        if function is None:
+            given: Any = {**self._given, **options}
+            return TaskDecorator(self._declare, given)
+        return self._declare(function, self._given)

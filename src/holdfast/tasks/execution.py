@@ -1,0 +1,401 @@
+"""Execution: from a job that was popped to the report of what became of it.
+
+Everything that runs tasks goes through `Attempt`: thread slots, asyncio slots, process slots, the
+inline runner and workflows. The logic is written once, as a generator that yields what has to be
+awaited; `execute` drives it from a thread, `execute_async` from an event loop.
+
+    runtime = Runtime(tasks, store)      # once in a process
+    attempt = runtime.attempt(job)       # a job that was popped
+    outcome = attempt.execute()          # runs the task; never raises what the task raises
+    report = attempt.report(outcome)     # for `store.jobs.report`; None if nothing is to be told
+"""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.errors import BadTask, BadTaskArgument, JobLost, TaskTimedOut, UnknownJob, WrongState
+from holdfast.jobs.history import RETRIED
+from holdfast.jobs.records import Job
+from holdfast.jobs.reports import Report
+from holdfast.limits import UNKNOWN_TASK_SECONDS, UNKNOWN_TASK_WAIT_SECONDS
+from holdfast.store import Space, Tx
+from holdfast.tasks.event_loop import EventLoop
+from holdfast.tasks.outcomes import Fail, Outcome, Retry, Snooze, error_text, failure_text
+from holdfast.tasks.parameters import Parameter
+from holdfast.tasks.providing import Provided
+from holdfast.tasks.run import Run
+from holdfast.tasks.values import to_plain
+
+if TYPE_CHECKING:
+    from holdfast.client.client import ClientSpace
+    from holdfast.tasks.registry import Tasks
+    from holdfast.tasks.task import Task
+
+__all__ = ["Attempt", "Runtime"]
+
+Flow = Generator[Awaitable[Any], Any, Outcome]
+_log: Final = logging.getLogger("holdfast.tasks")
+_LOST: Final = (JobLost, UnknownJob, WrongState)
+
+
+class Runtime:
+    """What the runs of one process share: the tasks, the store, and what was made for them."""
+
+    def __init__(
+        self,
+        tasks: "Tasks",
+        where: "Space | ClientSpace",
+    ) -> None:
+        self.tasks = tasks
+        self.where = where
+        self.is_remote = not isinstance(where, Space)
+        self.clock = where.read_clock if isinstance(where, Space) else time.time
+        self.loop = EventLoop()
+        self.provided = Provided(tasks.providers, self.loop)
+        self.middleware = tasks.middleware
+
+    def check(self) -> None:
+        """Refuses tasks that can't run here, and annotations that can't be read."""
+        for task in self.tasks:
+            if "tx" in task.parameters.kinds and self.is_remote:
+                raise BadTask(
+                    f"task {task.name} asks for Tx, and this worker is on a server",
+                    hint="Its function can't run where the store is: take a Batch, or let the "
+                    "worker open the folder or engine itself.",
+                )
+
+    def attempt(self, job: Job, *, beat: Callable[[Run], None] | None = None) -> "Attempt":
+        """Returns a run of a job that was popped."""
+        return Attempt(self, job, Run(job, self.where, clock=self.clock, beat=beat))
+
+    def close(self) -> None:
+        """Closes what was provided, and the event loop."""
+        self.provided.close()
+        self.loop.close()
+
+
+class Attempt:
+    """One run of one job."""
+
+    def __init__(self, runtime: Runtime, job: Job, run: Run) -> None:
+        self.job = job
+        self.run = run
+        self.task: Task[Any, Any, Any, Any] | None = runtime.tasks.find(job.klass)
+        self.is_settled = False  # by the task's own transaction
+        self._runtime = runtime
+        self._is_prepared = False
+        self._arguments: dict[str, Any] = {}
+        self._injected: dict[str, Any] = {}
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def execute(self) -> Outcome:
+        """Runs the task and returns what becomes of its job."""
+        flow = self._flow(is_async=False)
+        run = self._runtime.loop.run
+        try:
+            waited = next(flow)
+            while True:
+                try:
+                    value = run(_coroutine(waited))
+                except BaseException as error:
+                    waited = flow.throw(error)
+                else:
+                    waited = flow.send(value)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+    async def execute_async(self) -> Outcome:
+        """Like `execute`, on an event loop. Call `prepare` before, in a thread."""
+        flow = self._flow(is_async=True)
+        try:
+            waited = next(flow)
+            while True:
+                try:
+                    value = await waited
+                except BaseException as error:
+                    waited = flow.throw(error)
+                else:
+                    waited = flow.send(value)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+    def prepare(self) -> Outcome | None:
+        """Reads the arguments and makes what is provided; returns the outcome if that ends the run.
+
+        A second call does nothing.
+        """
+        if self._is_prepared:
+            return None
+        self._is_prepared = True
+        if self.task is None:
+            return _unknown_task(self.job)
+        try:
+            self._arguments = self.task.parameters.decode(self.job.data)
+        except BadTaskArgument as error:
+            group = f"{self.job.queue}-bad-arguments"
+            return Outcome(what="fail", group=group, message=error.message, error=error)
+        try:
+            for each in self.task.parameters.all:
+                if each.kind == "provided":
+                    kind = each.annotation
+                    self._injected[each.name] = self._runtime.provided.get(kind, self.task.name)
+        except Exception as error:
+            return self._raised(error)
+        return None
+
+    def report(self, outcome: Outcome) -> Report | None:
+        """Returns what the store is told; None if the run has committed itself or was lost."""
+        if self.is_settled or outcome.what == "lost":
+            return None
+        told = self.run.take_told()
+        return Report(
+            id=self.job.id,
+            worker=self.job.worker,
+            what=outcome.what,
+            lock=self.job.lock,
+            progress=told.progress,
+            progress_text=told.progress_text,
+            log=told.log,
+            result=outcome.result,
+            result_ttl=outcome.result_ttl,
+            delay=outcome.delay,
+            free=outcome.free,
+            group=outcome.group,
+            message=outcome.message,
+            puts=self.run.puts if outcome.what == "complete" else (),
+        )
+
+    # --- the one logic ----------------------------------------------------------------------------
+
+    def _flow(self, *, is_async: bool) -> Flow:
+        ended = self.prepare()
+        if ended is not None:
+            return ended
+        outcome: Outcome | None = None
+        try:
+            with ExitStack() as contexts:
+                try:
+                    for each in self._runtime.middleware:
+                        context = each.before(self.run)
+                        if context is not None:
+                            contexts.enter_context(context)
+                    outcome = yield from self._called(is_async)
+                except BaseException as error:
+                    outcome = self._raised(error)
+                    raise
+                finally:
+                    if outcome is not None:
+                        self._tell_middleware(outcome)
+        except BaseException as error:
+            # What a context raised when it was left counts too, unless the task was done.
+            if outcome is None or (outcome.error is not error and not self.is_settled):
+                outcome = self._raised(error)
+        assert outcome is not None
+        return outcome
+
+    def _tell_middleware(self, outcome: Outcome) -> None:
+        for each in reversed(self._runtime.middleware):
+            try:
+                each.after(self.run, outcome)
+            except Exception:
+                _log.exception("middleware %r failed after job %s", each, self.job.id)
+
+    def _called(self, is_async: bool) -> Flow:
+        assert self.task is not None
+        kinds = self.task.parameters.kinds
+        if "tx" in kinds:
+            return self._in_transaction()
+        if "batch" in kinds:
+            return (yield from self._in_batch(is_async))
+        value = self._call({})
+        if inspect.isawaitable(value):
+            value = yield value
+        return self._returned(value)
+
+    def _call(self, given: dict[str, Any]) -> Any:
+        assert self.task is not None
+
+        def inject(parameter: Parameter) -> Any:
+            if parameter.kind == "run":
+                return self.run
+            if parameter.kind == "provided":
+                return self._injected[parameter.name]
+            return given[parameter.kind]
+
+        return self.task.parameters.call(self.task.function, self._arguments, inject)
+
+    def _in_transaction(self) -> Outcome:
+        """Runs the task in a transaction whose last write is the job's completion."""
+
+        def work(tx: Tx) -> Outcome:
+            self.run.begin_again()
+            outcome = self._returned(self._call({"tx": tx}))
+            report = self.report(outcome)
+            if report is None or report.what != "complete":
+                raise _Undone(outcome)
+            try:
+                tx.jobs.report([report], all_or_none=True)
+            except _LOST as refusal:
+                raise _Undone(Outcome(what="lost", error=refusal)) from None
+            return outcome
+
+        where = self._runtime.where
+        assert isinstance(where, Space)
+        self.run.keep_quiet()
+        try:
+            outcome = where.transact(work)
+        except _Undone as undone:
+            return undone.outcome
+        self.is_settled = True
+        return outcome
+
+    def _in_batch(self, is_async: bool) -> Flow:
+        """Runs the task with a batch that is sent with the job's completion."""
+        batch, send = self._batch()
+        value = self._call({"batch": batch})
+        if inspect.isawaitable(value):
+            value = yield value
+        outcome = self._returned(value)
+        report = self.report(outcome)
+        if report is None or report.what != "complete":
+            return outcome
+        batch.jobs.report([report], all_or_none=True)
+        last = len(batch) - 1
+        try:
+            if is_async:
+                yield asyncio.to_thread(send)
+            else:
+                send()
+        except _LOST as refusal:
+            if refusal.position != last:
+                raise
+            return Outcome(what="lost", error=refusal)
+        self.is_settled = True
+        return outcome
+
+    def _batch(self) -> tuple[Any, Callable[[], object]]:
+        where = self._runtime.where
+        if isinstance(where, Space):
+            from holdfast.tasks.recorded import RecordedBatch  # loads the client
+
+            recorded = RecordedBatch()
+            return recorded, lambda: where.transact(recorded.apply)
+        context: AbstractContextManager[Any] = where.batch()
+        return context.__enter__(), lambda: context.__exit__(None, None, None)
+
+    # --- what becomes of the job ------------------------------------------------------------------
+
+    def _returned(self, value: Any) -> Outcome:
+        assert self.task is not None
+        if self.run.is_lost:
+            return Outcome(what="lost", error=self.run.stopped)
+        try:
+            plain = to_plain(value)
+        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+            return Outcome(
+                what="fail",
+                group=f"{self.job.queue}-bad-result",
+                message=f"what {self.task.name} returned can't be kept: {error}",
+                error=error,
+            )
+        return Outcome(what="complete", result=plain, result_ttl=self.task.options_given.result_ttl)
+
+    def _raised(self, error: BaseException) -> Outcome:
+        """Returns what becomes of the job after an exception."""
+        stopped = self.run.stopped
+        if self.run.is_lost:
+            return Outcome(what="lost", error=error)
+        if isinstance(stopped, TaskTimedOut):
+            return self._again(error, "timeout", str(stopped), str(stopped))
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+            return Outcome(what="release", error=error)
+        if isinstance(error, Snooze):
+            return Outcome(
+                what="retry", delay=error.seconds, free=True, message=str(error), error=error
+            )
+        if isinstance(error, Fail):
+            message = error.message or error_text(error)
+            return Outcome(what="fail", group=error.group, message=message, error=error)
+        name = type(error.__cause__ or error if isinstance(error, Retry) else error).__name__
+        group = f"{self.job.queue}-{name}"
+        if isinstance(error, Retry):
+            why = error.why or error_text(error)
+            return self._again(error, group, why, why, after=error.after, free=error.free)
+        if not self._may_retry(error):
+            return Outcome(what="fail", group=group, message=failure_text(error), error=error)
+        return self._again(error, group, error_text(error), failure_text(error))
+
+    def _may_retry(self, error: BaseException) -> bool:
+        if self.task is None:
+            return True
+        options = self.task.options_given
+        return isinstance(error, options.retry_on) and not isinstance(error, options.fail_on)
+
+    def _again(
+        self,
+        error: BaseException,
+        group: str,
+        why: str,
+        message: str,
+        *,
+        after: float | None = None,
+        free: bool = False,
+    ) -> Outcome:
+        """Returns a retry, or the failure if none is left."""
+        if not free and self.job.remaining < 1:
+            return Outcome(what="fail", group=group, message=message, error=error)
+        delay = self._backoff(error) if after is None else after
+        return Outcome(what="retry", delay=delay, free=free, group=group, message=why, error=error)
+
+    def _backoff(self, error: BaseException) -> float:
+        assert self.task is not None
+        try:
+            return max(0.0, float(self.task.options_given.backoff(self.run.job.attempt, error)))
+        except Exception:  # the application's function: its job must be settled all the same
+            _log.exception("the backoff of task %s failed", self.task.name)
+            return 0.0
+
+
+class _Undone(Exception):
+    """Ends the transaction of a task without its writes."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+def _unknown_task(job: Job) -> Outcome:
+    """Hands back a job whose task this worker does not have: another one may have it.
+
+    While a new version is rolled out, workers of the old one see its jobs. After an hour the job
+    fails. The time is read from the job's history, whose last entry is that it was popped.
+    """
+    group = f"{job.queue}-unknown-task"
+    message = f"no worker has a task {job.klass!r}"
+    begun = [
+        entry.when
+        for entry in job.history
+        if entry.what == RETRIED and entry.more.get("group") == group
+    ]
+    now = job.history[-1].when if job.history else 0
+    if begun and now - begun[0] >= UNKNOWN_TASK_SECONDS:
+        return Outcome(what="fail", group=group, message=message)
+    first, most = UNKNOWN_TASK_WAIT_SECONDS
+    delay = min(most, first * 2 ** min(len(begun), 10))
+    return Outcome(what="retry", free=True, delay=delay, group=group, message=message)
+
+
+async def _awaited(waited: Awaitable[Any]) -> Any:
+    return await waited
+
+
+def _coroutine(waited: Awaitable[Any]) -> Any:
+    return waited if inspect.iscoroutine(waited) else _awaited(waited)

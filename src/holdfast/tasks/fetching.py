@@ -1,0 +1,174 @@
+"""Fetching: one thread of a process takes jobs for all free slots, and settles finished ones in the
+same commit."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from holdfast.jobs.ledger import READY
+from holdfast.jobs.records import Job
+from holdfast.jobs.reports import Report, Reported, Take
+from holdfast.limits import REMOTE_POLL_SECONDS
+from holdfast.tasks.slots import Finished, Slot
+
+__all__ = ["Fetcher", "QueueOrder", "Ready", "strict"]
+
+_log: Final = logging.getLogger("holdfast.tasks")
+
+QueueOrder = Callable[[Sequence[str]], tuple[str, ...]]  # the queues in the order to ask them
+
+
+def strict(queues: Sequence[str]) -> tuple[str, ...]:
+    """Asks the first queue for as long as it has jobs, then the second, and so on."""
+    return tuple(queues)
+
+
+class Ready:
+    """Wakes the fetcher: a slot is free, a queue may have a job, or the worker should stop."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._subscription: Any = None
+        self._thread: threading.Thread | None = None
+
+    def set(self) -> None:
+        """Wakes the fetcher, from any thread."""
+        self._event.set()
+
+    def wait(self, timeout: float | None) -> None:
+        """Returns when something may have happened, or after `timeout` seconds."""
+        self._event.wait(timeout)
+
+    def clear(self) -> None:
+        """Forgets what has happened so far: call it before looking."""
+        self._event.clear()
+
+    def listen(self, where: Any, is_wanted: Callable[[str], bool]) -> None:
+        """Wakes for every notice that a queue may have a job, in a thread of its own."""
+        self._subscription = where.subscribe(READY)
+        self._thread = threading.Thread(
+            target=self._listen, args=(self._subscription, is_wanted), daemon=True
+        )
+        self._thread.name = "holdfast-ready"
+        self._thread.start()
+
+    def _listen(self, subscription: Any, is_wanted: Callable[[str], bool]) -> None:
+        while subscription is self._subscription:
+            try:
+                notice = subscription.get(REMOTE_POLL_SECONDS * 60)
+            except Exception:
+                if subscription is self._subscription:
+                    _log.exception("the worker hears of no new jobs, and looks every second")
+                return
+            name = "" if notice is None else notice.payload.decode()
+            if notice is not None and (not name or is_wanted(name)):
+                self._event.set()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether notices arrive; without them the fetcher looks every second."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.close()
+        if self._thread is not None:
+            self._thread.join(1.0)
+
+
+class Fetcher:
+    """Takes jobs for free slots and settles what is finished, in one call each time."""
+
+    def __init__(
+        self,
+        jobs: Any,
+        slots: Sequence[Slot],
+        queues: Callable[[], Sequence[str]],
+        *,
+        lock_seconds: float,
+        order: QueueOrder = strict,
+    ) -> None:
+        self.ready = Ready()
+        self.free: deque[Slot] = deque(slots)
+        self.running = 0
+        self.wake: float | None = None  # seconds, after which a queue may have a job
+        self._jobs = jobs
+        self._queues = queues
+        self._order = order
+        self._lock_seconds = lock_seconds
+        self._finished: deque[Finished] = deque()
+
+    def finish(self, finished: Finished) -> None:
+        """Notes the end of a run, from any thread; the next `exchange` tells the store."""
+        self._finished.append(finished)
+        self.ready.set()
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether there is something to tell."""
+        return bool(self._finished)
+
+    def exchange(self, start: Callable[[Slot, Job], None], *, take: bool = True) -> int:
+        """Settles what is finished and takes jobs for free slots; returns how many were taken."""
+        reports = self._take_finished()
+        queues = self._queues() if take else ()
+        takes = [
+            Take(worker=slot.name, queues=self._order(queues), lock_seconds=self._lock_seconds)
+            for slot in self.free
+            if queues
+        ]
+        if not reports and not takes:
+            return 0
+        reported = self._reported(reports, takes)
+        self.wake = reported.wake
+        by_name = {slot.name: slot for slot in self.free}
+        for job in reported.jobs:
+            slot = by_name[job.worker]
+            self.free.remove(slot)
+            self.running += 1
+            start(slot, job)
+        return len(reported.jobs)
+
+    def _take_finished(self) -> list[Report]:
+        reports = []
+        while self._finished:
+            finished = self._finished.popleft()
+            self.running -= 1
+            self.free.append(finished.slot)
+            if finished.report is not None:
+                reports.append(finished.report)
+        return reports
+
+    def _reported(self, reports: list[Report], takes: list[Take]) -> Reported:
+        try:
+            reported: Reported = self._jobs.report(reports, takes=takes)
+        except Exception as error:
+            if not reports:
+                raise
+            # One report that can't be stored must not hold up the others, nor the next jobs.
+            _log.warning("%d reports are sent one by one: %s", len(reports), error)
+            for each in reports:
+                self._report_alone(each)
+            reported = self._jobs.report([], takes=takes) if takes else Reported()
+        for refusal in reported.refused:
+            _log.warning("job %s was lost: %s", refusal.id, refusal.message)
+        return reported
+
+    def _report_alone(self, report: Report) -> None:
+        try:
+            self._jobs.report([report])
+        except Exception as error:
+            _log.exception("the report of job %s was refused", report.id)
+            failed = Report(
+                id=report.id,
+                worker=report.worker,
+                lock=report.lock,
+                what="fail",
+                group="bad-report",
+                message=f"what the worker reported was refused: {error}",
+            )
+            self._jobs.report([failed])

@@ -1,0 +1,147 @@
+"""Heartbeats: one thread renews the locks of all runs of a process, in one call.
+
+It also sends their progress and log lines. A lock that is refused is lost: the run is told.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from holdfast.jobs.records import Job
+from holdfast.jobs.reports import Report
+from holdfast.limits import HEARTBEATS_PER_LOCK, TELL_SECONDS
+from holdfast.tasks.run import Run, Told
+
+__all__ = ["Beating", "Heartbeats"]
+
+_log: Final = logging.getLogger("holdfast.tasks")
+
+
+class Beating:
+    """A run whose lock is renewed."""
+
+    __slots__ = ("interrupt", "job", "lock_seconds", "next", "run")
+
+    def __init__(
+        self, job: Job, run: Run, lock_seconds: float, interrupt: Callable[[], None]
+    ) -> None:
+        self.job = job
+        self.run = run
+        self.lock_seconds = lock_seconds
+        self.interrupt = interrupt
+        self.next = 0.0  # when it is due, by `time.monotonic`
+
+    def report(self, told: Told) -> Report:
+        """Returns the heartbeat, with what the run has told."""
+        return Report(
+            id=self.job.id,
+            worker=self.job.worker,
+            what="heartbeat",
+            lock=self.job.lock,
+            lock_seconds=self.lock_seconds,
+            progress=told.progress,
+            progress_text=told.progress_text,
+            log=told.log,
+        )
+
+
+class Heartbeats:
+    """The thread that renews locks."""
+
+    def __init__(self, jobs: Any) -> None:
+        self._jobs = jobs  # of a store or client: what `report` is called on
+        self._lock = threading.Lock()
+        self._beating: dict[str, Beating] = {}
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, beating: Beating, *, at_once: bool = False) -> None:
+        """Renews the lock of a run from now on."""
+        wait = 0.0 if at_once else beating.lock_seconds / HEARTBEATS_PER_LOCK
+        beating.next = time.monotonic() + wait
+        with self._lock:
+            self._beating[beating.job.id] = beating
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._beat_on, name="holdfast-heartbeats", daemon=True
+                )
+                self._thread.start()
+        if wait < TELL_SECONDS:
+            self._wake.set()
+
+    def remove(self, job: Job) -> None:
+        """Stops renewing the lock of a run that has ended."""
+        with self._lock:
+            found = self._beating.get(job.id)
+            if found is not None and found.job.lock == job.lock:
+                del self._beating[job.id]
+
+    def beat_now(self, run: Run) -> None:
+        """Renews the lock of one run, in the caller's thread."""
+        with self._lock:
+            found = self._beating.get(run.job.id)
+        if found is not None:
+            self._send([found])
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._is_closed = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    # --- how it is done ---------------------------------------------------------------------------
+
+    def _beat_on(self) -> None:
+        while not self._is_closed:
+            self._wake.wait(self._pause())
+            self._wake.clear()
+            now = time.monotonic()
+            with self._lock:
+                running = list(self._beating.values())
+            self._stop_late(running)
+            due = [each for each in running if each.next <= now or each.run.has_told]
+            if due:
+                self._send(due)
+
+    def _pause(self) -> float:
+        """Returns how long nothing can be due; progress may be told at any time."""
+        with self._lock:
+            if not self._beating:
+                return 60.0  # `add` wakes it
+            first = min(each.next for each in self._beating.values())
+        return max(0.0, min(TELL_SECONDS, first - time.monotonic()))
+
+    def _stop_late(self, running: Iterable[Beating]) -> None:
+        now = time.monotonic()
+        for each in running:
+            late = each.run.deadline is not None and now > each.run.deadline
+            if late and each.run.stopped is None:
+                each.run.time_out()
+                each.interrupt()
+
+    def _send(self, due: list[Beating]) -> None:
+        told = [each.run.take_told() for each in due]
+        reports = [each.report(words) for each, words in zip(due, told, strict=True)]
+        try:
+            refused = {each.id: each for each in self._jobs.report(reports).refused}
+        except Exception:  # the store may be away for a while: the locks last longer than a beat
+            _log.exception("%d heartbeats could not be sent", len(due))
+            for each, words in zip(due, told, strict=True):
+                each.run.give_back(words)
+                each.next = time.monotonic() + TELL_SECONDS
+            return
+        for each in due:
+            each.next = time.monotonic() + each.lock_seconds / HEARTBEATS_PER_LOCK
+            refusal = refused.get(each.job.id)
+            if refusal is not None and self._is_running(each):
+                self.remove(each.job)
+                each.run.lose(refusal.code, refusal.message)
+                each.interrupt()
+
+    def _is_running(self, beating: Beating) -> bool:
+        with self._lock:
+            return self._beating.get(beating.job.id) is beating

@@ -1,0 +1,106 @@
+"""How a run ends: what a task raises on purpose, and what becomes of its job.
+
+A task that returns completes its job. It may raise `Retry`, `Fail` or `Snooze`; any other exception
+is retried by the task's backoff while retries last.
+"""
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+import msgspec
+
+from holdfast.limits import MAX_TASK_ERROR_CHARS
+
+__all__ = ["Fail", "Outcome", "Retry", "Snooze", "error_text", "failure_text"]
+
+_HOLDFAST: Final = str(Path(__file__).parent.parent)
+_CUT: Final = "\n... [cut] ...\n"
+
+
+class Retry(Exception):
+    """Raised by a task that should run again, `after` seconds or as its backoff says.
+
+    It uses up a retry unless it is `free`.
+    """
+
+    def __init__(self, after: float | None = None, why: str = "", *, free: bool = False) -> None:
+        super().__init__(why or "the task asked to be run again")
+        self.after = after
+        self.why = why
+        self.free = free
+
+
+class Fail(Exception):
+    """Raised by a task that can't succeed: its job fails in `group`, whatever retries it has."""
+
+    def __init__(self, group: str, message: str = "") -> None:
+        super().__init__(message or group)
+        self.group = group
+        self.message = message
+
+
+class Snooze(Exception):
+    """Raised by a task that has nothing to do yet: it runs again after `seconds`, and uses up no
+    retry."""
+
+    def __init__(self, seconds: float, why: str = "") -> None:
+        super().__init__(why or f"snoozed for {seconds:g} s")
+        self.seconds = seconds
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a job after a run.
+
+    "lost" is the end of a run whose job another worker has, or that was canceled: nothing is told
+    to the store. `error` is what the task raised, None if it returned.
+    """
+
+    what: Literal["complete", "retry", "fail", "release", "lost"]
+    result: Any = None
+    result_ttl: float | None = None
+    error: BaseException | None = None
+    delay: float = 0
+    free: bool = False
+    group: str | None = None
+    message: str | None = None
+
+
+def error_text(error: BaseException) -> str:
+    """Returns an exception in one line: its class and its message.
+
+    >>> error_text(ValueError("no such address"))
+    'ValueError: no such address'
+    """
+    try:
+        message = str(error)
+    except Exception:  # whatever a `__str__` raises, the job has to be settled
+        message = "(no message)"
+    name = type(error).__name__
+    return _cut(f"{name}: {message}" if message else name)
+
+
+def failure_text(error: BaseException) -> str:
+    """Returns an exception with its traceback, from the task's own code on."""
+    try:
+        lines = traceback.format_exception(type(error), error, _own(error.__traceback__))
+    except Exception:  # a `__str__` that raises, or a chain that is too deep
+        return error_text(error)
+    return _cut("".join(lines))
+
+
+def _own(trace: TracebackType | None) -> TracebackType | None:
+    """Returns the traceback without the frames of Holdfast that lead to the task."""
+    found = trace
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_HOLDFAST):
+        found = found.tb_next
+    return found or trace
+
+
+def _cut(text: str) -> str:
+    """Returns a text that fits, without its middle: a traceback tells most at its ends."""
+    if len(text) <= MAX_TASK_ERROR_CHARS:
+        return text
+    half = (MAX_TASK_ERROR_CHARS - len(_CUT)) // 2
+    return text[:half] + _CUT + text[-half:]

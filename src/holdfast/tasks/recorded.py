@@ -1,0 +1,58 @@
+"""A batch on a store: operations that are recorded, and done in one transaction.
+
+A task that takes a `Batch` so runs on a folder as it does on a server, and in tests.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast import exact_msgpack
+from holdfast.client.calls import Call, Given
+from holdfast.client.faces import Handle
+from holdfast.client.recording import Batch
+from holdfast.errors import BadInput, at_position
+from holdfast.operations import find
+from holdfast.store import Tx
+
+__all__ = ["RecordedBatch"]
+
+T = TypeVar("T")
+
+
+class RecordedBatch(Batch):
+    """A batch whose operations are done in a transaction of the caller's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._payloads: list[bytes] = []
+
+    def keep(self, call: Call[Any], given: Given, read: Callable[[Any], T]) -> Handle[T]:
+        """Records a call, as it would be sent."""
+        handle = super().keep(call, given, read)
+        self._payloads.append(call.payload(given))
+        return handle
+
+    def apply(self, tx: Tx) -> None:
+        """Does all operations in order; an error says at which `position`."""
+        recorded = zip(self._calls, self._payloads, self._handles, strict=True)
+        for position, (call, payload, handle) in enumerate(recorded):
+            layer, _, name = call.name.partition(".")
+            operation = find(layer, name)
+            decode = msgspec.msgpack.Decoder(
+                operation.arguments, ext_hook=exact_msgpack.extension
+            ).decode
+            try:
+                result = operation.call(getattr(tx, layer), _arguments(decode, payload))
+            except Exception as error:
+                at_position(error, position)
+                raise
+            handle.settle(exact_msgpack.encode(exact_msgpack.replaced(result)))
+
+
+def _arguments(decode: Callable[[bytes], msgspec.Struct], payload: bytes) -> msgspec.Struct:
+    try:
+        return decode(payload)
+    except msgspec.ValidationError as error:
+        raise BadInput(str(error)) from None

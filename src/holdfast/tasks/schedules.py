@@ -1,0 +1,142 @@
+"""Schedules: recurring jobs that are declared next to their tasks."""
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.errors import BadTask
+from holdfast.jobs.records import RecurringJob
+from holdfast.store import Space
+
+if TYPE_CHECKING:
+    from holdfast.tasks.registry import Tasks
+    from holdfast.tasks.task import Task
+
+__all__ = ["Schedule", "Scheduled", "deploy"]
+
+_PAGE: Final = 1_000
+_encode_json: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When a task runs, with which arguments."""
+
+    cron: str | None = None
+    tz: str = "UTC"
+    interval: float | None = None
+    args: dict[str, Any] = {}
+    task: str = ""
+
+    def of(self, task: str) -> "Schedule":
+        """Returns the schedule for a task."""
+        return msgspec.structs.replace(self, task=task)
+
+    def made(self, registry: str, task: "Task[Any, Any, Any, Any] | None") -> "Scheduled":
+        """Returns the recurring job of the schedule, as a registry of that name declares it."""
+        if task is None:
+            raise BadTask(f"task {self.task} has a schedule, and no registry has it")
+        new = task.new_job(**self.args)
+        # The id tells what was declared, so that another time or argument is another job.
+        told = _encode_json([self.cron, self.tz, self.interval, self.args])
+        digest = hashlib.sha256(told).hexdigest()[:8]
+        return Scheduled(
+            id=f"{prefix_of(registry)}{task.name}:{digest}",
+            queue=new.queue,
+            klass=task.name,
+            data=new.data,
+            cron=self.cron,
+            tz=self.tz,
+            interval=self.interval,
+            priority=new.priority or 0,
+            retries=task.options_given.retries if task.options_given.retries is not None else 5,
+            tags=new.tags or (),
+        )
+
+
+class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
+    """A recurring job as it should be."""
+
+    id: str
+    queue: str
+    klass: str
+    data: Any
+    cron: str | None
+    tz: str
+    interval: float | None
+    priority: float
+    retries: float
+    tags: tuple[Any, ...]
+
+    def is_like(self, found: RecurringJob) -> bool:
+        """Whether the store's recurring job needs no change."""
+        return (
+            found.queue == self.queue
+            and found.klass == self.klass
+            and found.data == self.data
+            and (found.cron or None) == self.cron
+            and (self.cron is None or found.tz == self.tz)
+            and (self.interval is None or found.interval == self.interval)
+            and found.priority == self.priority
+            and found.retries == self.retries
+            and tuple(found.tags) == tuple(self.tags)
+        )
+
+
+def prefix_of(registry: str) -> str:
+    """Returns how the ids of all recurring jobs begin that a registry has declared."""
+    return f"schedule:{registry}:"
+
+
+def deploy(store: Any, tasks: "Tasks") -> None:
+    """Makes the recurring jobs of a store equal to what is declared; see `Tasks.deploy`."""
+    wanted = {each.id: each for each in tasks.schedules}
+    owned = tuple(prefix_of(registry.name) for registry in tasks.registries())
+    if isinstance(store, Space):  # in one commit, so that of fifty workers one makes each of them
+        store.transact(lambda tx: _apply(tx.jobs, wanted, owned, tasks))
+    else:
+        _apply(store.jobs, wanted, owned, tasks)
+
+
+def _apply(jobs: Any, wanted: dict[str, Scheduled], owned: tuple[str, ...], tasks: "Tasks") -> None:
+    for queue in jobs.queues():
+        for id in _recurring(jobs, queue.name):
+            if id.startswith(owned) and id not in wanted:
+                jobs.unrecur(id)
+    for each in wanted.values():
+        found = jobs.recur_get(each.id)
+        if found is None or not each.is_like(found):
+            jobs.recur(
+                each.queue,
+                each.klass,
+                each.data,
+                id=each.id,
+                cron=each.cron,
+                interval=each.interval,
+                tz=each.tz,
+                offset=each.interval or 0,
+                priority=each.priority,
+                retries=each.retries,
+                tags=each.tags,
+                backlog=1,
+            )
+    _deploy_throttles(jobs, tasks)
+
+
+def _deploy_throttles(jobs: Any, tasks: "Tasks") -> None:
+    for task in tasks:
+        most = task.options_given.max_concurrency
+        if most:
+            throttle = jobs.throttle_get(f"task:{task.name}")
+            if throttle.maximum != most:
+                jobs.throttle_set(f"task:{task.name}", most)
+
+
+def _recurring(jobs: Any, queue: str) -> list[str]:
+    """Returns the ids of all recurring jobs of a queue, read page by page."""
+    found: list[str] = []
+    while True:
+        page = jobs.jobs("recurring", queue, offset=len(found), count=_PAGE)
+        found += page
+        if len(page) < _PAGE:
+            return found

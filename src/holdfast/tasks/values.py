@@ -1,0 +1,87 @@
+"""Values of annotated parameters and results, as plain data that JSON can carry, and back.
+
+msgspec knows dates, UUIDs, decimals, enumerations, dataclasses, structs, typed dicts, sets and
+bytes. Models of entities are added here.
+"""
+
+import sys
+import types as types_of
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+__all__ = ["from_plain", "to_plain"]
+
+_COLUMN_TYPES: Final[dict[str, Any]] = {
+    "Timestamp": datetime,
+    "Binary": bytes,
+    "Set": set,
+    "List": list,
+    "Map": dict,
+    "Int": int,
+    "Float": float,
+    "Bool": bool,
+    "Text": str,
+}
+
+
+def to_plain(value: Any) -> Any:
+    """Returns `value` as dicts, lists, texts, numbers, booleans and None.
+
+    >>> to_plain({"seen": {1}, "at": datetime(2026, 1, 2)})
+    {'seen': [1], 'at': '2026-01-02T00:00:00'}
+    """
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_written, order="deterministic")
+
+
+def from_plain(value: Any, annotation: Any) -> Any:
+    """Returns what `to_plain` was given, by its type; `msgspec.ValidationError` if it does not fit.
+
+    >>> from_plain([1, 2], set[int])
+    {1, 2}
+    """
+    return msgspec.convert(value, annotation, str_keys=True, dec_hook=_read)
+
+
+def _is_model(kind: Any) -> bool:
+    models = sys.modules.get("holdfast.entities.models")  # who has a model has loaded them
+    return models is not None and isinstance(kind, type) and issubclass(kind, models.Model)
+
+
+def _written(value: Any) -> Any:
+    if _is_model(type(value)):
+        columns = type(value).__own__
+        return {
+            "id": value.id,
+            **{name: value.__dict__[name] for name in columns if name in value.__dict__},
+        }
+    raise NotImplementedError(f"a {type(value).__name__} can't be stored")
+
+
+def _read(kind: type, value: Any) -> Any:
+    if not _is_model(kind):
+        raise NotImplementedError(f"a {kind.__name__} can't be stored")
+    if not isinstance(value, dict):
+        raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
+    types = _columns_of(kind)
+    unknown = value.keys() - types.keys()
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no column {min(unknown)!r}")
+    return kind(**{name: from_plain(part, types[name]) for name, part in value.items()})
+
+
+@cache
+def _columns_of(model: Any) -> dict[str, Any]:
+    """Returns the types of a model's columns, by attribute."""
+    types: dict[str, Any] = {"id": str | None}
+    for attribute, column in model.__own__.items():
+        kind = _COLUMN_TYPES[column.type]
+        if column.subtype is not None and column.type in ("Set", "List", "Map"):
+            element = _COLUMN_TYPES[column.subtype]
+            kind = types_of.GenericAlias(
+                kind, (str, element) if column.type == "Map" else (element,)
+            )
+        types[attribute] = kind | None
+    return types
