@@ -290,6 +290,7 @@ LARGE_READ_SECONDS: Final = 0.02  # of a read on the loop; then its kind is run 
 REMEMBERED_LARGE_READ_SECONDS: Final = 60.0  # that a kind of read stays there
 LARGE_READ_THREADS: Final = 2  # that run large reads; they share one processor anyway
 BULLETIN_LOOK_SECONDS: Final = 0.005  # between two looks for notices of other processes
+PARSED_PER_TURN_BYTES: Final = 16 * 1024  # of one connection: some thousand short words
 COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
 PAUSE_UNSENT_BYTES: Final = 64 * 1024  # to a client that does not read; then it is not served
 STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading

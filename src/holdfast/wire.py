@@ -78,6 +78,11 @@ class CommandReader:
         """Bytes of a command that is not complete yet."""
         return len(self._held) + (self._size if self._missing else 0)
 
+    @property
+    def awaited(self) -> int:
+        """Bytes that are missing of a word: until they have come, there is nothing to parse."""
+        return max(0, self._wanted - len(self._held)) if self._held else 0
+
     def feed(self, data: bytes) -> list[Command]:
         """The commands that `data` completes; afterwards `error` says whether more can follow."""
         commands: list[Command] = []
@@ -87,14 +92,8 @@ class CommandReader:
                 return commands
             data = bytes(self._held)
             self._held = bytearray()
-        elif not self._missing and len(data) <= self._glance_bytes and len(data) <= self.max_bytes:
-            whole = None
-            if len(data) <= _SMALL_BYTES:
-                whole = _read_pair(data) if data[:4] == _PAIR else _read_one(data)
-            if whole is None:
-                whole = self._read_whole(data)
-            if whole is not None:
-                return whole
+        elif (whole := self.feed_whole(data)) is not None:
+            return whole
         try:
             at = self._read(data, commands)
         except (BadFrame, RequestTooLarge) as error:
@@ -104,6 +103,15 @@ class CommandReader:
             if at < len(data):
                 self._held += memoryview(data)[at:]
         return commands
+
+    def feed_whole(self, data: bytes) -> list[Command] | None:
+        """The commands of `data` if it can be read by the faster ways; if None, use `feed`."""
+        if self._held or self._missing or len(data) > min(self._glance_bytes, self.max_bytes):
+            return None
+        whole = None
+        if len(data) <= _SMALL_BYTES:
+            whole = _read_pair(data) if data[:4] == _PAIR else _read_one(data)
+        return self._read_whole(data) if whole is None else whole
 
     def _read_whole(self, data: bytes) -> list[Command] | None:
         """The commands, if `data` is made of whole ones and hiredis may see it.

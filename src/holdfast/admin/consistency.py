@@ -48,7 +48,7 @@ def check_step(reader: Reader, after: str | None, *, look: Look | None = None) -
     that is no layers'."""
     begin, end = prefix_range(reader.space)
     if after is not None:
-        begin = behind(reader.space + _place(after))
+        begin = behind(reader.space + place_of(after))
     pairs = list(reader.scan(begin, end, limit=CHECKED_PER_STEP))
     problems: list[str] = []
     for key, value in pairs:
@@ -76,7 +76,7 @@ def _problems(reader: Reader, key: bytes, value: bytes, look: Look | None) -> li
         return [f"{where} can't be read: {type(error).__name__}: {error}"]
 
 
-def _place(after: str) -> bytes:
+def place_of(after: str) -> bytes:
     try:
         return bytes.fromhex(after)
     except ValueError:

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from holdfast import expiry
+from holdfast.admin.consistency import place_of
 from holdfast.admin.records import SpaceDump
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import BadDump, SpaceNotEmpty
@@ -48,7 +49,7 @@ def dump_step(reader: Reader, after: str | None) -> SpaceDump:
     begin, end = prefix_range(reader.space)
     lines = [] if after is not None else [_HEAD]
     if after is not None:
-        begin = behind(reader.space + bytes.fromhex(after))
+        begin = behind(reader.space + place_of(after))
     dropped = expiry.dropped_key(reader.space)
     size, count, last = 0, 0, b""
     for key, value in reader.scan(begin, end):

@@ -24,6 +24,7 @@ from holdfast.limits import (
     HANDSHAKE_SECONDS,
     MAX_GROUP_TRANSACTIONS,
     MAX_STRANGER_BYTES,
+    PARSED_PER_TURN_BYTES,
     SMALL_REQUESTS_BYTES,
 )
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
@@ -45,6 +46,8 @@ class RespConnection(asyncio.Protocol):
         self._reads_in_threads = server.dispatcher.reads_in_threads
         self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
+        self._unparsed = b""  # what has come, until the others have had their turn
+        self._parsing: asyncio.Handle | None = None
         self._received = 0  # bytes that have come and are not answered
         self._taken = 0  # of the room that all clients share
         self._planned: Plan | None = None  # planned already, and waiting for the writes before it
@@ -72,7 +75,7 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._commands.clear()
         self._server.dispatcher.back_pressure.remove(self)
-        for handle in (self._idle, self._turn):
+        for handle in (self._idle, self._turn, self._parsing):
             if handle is not None:
                 handle.cancel()
         if self._awaited is not None:
@@ -86,20 +89,46 @@ class RespConnection(asyncio.Protocol):
         if self._closing:
             return
         self._last_heard = self._server.loop.time()
-        stranger = self.session.identity is None
-        self._reader.max_bytes = MAX_STRANGER_BYTES if stranger else self._bounds.request_bytes
-        self._commands.extend(self._reader.feed(data))
-        self._received += len(data)
+        if self._parsing is not None:
+            self._unparsed += data
+            return
+        self._bound_by_identity()
+        whole = None if len(data) <= PARSED_PER_TURN_BYTES else self._reader.feed_whole(data)
+        if whole is None:
+            self._parse(data)
+        else:
+            self._take(whole, len(data))
+
+    def _parse(self, data: bytes) -> None:
+        """Makes commands of what has come; what is much, in several turns."""
+        most = max(PARSED_PER_TURN_BYTES, self._reader.awaited)
+        if len(data) > most:
+            data, self._unparsed = data[:most], data[most:]
+            self._parsing = self._server.loop.call_soon(self._parse_on)
+        self._take(self._reader.feed(data), len(data))
+
+    def _take(self, commands: list[wire.Command], size: int) -> None:
+        """Answers commands that have come, as far as it is their turn."""
+        self._commands.extend(commands)
+        self._received += size
         if not (self._waits or self._turn is not None or self._stalled):
             self._go_on()
         self._pause_if_queue_is_full()
         if self._taken or self._received + self.session.held_bytes > SMALL_REQUESTS_BYTES:
             self._pause_if_memory_is_short()
 
+    def _parse_on(self) -> None:
+        self._parsing = None
+        data, self._unparsed = self._unparsed, b""
+        if not self._transport.is_closing() and self._reader.error is None:
+            self._bound_by_identity()  # who may have logged in meanwhile
+            self._parse(data)
+        self._pause_if_queue_is_full()
+
     def eof_received(self) -> bool:
         """The client sends no more: what it has sent is answered, and no wait outlives it."""
         self._closing = True
-        unanswered = self._busy or bool(self._commands)
+        unanswered = self._busy or bool(self._commands) or self._parsing is not None
         return unanswered and self._awaited is None
 
     def pause_writing(self) -> None:
@@ -123,7 +152,7 @@ class RespConnection(asyncio.Protocol):
         """Answers what has come and closes."""
         self._closing = True
         self._transport.pause_reading()
-        if not self._busy and not self._commands:
+        if not self._busy and not self._commands and self._parsing is None:
             self._transport.close()
 
     # --- commands ---------------------------------------------------------------------------------
@@ -170,6 +199,8 @@ class RespConnection(asyncio.Protocol):
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
             self._turn = self._server.loop.call_soon(self._go_on)
+        elif self._parsing is not None:
+            pass  # more of what has come is about to be parsed
         elif self._reader.error is not None:
             self._answer_and_close(wire.last_words(self._reader.error))
         elif self._closing:
@@ -257,12 +288,17 @@ class RespConnection(asyncio.Protocol):
 
     # --- limits -----------------------------------------------------------------------------------
 
+    def _bound_by_identity(self) -> None:
+        is_stranger = self.session.identity is None
+        self._reader.max_bytes = MAX_STRANGER_BYTES if is_stranger else self._bounds.request_bytes
+
     def _pause_if_queue_is_full(self) -> None:
         """Reads no further while more has come than the client may have under way."""
         full = (
             len(self._commands) > self._bounds.pipelined
             or self._received > 2 * self._bounds.request_bytes
             or self._reader.error is not None
+            or self._parsing is not None
         )
         if full != self._pauses and not self._transport.is_closing() and not self._closing:
             self._pauses = full

@@ -237,7 +237,7 @@ class RespSession:
 
     def later(self, read: Read) -> Later:
         """A read that waits for a network, or that is large, in a thread."""
-        return Later(lambda: self.dispatcher.read_in_thread(_on_view(read)), read.encode, read.fail)
+        return Later(lambda: self.dispatcher.read_in_thread(_on_view(read)), bytes, read.fail)
 
     def change(self, change: Change) -> bytes:
         """Makes a change of the session."""
@@ -355,10 +355,10 @@ class RespSession:
         return Read(self.space, work, wire.array, is_large=large or len(plans) > MANY_READS)
 
 
-def _on_view(read: Read) -> Callable[[], Any]:
-    def work() -> Any:
+def _on_view(read: Read) -> Callable[[], bytes]:
+    def work() -> bytes:
         with read.space.view() as view:
-            return read.work(view)
+            return read.encode(read.work(view))
 
     return work
 

@@ -15,6 +15,7 @@ from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.batch_limits import Meter, check_steps
 from holdfast.server.client_address import address_events
+from holdfast.server.dispatcher import work_of
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
 from holdfast.server.openapi import document
@@ -200,8 +201,23 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
     if operation.declaration.addressed:
         address_events(operation, arguments, api.address_of(request))
     space = await api.dispatcher.space(found["space"])
+    if operation.kind == "read" and not api.dispatcher.is_everywhere(space, operation):
+        return await _look(api, request, space, operation, arguments)
     result = await _run(api, request, space, operation, arguments)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
+
+
+async def _look(
+    api: HttpApi, request: HttpRequest, space: Space, operation: Operation, arguments: Any
+) -> HttpResponse:
+    """A read. Its answer is written where it runs: that of a large one takes its time too."""
+    work = work_of(operation, arguments)
+
+    def read(view: View) -> msgspec.Raw:
+        return msgspec.Raw(_encode(request, operation, work(view)))
+
+    written = await api.dispatcher.look(space, read, operation.full_name, arguments)
+    return answer(request, {"result": written}, is_written=True)
 
 
 async def _run(
