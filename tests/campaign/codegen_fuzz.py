@@ -1,8 +1,9 @@
-"""Hostile schemas become source code, and the languages' own parsers say what that code holds.
+"""Code generator fuzz
 
-Every text of a schema is made of quotes, line ends, comment marks, keywords and payloads that would
-leave a file behind if they ran. Python is executed and its models are compared with the schema;
-Go is parsed, formatted and type-checked; TypeScript is compiled and its constants are evaluated.
+Hostile schemas become source code, and the languages' own parsers say what that code holds. Every
+text of a schema is made of quotes, line ends, comment marks, keywords and payloads that would leave
+a file behind if they ran. Python is executed and its models are compared with the schema; Go is
+parsed, formatted and type-checked; TypeScript is compiled and its constants are evaluated.
 """
 
 import ast

@@ -37,7 +37,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", "--data", "{store}"),
     "jobs": ("jobs", "list", "--data", "{store}"),
     "space": ("space", "list", "--data", "{store}"),
+    "space drop": ("space", "drop", "nothing", "--yes", "--data", "{store}"),
     "user": ("user", "list", "--data", "{store}"),
+    "user add": ("user", "add", "ann", "--grant", "read", "--data", "{store}"),
+    "dump": ("dump", "all", "--data", "{store}", "-o", "/dev/null"),
+    "call": ("call", "jobs.queues", "--data", "{store}"),
+    "events": ("events", "keys", "--data", "{store}"),
+    "metrics": ("metrics", "list", "--data", "{store}"),
     "backup": ("backup", "--data", "{store}", "{other}"),
     "restore": ("restore", "{store}", "--data", "{other}"),
     "copy": ("copy", "{store}", "{other}"),
@@ -143,6 +149,19 @@ def remove(file: Path, chance: random.Random) -> str:
     return "removes it"
 
 
+def replace(file: Path, chance: random.Random) -> str:
+    size = min(file.stat().st_size, 20_000)
+    file.unlink()
+    kind = chance.choice(["noise", "a folder", "a link to nowhere"])
+    if kind == "noise":
+        file.write_bytes(chance.randbytes(max(size, 10)))
+    elif kind == "a folder":
+        file.mkdir()
+    else:
+        file.symlink_to(file.parent / "nowhere" / "at all")
+    return f"puts {kind} in its place"
+
+
 Damage = Callable[[Path, random.Random], str]
 DAMAGES: dict[str, Damage] = {
     "bit flip": flip,
@@ -150,6 +169,7 @@ DAMAGES: dict[str, Damage] = {
     "stretch of noise": spoil,
     "cut": truncate,
     "removal": remove,
+    "replacement": replace,
 }
 
 
@@ -157,9 +177,10 @@ def _damages_of(sample: Sample, file: Path) -> list[str]:
     if file.stat().st_size == 0:
         return ["removal"]
     if sample.name.startswith("killed") and file.name == "data.mdb":
-        return ["zeroed page", "cut", "removal"]
+        return ["zeroed page", "cut", "removal", "replacement"]
     if sample.name == "backup":
-        return [name for name in DAMAGES if name != "removal"]  # an empty folder is a new store
+        # An empty folder is a new store.
+        return [name for name in DAMAGES if name not in ("removal", "replacement")]
     return list(DAMAGES)
 
 
@@ -218,6 +239,7 @@ def cases(chance: random.Random, made: list[Sample]) -> Iterator[tuple[Sample, s
 def run(random: random.Random, seconds: float) -> Result:
     """Damages files for so many seconds, and reads what is left of them."""
     tried: dict[str, int] = {}
+    rows: dict[str, dict[str, int]] = {}
     broken: list[str] = []
     names = ["open", *COMMANDS]
     with TemporaryDirectory() as folder:
@@ -236,9 +258,12 @@ def run(random: random.Random, seconds: float) -> Result:
                 problem = _try_command(way, path, other, sample)
             if problem is not None:
                 broken.append(f"{sample.name}, {name}: {done}, then {problem}")
+            row = rows.setdefault(f"{sample.name}: {name}", dict.fromkeys(DAMAGES, 0))
+            row[damage] += 1
             for counted in (damage, f"tries by {'open' if way == 'open' else 'commands'}"):
                 tried[counted] = tried.get(counted, 0) + 1
             for each in (path, other):
                 with suppress(FileNotFoundError):
                     shutil.rmtree(each)
-    return Result(tried=tried, broken=broken)
+    ordered = {name: rows[name] for name in sorted(rows)}
+    return Result(tried=dict(sorted(tried.items())), broken=broken, rows=ordered)

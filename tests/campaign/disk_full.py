@@ -11,6 +11,7 @@ import random
 import resource
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -25,6 +26,7 @@ from tests.processes import Child, start
 
 DISK_BYTES = 32 * 2**20
 LIMIT_BYTES = 12 * 2**20
+WHOLE_SECONDS = 10.0  # a run of so long has every disk at least once
 VALUE_BYTES = (200, 3_000, 30_000)
 
 
@@ -235,15 +237,18 @@ class Round:
 def run(random: random.Random, seconds: float) -> Result:
     """Fills disks for so many seconds."""
     until = time.monotonic() + seconds
-    tried = {"disks": 0, "acknowledged": 0, "deletes on a full disk": 0, "kills": 0}
+    tried: Counter[str] = Counter()
+    rows: dict[str, Counter[str]] = {}
     broken: list[str] = []
     rounds = [(kind, mode) for kind in ("tmpfs", "ext4") for mode in ("commit", "interval")]
-    while not tried["disks"] or time.monotonic() < until:
+    least = len(rounds) if seconds >= WHOLE_SECONDS else 1
+    while tried["disks"] < least or time.monotonic() < until:
         for kind, durability in random.sample(rounds, len(rounds)):
-            if tried["disks"] and time.monotonic() > until:
+            if tried["disks"] >= least and time.monotonic() > until:
                 break
             with TemporaryDirectory() as folder, disk(kind, Path(folder)) as point:
                 if point is None:
+                    least = 1
                     rounds = [each for each in rounds if each[0] != kind]
                     rounds = rounds or [("limit", "commit"), ("limit", "interval")]
                     continue
@@ -253,9 +258,14 @@ def run(random: random.Random, seconds: float) -> Result:
                 if one.child is not None:
                     with suppress(ProcessLookupError, AssertionError):
                         one.child.kill()
-            tried["disks"] += 1
-            tried["acknowledged"] += one.next
-            tried["deletes on a full disk"] += one.deletes
-            tried["kills"] += one.kills
+            figures = {
+                "disks": 1,
+                "acknowledged": one.next,
+                "deletes on a full disk": one.deletes,
+                "kills": one.kills,
+            }
+            tried.update(figures)
+            rows.setdefault(f"{kind}, {durability}", Counter()).update(figures)
             broken += one.broken
-    return Result(tried=tried, broken=broken)
+    ordered = {name: dict(rows[name]) for name in sorted(rows)}
+    return Result(tried=dict(tried), broken=broken, rows=ordered)
