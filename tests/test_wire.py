@@ -125,3 +125,14 @@ def test_a_double_has_its_form_in_each_protocol(
 
 def test_an_error_is_one_line() -> None:
     assert wire.error("ERR a\r\nb\n\nc") == b"-ERR a b c\r\n"
+
+
+def test_words_that_are_awaited_are_counted_so_that_they_need_no_turns() -> None:
+    reader = CommandReader()
+    assert reader.awaited == 0
+
+    assert reader.feed(b"*2\r\n$4\r\nECHO\r\n$100000\r\nabc") == []
+
+    assert reader.awaited == 100_000 - 3 + 2
+    assert reader.feed(b"x" * 99_997 + b"\r\n") == [[b"ECHO", b"abc" + b"x" * 99_997]]
+    assert reader.awaited == 0

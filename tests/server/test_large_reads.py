@@ -1,9 +1,11 @@
 """Reads that would hold up all other clients: in a thread if they are large, and within bounds."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pytest
@@ -114,6 +116,33 @@ def test_a_read_that_asks_for_all_or_for_many_is_run_in_a_thread() -> None:
     select = OPERATIONS["entities.select"].arguments
     reads = LargeReads()
 
-    assert not reads.expects("entities.select", select(table="t", filters=[], limit=100))
+    assert not reads.expects("entities.select", select(table="t", filters=[], limit=10))
     assert reads.expects("entities.select", select(table="t", filters=[], limit=-1))
     assert reads.expects("entities.select", select(table="t", filters=[], limit=5_000))
+
+
+def test_a_long_pipeline_is_answered_in_order_though_it_is_parsed_in_turns(full: Server) -> None:
+    words = [f"{number} {'x' * (number % 300)}" for number in range(3_000)]
+    with RawClient(full.resp_port) as client:
+        client.socket.sendall(b"".join(command("ECHO", word) for word in words))
+        client.socket.shutdown(socket.SHUT_WR)  # also what is not parsed yet is answered
+
+        assert [client.receive() for _ in words] == [word.encode() for word in words]
+        assert client.rest() == b""
+
+
+def test_many_short_words_of_some_clients_let_others_be_answered(full: Server) -> None:
+    def send() -> None:
+        with RawClient(full.resp_port) as client:
+            client.socket.sendall(b"*200000\r\n$4\r\nECHO\r\n" + b"$2\r\naa\r\n" * 199_999)
+            assert "wrong number of arguments" in str(client.receive())
+
+    def attack() -> None:
+        with ThreadPoolExecutor(6) as threads:
+            for sent in [threads.submit(send) for _ in range(6)]:
+                sent.result()
+
+    begin = time.monotonic()
+    slowest = _slowest_livez(full, attack)
+
+    assert slowest < max(0.1, 0.5 * (time.monotonic() - begin))

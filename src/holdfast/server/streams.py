@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -233,8 +233,9 @@ async def _notices(
         end()
 
 
+@lru_cache(maxsize=4)
 def _event(notice: Notice) -> bytes:
-    """One server-sent event."""
+    """One server-sent event, written once for all who hear it."""
     topic = " ".join(notice.topic.splitlines()).encode(errors="replace")
     data = b"".join(b"data: %b\n" % line.encode() for line in _lines(notice.payload))
     return b"event: %b\n%b\n" % (topic, data)

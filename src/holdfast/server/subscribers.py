@@ -104,10 +104,14 @@ def _fits(seats: dict[_Subscription, None], channel: bytes) -> bool:
 
 
 def _send(seats: dict[_Subscription, None], layer: str, frame: list[bytes]) -> None:
+    written: dict[int, bytes] = {}  # by protocol: those who hear it share one message
     for seat in list(seats):
         subscriber = seat.subscriber
         if subscriber.may_hear(seat.space, layer):
-            subscriber.send(wire.push(frame, subscriber.protocol))
+            protocol = subscriber.protocol
+            if protocol not in written:
+                written[protocol] = wire.push(frame, protocol)
+            subscriber.send(written[protocol])
 
 
 def channel_of(notice: Notice) -> bytes | None:
