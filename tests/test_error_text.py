@@ -11,7 +11,7 @@ from holdfast.error_text import shown
 from holdfast.errors import HoldfastError
 from holdfast.limits import MAX_SHOWN_VALUE
 from holdfast.store import Store
-from holdfast.tables.jsontext import parse_json
+from holdfast.tables.json_parser import parse_json
 from tests.tables.schemas import example, simple
 
 PYTHON_ONLY = ("Decimal(", "UUID(", "datetime", "b'", "frozenset", "None", "True")

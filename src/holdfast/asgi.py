@@ -8,17 +8,17 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeAlias
 
-from holdfast.metrics.http import (
-    Answer,
+from holdfast.metrics.middleware import (
     Cost,
     Exempt,
-    Gate,
     Headers,
     HeaderStyle,
     Key,
     OnError,
     Request,
     RequestHeaders,
+    RequestLimits,
+    Response,
     TriesAll,
     client_address,
     subnet,
@@ -55,7 +55,7 @@ class RateLimitMiddleware:
     ) -> None:
         self.app = app
         self._limiter = limiter
-        self._gate = Gate(
+        self._limits = RequestLimits(
             key=key,
             cost=cost,
             exempt=exempt,
@@ -68,19 +68,19 @@ class RateLimitMiddleware:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        operations = self._gate.operations(_request(scope, self._gate))
+        operations = self._limits.operations(_request(scope, self._limits))
         if not operations:
             await self.app(scope, receive, send)
             return
-        answer: Answer | None = None
+        answer: Response | None = None
         headers: Headers = []
         try:
             result = await self._ask(operations)
         except Exception as error:  # whatever it is, it must not become a 500
-            answer = self._gate.on_failure(error)
+            answer = self._limits.on_failure(error)
         else:
-            headers = self._gate.headers(result)
-            answer = None if result.allowed else self._gate.refusal(result)
+            headers = self._limits.headers(result)
+            answer = None if result.allowed else self._limits.refusal(result)
         if answer is None:
             await self.app(scope, receive, _with_headers(send, headers))
         else:
@@ -98,7 +98,7 @@ def rate_limit(limiter: TriesAll, key: Key, **options: Any) -> Callable[[App], A
     return lambda app: RateLimitMiddleware(app, limiter, key, **options)
 
 
-def _request(scope: Any, gate: Gate) -> Request:
+def _request(scope: Any, limits: RequestLimits) -> Request:
     headers = RequestHeaders()
     for raw_name, raw_value in scope.get("headers", ()):
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
@@ -111,7 +111,7 @@ def _request(scope: Any, gate: Gate) -> Request:
         path=scope.get("path", ""),
         headers=headers,
         client_address=client_address(
-            peer, headers.get("x-forwarded-for", ""), gate.trusted_proxies
+            peer, headers.get("x-forwarded-for", ""), limits.trusted_proxies
         ),
     )
 
@@ -128,7 +128,7 @@ def _with_headers(send: Send, headers: Headers) -> Send:
     return send_with_headers
 
 
-async def _refuse(scope: Any, receive: Receive, send: Send, answer: Answer) -> None:
+async def _refuse(scope: Any, receive: Receive, send: Send, answer: Response) -> None:
     kind = "http.response"
     if scope["type"] == "websocket":
         await receive()  # the connect, which every answer must follow

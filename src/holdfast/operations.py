@@ -81,7 +81,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def refusal(self, argument: str, *, is_beyond: bool) -> type[HoldfastError]:
         """The error for an argument of the wrong type: the layer's own, if it has one."""
-        own = getattr(LAYERS[self.layer][0], "_refusal_of", None)
+        own = getattr(LAYERS[self.layer][0], "_error_for_argument", None)
         return (own and own(self.name, argument, is_beyond=is_beyond)) or BadInput
 
     def call(self, face: Any, arguments: msgspec.Struct) -> Any:

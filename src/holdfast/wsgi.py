@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-from holdfast.metrics.http import (
-    Answer,
+from holdfast.metrics.middleware import (
     Cost,
     Exempt,
-    Gate,
     Headers,
     HeaderStyle,
     Key,
     OnError,
     Request,
     RequestHeaders,
+    RequestLimits,
+    Response,
     TriesAll,
     client_address,
     subnet,
@@ -47,7 +47,7 @@ class RateLimitMiddleware:
     ) -> None:
         self.app = app
         self._limiter = limiter
-        self._gate = Gate(
+        self._limits = RequestLimits(
             key=key,
             cost=cost,
             exempt=exempt,
@@ -57,18 +57,18 @@ class RateLimitMiddleware:
         )
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        operations = self._gate.operations(_request(environ, self._gate))
+        operations = self._limits.operations(_request(environ, self._limits))
         if not operations:
             return self.app(environ, start_response)
-        answer: Answer | None = None
+        answer: Response | None = None
         headers: Headers = []
         try:
             result = self._limiter.try_all(operations)
         except Exception as error:  # whatever it is, it must not become a 500
-            answer = self._gate.on_failure(error)
+            answer = self._limits.on_failure(error)
         else:
-            headers = self._gate.headers(result)
-            answer = None if result.allowed else self._gate.refusal(result)
+            headers = self._limits.headers(result)
+            answer = None if result.allowed else self._limits.refusal(result)
         if answer is None:
             return self.app(environ, _with_headers(start_response, headers))
         start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", answer.headers)
@@ -80,7 +80,7 @@ def rate_limit(limiter: TriesAll, key: Key, **options: Any) -> Callable[[App], A
     return lambda app: RateLimitMiddleware(app, limiter, key, **options)
 
 
-def _request(environ: Environ, gate: Gate) -> Request:
+def _request(environ: Environ, limits: RequestLimits) -> Request:
     headers = RequestHeaders(
         {
             name[5:].replace("_", "-").lower(): str(value)
@@ -96,7 +96,7 @@ def _request(environ: Environ, gate: Gate) -> Request:
         client_address=client_address(
             environ.get("REMOTE_ADDR", ""),
             headers.get("x-forwarded-for", ""),
-            gate.trusted_proxies,
+            limits.trusted_proxies,
         ),
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.limits import CLOCK_AHEAD_SECONDS
 from holdfast.metrics import LimitCondition
 from holdfast.metrics.conditions import Algorithm
-from holdfast.metrics.store_metrics import foreign_windows
+from holdfast.metrics.store import foreign_windows
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.stores import Stores

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.limits import MAX_TALLIED_BUCKETS
+from holdfast.limits import MAX_SUMMARIZED_BUCKETS
 from holdfast.metrics import Metrics
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -76,8 +76,8 @@ def test_a_limiters_check_touches_few_keys(touched: Any) -> None:
     assert hit() == {"read": 2, "add": 1, "put": 1}
     assert hit(algorithm="strict") == {"read": 2, "add": 1, "put": 1}
     assert hit(bucket_count=1, prefix="p") == {"read": 2, "add": 1, "put": 1}
-    assert hit(bucket_count=MAX_TALLIED_BUCKETS + 1, prefix="q") == {
-        "read": 1 + MAX_TALLIED_BUCKETS + 2,
+    assert hit(bucket_count=MAX_SUMMARIZED_BUCKETS + 1, prefix="q") == {
+        "read": 1 + MAX_SUMMARIZED_BUCKETS + 2,
         "scan": 1,
         "add": 1,
     }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.errors import RowKeyTooLong
 from holdfast.keys import prefix_range
 from holdfast.store import Store
-from holdfast.tables import catalogue, stored
+from holdfast.tables import catalogue, row_codec
 from holdfast.tables.layout import keys_of
 from holdfast.testing import Clock
 from tests.stores import Stores
@@ -221,7 +221,7 @@ def entries_by_recomputation(store: Store) -> dict[bytes, tuple[int, Any]]:
         expected: dict[bytes, tuple[int, Any]] = {}
         seen: set[bytes] = set()
         for key, value in reader.scan(*prefix_range(keys.rows_of(plan.number))):
-            row = stored.read(value)
+            row = row_codec.decode(value)
             record = key[:-17]
             for index in plan.indexes.values():
                 if not index.per_row and record in seen:
@@ -238,7 +238,7 @@ def entries_as_stored(store: Store) -> dict[bytes, tuple[int, Any]]:
     with store._runner.view() as reader:
         plan = catalogue.find(reader, "example")
         prefix = keys_of(reader.space).entries_of(plan.number)
-        found = {key: stored.read(value) for key, value in reader.scan(*prefix_range(prefix))}
+        found = {key: row_codec.decode(value) for key, value in reader.scan(*prefix_range(prefix))}
         return {key: (entry.expires_ms, entry.body) for key, entry in found.items()}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.keys import describe, prefix_range
 from holdfast.store import Store
-from holdfast.tables import stored
+from holdfast.tables import row_codec
 from holdfast.tables.layout import hash_key, keys_of
 from tests.tables.schemas import example, hash_on, version
 
@@ -66,17 +66,19 @@ def test_a_long_hash_key_is_a_digest() -> None:
     ],
 )
 def test_a_stored_value_begins_with_its_header(numbers: dict[str, Any], head: str) -> None:
-    value = stored.write(b"body", **numbers)
+    value = row_codec.encode(b"body", **numbers)
 
     assert value.value == bytes.fromhex(head) + b"body"
-    assert stored.read(value.value) == value
-    assert stored.read(value.value).body == b"body"
+    assert row_codec.decode(value.value) == value
+    assert row_codec.decode(value.value).body == b"body"
 
 
 def test_the_newest_row_of_a_record_keeps_the_list_of_its_fallbacks() -> None:
-    row = stored.write(b"body", expires_ms=5, generation=2).with_fallbacks(b"list")
+    row = row_codec.encode(b"body", expires_ms=5, generation=2).with_fallbacks(b"list")
 
     assert row.value.hex() == "70000000000000000500000002" + "00000004" + b"listbody".hex()
-    assert stored.read(row.value) == row
+    assert row_codec.decode(row.value) == row
     assert row.of_generation(3).fallbacks == b"list"
-    assert row.with_fallbacks(b"").value == stored.write(b"body", expires_ms=5, generation=2).value
+    assert (
+        row.with_fallbacks(b"").value == row_codec.encode(b"body", expires_ms=5, generation=2).value
+    )

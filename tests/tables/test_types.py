@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.keys.encoding import COMPLEMENT
-from holdfast.tables.jsontext import parse_json
+from holdfast.tables.json_parser import parse_json
 from holdfast.tables.migration import first_record
-from holdfast.tables.plan import Plan, pack_value
+from holdfast.tables.plan import TablePlan, pack_value
 from holdfast.tables.schema import normalise
 from holdfast.tables.types import COMPONENTS, equal, json_text, type_of
 from tests.tables.schemas import hash_on
@@ -72,14 +72,14 @@ def as_ordered(kind: str, value: Any) -> Any:
     return value
 
 
-def table_of(kind: str) -> Plan:
+def table_of(kind: str) -> TablePlan:
     schema, _ = normalise(
         "t", {"attributes": {"key": "int", "value": kind}, "index": [hash_on("key")]}
     )
-    return Plan(first_record(schema, 1))
+    return TablePlan(first_record(schema, 1))
 
 
-def through_a_row(plan: Plan, value: Any) -> Any:
+def through_a_row(plan: TablePlan, value: Any) -> Any:
     return plan.values(plan.pack([1, value]))[1]
 
 
@@ -87,7 +87,7 @@ def through_a_row(plan: Plan, value: Any) -> Any:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_value_comes_back_from_a_row_as_it_went_in(kind: str, data: st.DataObject) -> None:
-    column = table_of(kind).columns["value"]
+    column = table_of(kind).attributes["value"]
     value = column.type.accept(data.draw(VALUES[kind]))
 
     again = through_a_row(table_of(kind), value)
@@ -149,7 +149,7 @@ def test_an_integer_beyond_64_bits_is_exact_in_a_row() -> None:
     plan = table_of("json")
 
     for value in (2**63 - 1, 2**63, -(2**63) - 1, {"a": [10**50]}):
-        assert through_a_row(plan, pack_value(plan.columns["value"], value)) == value
+        assert through_a_row(plan, pack_value(plan.attributes["value"], value)) == value
 
 
 def test_a_float_is_its_nearest_single_in_rows_and_predicates() -> None:

@@ -10,7 +10,7 @@ from holdfast.client.generated.metrics import AwaitedMetrics
 from holdfast.client.metrics import ClientReader, Promise, asked
 from holdfast.errors import OutcomeUnknown
 from holdfast.limits import ACQUIRE_SECONDS
-from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, Plan, make_plan
+from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, LimiterPlan, make_plan
 from holdfast.metrics.entity import Components, EntityLike, Prefix, as_namespace, as_prefix
 from holdfast.metrics.exceeded import exceeded
 from holdfast.metrics.layer import NAMESPACE, PREFIX
@@ -349,7 +349,7 @@ class AsyncLimiter:
     def __init__(
         self,
         metrics: AsyncMetrics,
-        plan: Plan,
+        plan: LimiterPlan,
         where: dict[str, Any],
         sleep: Callable[[float], Awaitable[None]],
         on_conflict: OnConflict,

@@ -18,7 +18,7 @@ from holdfast.metrics.conditions import (
     WITH_BURST,
     Algorithm,
     Conditions,
-    Plan,
+    LimiterPlan,
     make_plan,
 )
 from holdfast.metrics.entity import EntityLike, Prefix, as_entity, as_namespace, as_prefix
@@ -96,7 +96,7 @@ class ClientMetrics(CalledMetrics):
         if on_conflict != "refuse":
             self.define_limits(*asked(plan), on_conflict, prefix=prefix)
         return Limiter(
-            _LimitDoor(self),
+            _StoreLimits(self),
             plan,
             prefix=as_prefix(prefix),
             namespace=as_namespace(namespace),
@@ -129,7 +129,7 @@ class BatchLimiter:
     With `require`, a limit that refuses undoes the whole batch.
     """
 
-    def __init__(self, metrics: BatchMetrics, plan: Plan, where: dict[str, Any]) -> None:
+    def __init__(self, metrics: BatchMetrics, plan: LimiterPlan, where: dict[str, Any]) -> None:
         self.plan = plan
         self._metrics = metrics
         self._asked = asked(plan)
@@ -177,7 +177,7 @@ class BatchLimiter:
         )
 
 
-class _LimitDoor:
+class _StoreLimits:
     """A server as a limiter uses it, whose plan is made already."""
 
     def __init__(self, metrics: ClientMetrics) -> None:
@@ -202,7 +202,7 @@ class _LimitDoor:
         self._metrics.limit_incr(operations, *asked(conditions), **where)
 
 
-def asked(plan: Plan) -> tuple[dict[str, Any], int, str]:
+def asked(plan: LimiterPlan) -> tuple[dict[str, Any], int, str]:
     """A plan as plain arguments: conditions, number of buckets, algorithm."""
     conditions = {}
     for name, condition in plan.conditions.items():

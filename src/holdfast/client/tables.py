@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.client.generated.tables import AwaitedTables, CalledTables
 from holdfast.tables import transfer
-from holdfast.tables.reading import Form
+from holdfast.tables.reads import Form
 from holdfast.tables.records import Item
 
 

@@ -8,7 +8,7 @@ rate; a rate limiter is a read and a write on such a counter.
 from typing import Final
 
 from holdfast.expiry import Remover
-from holdfast.metrics import buckets, cells, foreign, gauges, logs
+from holdfast.metrics import buckets, gauges, gcra, limits_package_windows, log_window
 from holdfast.metrics.conditions import LimitCondition
 from holdfast.metrics.entity import EntityKey, GlobalEntityKey, LocalEntityKey
 from holdfast.metrics.layer import Metrics
@@ -25,7 +25,7 @@ from holdfast.metrics.records import (
     SequenceSpec,
     Write,
 )
-from holdfast.metrics.store_metrics import StoreMetrics, foreign_windows
+from holdfast.metrics.store import StoreMetrics, foreign_windows
 from holdfast.metrics.writer import Writer
 
 __all__ = [
@@ -55,8 +55,8 @@ __all__ = [
 
 REMOVERS: Final[dict[str, Remover]] = {
     **buckets.REMOVERS,
-    **cells.REMOVERS,
-    **foreign.REMOVERS,
+    **gcra.REMOVERS,
+    **limits_package_windows.REMOVERS,
     **gauges.REMOVERS,
-    **logs.REMOVERS,
+    **log_window.REMOVERS,
 }

@@ -7,37 +7,48 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import BadLimit, MetricOverflow, NotACounter
 from holdfast.metrics import registry
-from holdfast.metrics.conditions import WITH_BUCKETS, Plan, place_of
+from holdfast.metrics.conditions import WITH_BUCKETS, LimiterPlan, condition_keys
 from holdfast.metrics.entity import suffix_of
-from holdfast.metrics.hits import Asked, Standing, hit_of, read_operation, standing_of
 from holdfast.metrics.layout import Keys
+from holdfast.metrics.limiter_fast_path import (
+    CheckedOperation,
+    LimitState,
+    hit_of,
+    read_limit_state,
+    read_operation,
+)
 from holdfast.metrics.records import BatchResult, LimitResult, Operation
 from holdfast.metrics.specs import listed
 
 Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namespace, now
 
 
-def read_operations(plan: Plan, operations: Sequence[Any]) -> list[Asked]:
+def read_operations(plan: LimiterPlan, operations: Sequence[Any]) -> list[CheckedOperation]:
     """The operations with their conditions found and their entities and amounts checked."""
     return [_read_operation(plan, operation) for operation in listed(operations, "operations")]
 
 
 def decide(
-    reader: Reader, keys: Keys, plan: Plan, asked: list[Asked], namespace: str, now: float
-) -> tuple[bool, list[tuple[Asked, "Group"]]]:
+    reader: Reader,
+    keys: Keys,
+    plan: LimiterPlan,
+    asked: list[CheckedOperation],
+    namespace: str,
+    now: float,
+) -> tuple[bool, list[tuple[CheckedOperation, "Group"]]]:
     """What each operation finds, and whether all are allowed. Reads only.
 
     Operations on the same condition and entity share a group, and each is judged by its sum.
     """
     groups: dict[tuple[str, bytes], Group] = {}
-    placed: list[tuple[Asked, Group]] = []
+    placed: list[tuple[CheckedOperation, Group]] = []
     for operation in asked:
         condition, entity, amount = operation
         suffix = suffix_of(entity, namespace)
         which = condition.name, suffix
         group = groups.get(which)
         if group is None:
-            standing = standing_of(reader, place_of(keys, condition), suffix, now)
+            standing = read_limit_state(reader, condition_keys(keys, condition), suffix, now)
             group = groups[which] = Group(standing)
         group.amount += amount
         placed.append((operation, group))
@@ -53,7 +64,7 @@ class Group:
 
     __slots__ = ("allowed", "amount", "counted", "prev_total", "standing")
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: LimitState) -> None:
         self.standing = standing
         self.prev_total = standing.prev_total
         self.amount = 0
@@ -66,7 +77,9 @@ class Group:
             self.counted = self.amount
 
 
-def peek(reader: Reader, plan: Plan, asked: list[Asked], where: Where) -> BatchResult:
+def peek(
+    reader: Reader, plan: LimiterPlan, asked: list[CheckedOperation], where: Where
+) -> BatchResult:
     """What `try_incr` would say. Writes nothing."""
     keys, namespace, now = where
     check_specs(reader, keys, plan, asked)
@@ -74,12 +87,14 @@ def peek(reader: Reader, plan: Plan, asked: list[Asked], where: Where) -> BatchR
     return _batch_result(allowed, placed)
 
 
-def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> BatchResult:
+def try_incr(
+    tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], where: Where
+) -> BatchResult:
     """Counts all operations if all are allowed, none otherwise."""
     keys, namespace, now = where
     if len(asked) == 1:
         [(condition, entity, amount)] = asked
-        place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
+        place, suffix = condition_keys(keys, condition), suffix_of(entity, namespace)
         only = hit_of(condition)(tx, place, suffix, amount, now)
         return BatchResult(allowed=only.allowed, retry_after=only.retry_after, results=[only])
     store_specs(tx, keys, plan, asked)
@@ -93,7 +108,7 @@ def try_incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> B
     return _batch_result(allowed, placed)
 
 
-def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
+def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], where: Where) -> None:
     """Counts all operations without asking. With buckets it writes 1 key for each."""
     keys, namespace, now = where
     store_specs(tx, keys, plan, asked)
@@ -104,7 +119,7 @@ def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
     try:
         for condition, entity, amount in asked:
             if amount:
-                place, suffix = place_of(keys, condition), suffix_of(entity, namespace)
+                place, suffix = condition_keys(keys, condition), suffix_of(entity, namespace)
                 tx.add(place.stem_of(int(now / condition.step)) + suffix, amount)
                 tx.delete(place.tallies + suffix)
     except NotACounter as error:
@@ -114,7 +129,9 @@ def incr(tx: Transaction, plan: Plan, asked: list[Asked], where: Where) -> None:
 # --- specs of conditions ----------------------------------------------------------------------
 
 
-def store_specs(tx: Transaction, keys: Keys, plan: Plan, asked: list[Asked]) -> None:
+def store_specs(
+    tx: Transaction, keys: Keys, plan: LimiterPlan, asked: list[CheckedOperation]
+) -> None:
     """Stores the specs of the conditions in use, or refuses those that contradict the stored ones.
 
     Reads 1 key for each condition, as long as it is the one that is stored.
@@ -127,7 +144,7 @@ def store_specs(tx: Transaction, keys: Keys, plan: Plan, asked: list[Asked]) -> 
 
 
 def store_all_specs(
-    tx: Transaction, keys: Keys, plan: Plan, on_conflict: registry.OnConflict
+    tx: Transaction, keys: Keys, plan: LimiterPlan, on_conflict: registry.OnConflict
 ) -> None:
     """The same for all conditions of a new limiter. Reads 1 key for each."""
     if plan.algorithm in WITH_BUCKETS:
@@ -135,13 +152,15 @@ def store_all_specs(
             registry.store_spec(tx, keys, name, condition.metric, condition.asks, on_conflict)
 
 
-def has_all_specs(reader: Reader, keys: Keys, plan: Plan) -> bool:
+def has_all_specs(reader: Reader, keys: Keys, plan: LimiterPlan) -> bool:
     """Whether a new limiter has nothing to store. Reads 1 key for each condition."""
     conditions = plan.conditions.values() if plan.algorithm in WITH_BUCKETS else ()
     return all(reader.get(keys.spec(found.name)) == found.stored for found in conditions)
 
 
-def check_specs(reader: Reader, keys: Keys, plan: Plan, asked: list[Asked]) -> None:
+def check_specs(
+    reader: Reader, keys: Keys, plan: LimiterPlan, asked: list[CheckedOperation]
+) -> None:
     """The same for reads, which store nothing."""
     if plan.algorithm not in WITH_BUCKETS:
         return
@@ -154,7 +173,7 @@ def check_specs(reader: Reader, keys: Keys, plan: Plan, asked: list[Asked]) -> N
 # --- pieces -----------------------------------------------------------------------------------
 
 
-def _read_operation(plan: Plan, operation: Any) -> Asked:
+def _read_operation(plan: LimiterPlan, operation: Any) -> CheckedOperation:
     name: Any
     if isinstance(operation, Operation):
         name, entity, amount = operation.condition, operation.entity, operation.amount
@@ -176,7 +195,7 @@ def _read_operation(plan: Plan, operation: Any) -> Asked:
     return read_operation(plan, name, entity, amount)
 
 
-def _batch_result(allowed: bool, placed: list[tuple[Asked, Group]]) -> BatchResult:
+def _batch_result(allowed: bool, placed: list[tuple[CheckedOperation, Group]]) -> BatchResult:
     results = [_result(asked, group) for asked, group in placed]
     if allowed:
         return BatchResult(allowed=True, retry_after=0.0, results=results)
@@ -186,7 +205,7 @@ def _batch_result(allowed: bool, placed: list[tuple[Asked, Group]]) -> BatchResu
     return BatchResult(allowed=allowed, retry_after=longest, results=results)
 
 
-def _result(asked: Asked, group: Group) -> LimitResult:
+def _result(asked: CheckedOperation, group: Group) -> LimitResult:
     condition, _, amount = asked
     standing = group.standing
     return LimitResult(

@@ -12,19 +12,19 @@ from holdfast.limits import MAX_LISTED_BUCKETS, SWEEP_SECONDS, SWEPT_BUCKET_KEYS
 from holdfast.metrics import registry
 from holdfast.metrics.entity import EntityKey, readable, readable_scope, suffix_of
 from holdfast.metrics.layout import (
-    CELLS,
+    ARRIVAL_TIMES,
     LAST_SAMPLES,
     LIFETIMES,
     LOGS,
-    TALLIES,
+    WINDOW_SUMMARIES,
     Keys,
     bucket_range,
     keys_of,
     window_stems,
 )
 from holdfast.metrics.records import BucketPage, Sequence, StoredSpec
-from holdfast.metrics.tallies import drop_expired_tally, read_numbers
 from holdfast.metrics.totals import Span, first_visible
+from holdfast.metrics.window_summaries import drop_expired_summary, read_numbers
 
 
 class Counter:
@@ -42,7 +42,9 @@ class Counter:
             for sequence in metric.sequences
         ]
         self._lifetimes = keys.of_entity(LIFETIMES, name, b"") if metric.lifetime else None
-        self._tallies = None if stored.window is None else keys.of_entity(TALLIES, name, b"")
+        self._tallies = (
+            None if stored.window is None else keys.of_entity(WINDOW_SUMMARIES, name, b"")
+        )
 
     def add(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
         """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`, and
@@ -176,7 +178,7 @@ def reset(
             for bucket in _leap(tx, stem):
                 begin = stem + pack_int(bucket)
                 deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
-    for family in (LIFETIMES, LAST_SAMPLES, CELLS, LOGS, TALLIES):
+    for family in (LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES):
         # Limiters without buckets store no spec, so their conditions are found where they lie.
         for name in _leap(tx, keys.family(family)) if names is None else names:
             for suffix in suffixes:
@@ -225,7 +227,7 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
         expired = _sweep_sequence(tx, stem, first_visible(sequence, tx.now), room)
         if stored.window is not None and sequence.name == "":
             for key in expired:
-                drop_expired_tally(tx, keys, name, key, stem)
+                drop_expired_summary(tx, keys, name, key, stem)
         room -= len(expired)
         if room <= 0:
             return False

@@ -17,11 +17,11 @@ from holdfast.limits import (
     MAX_LIMIT,
     MAX_LOG_LIMIT,
     MAX_SECONDS,
-    MAX_TALLIED_BUCKETS,
+    MAX_SUMMARIZED_BUCKETS,
     MIN_TIME_STEP,
 )
-from holdfast.metrics.cells import interval_of, rate_of
-from holdfast.metrics.layout import CELLS, LOGS, TALLIES, Keys
+from holdfast.metrics.gcra import interval_of, rate_of
+from holdfast.metrics.layout import ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES, Keys
 from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
 from holdfast.metrics.registry import encode_spec
 from holdfast.metrics.specs import is_positive, nearest
@@ -106,14 +106,14 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
 ConditionLike: TypeAlias = LimitCondition | str | Mapping[str, Any]
 
 
-class Compiled(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class CompiledCondition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A condition with all that a check needs, computed once. It is equal to itself alone."""
 
     name: str
     limit: int
     window: Number
     step: float
-    capacity: int  # of GCRA and token bucket; the next three, too, see cells.py
+    capacity: int  # of GCRA and token bucket; the next three, too, see gcra.py
     rate: int
     interval: int
     written_rate: bytes
@@ -122,22 +122,22 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     algorithm: str
     stored: bytes  # the spec, as the limiter itself stores it
     is_strict: bool
-    is_tallied: bool  # whether it has counters that are repeated in one record
+    is_summarized: bool  # whether it has counters that are repeated in one record
 
 
-class Place:
+class ConditionKeys:
     """A condition under a prefix: its keys, computed once."""
 
     __slots__ = ("bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
 
-    def __init__(self, keys: Keys, condition: Compiled) -> None:
+    def __init__(self, keys: Keys, condition: CompiledCondition) -> None:
         self.keys: Final = keys
         self.condition: Final = condition
         self.spec: Final = keys.spec(condition.name)
         self.stem: Final = keys.sequence(condition.name, "")
         # What the keys of an entity begin with; its suffix follows.
-        self.tallies: Final = keys.of_entity(TALLIES, condition.name, b"")
-        self.cells: Final = keys.of_entity(CELLS, condition.name, b"")
+        self.tallies: Final = keys.of_entity(WINDOW_SUMMARIES, condition.name, b"")
+        self.cells: Final = keys.of_entity(ARRIVAL_TIMES, condition.name, b"")
         self.logs: Final = keys.of_entity(LOGS, condition.name, b"")
         self.bucket = (-1, b"")  # the one that was asked for last, mostly the next one, too
 
@@ -151,32 +151,32 @@ class Place:
 
 
 @lru_cache(maxsize=1_024)
-def place_of(keys: Keys, condition: Compiled) -> Place:
-    return Place(keys, condition)
+def condition_keys(keys: Keys, condition: CompiledCondition) -> ConditionKeys:
+    return ConditionKeys(keys, condition)
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class LimiterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions of a limiter under one algorithm."""
 
-    conditions: dict[str, Compiled]
+    conditions: dict[str, CompiledCondition]
     algorithm: str
     bucket_count: int
 
-    def find(self, name: str) -> Compiled:
+    def find(self, name: str) -> CompiledCondition:
         found = self.conditions.get(name) if isinstance(name, str) else None
         if found is None:
             raise UnknownCondition(f"unknown condition {name!r}{nearest(name, self.conditions)}")
         return found
 
 
-Conditions: TypeAlias = Mapping[str, ConditionLike] | Plan
+Conditions: TypeAlias = Mapping[str, ConditionLike] | LimiterPlan
 
 
 def make_plan(
     conditions: Conditions, bucket_count: int = BUCKET_COUNT, algorithm: str = "estimate"
-) -> Plan:
+) -> LimiterPlan:
     """The plan of `conditions`; a plan is its own plan, so that a limiter makes it only once."""
-    if isinstance(conditions, Plan):
+    if isinstance(conditions, LimiterPlan):
         return conditions
     if algorithm not in ALGORITHMS:
         raise BadLimit(
@@ -193,7 +193,7 @@ def make_plan(
         name: _compiled(name, as_condition(given), bucket_count, algorithm)
         for name, given in conditions.items()
     }
-    return Plan(conditions=compiled, algorithm=algorithm, bucket_count=bucket_count)
+    return LimiterPlan(conditions=compiled, algorithm=algorithm, bucket_count=bucket_count)
 
 
 def as_condition(given: Any) -> LimitCondition:
@@ -223,7 +223,9 @@ def check_amount(amount: Any) -> int:
     return int(amount)
 
 
-def _compiled(name: Any, condition: LimitCondition, bucket_count: int, algorithm: str) -> Compiled:
+def _compiled(
+    name: Any, condition: LimitCondition, bucket_count: int, algorithm: str
+) -> CompiledCondition:
     if not isinstance(name, str) or not name:
         raise BadLimit(f"a condition's name is a string that is not empty, not {name!r}")
     # 60 and 60.0 are equal, and results tell the window as it was given.
@@ -233,7 +235,7 @@ def _compiled(name: Any, condition: LimitCondition, bucket_count: int, algorithm
 @lru_cache(maxsize=1_024)
 def _compile(
     name: str, condition: LimitCondition, bucket_count: int, algorithm: str, _: str
-) -> Compiled:
+) -> CompiledCondition:
     """Doors get the conditions with each request, mostly the same ones, hence the memo."""
     step = condition.window / bucket_count
     if algorithm in WITH_BUCKETS and step < MIN_TIME_STEP:
@@ -253,7 +255,7 @@ def _compile(
     metric = Metric(type="counter", resolution=1, sequences=(sequence,))
     asks = Window(condition.window, bucket_count)
     rate = rate_of(condition.limit)
-    return Compiled(
+    return CompiledCondition(
         name=name,
         limit=condition.limit,
         window=condition.window,
@@ -267,7 +269,7 @@ def _compile(
         algorithm=algorithm,
         stored=encode_spec(StoredSpec(metric=metric, window=asks)),
         is_strict=algorithm == "strict",
-        is_tallied=algorithm in WITH_BUCKETS and bucket_count <= MAX_TALLIED_BUCKETS,
+        is_summarized=algorithm in WITH_BUCKETS and bucket_count <= MAX_SUMMARIZED_BUCKETS,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.metrics import admission, buckets, distributions, gauges, prometheus, registry
+from holdfast.metrics.argument_errors import error_for_argument
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
 from holdfast.metrics.entity import (
     EntityLike,
@@ -21,9 +22,9 @@ from holdfast.metrics.entity import (
     suffix_of,
 )
 from holdfast.metrics.exceeded import exceeded
-from holdfast.metrics.hits import SingleHits
 from holdfast.metrics.layout import Keys, keys_of, named_keys
 from holdfast.metrics.limiter import Limiter
+from holdfast.metrics.limiter_fast_path import SingleHits
 from holdfast.metrics.rates import read_lifetime, read_rate
 from holdfast.metrics.reader import Reader
 from holdfast.metrics.records import (
@@ -42,7 +43,6 @@ from holdfast.metrics.records import (
     Write,
     Written,
 )
-from holdfast.metrics.refusals import refusal_of
 from holdfast.metrics.registry import OnConflict
 from holdfast.metrics.series import read_series
 from holdfast.metrics.specs import Specs, listed, normalize
@@ -59,7 +59,9 @@ NAMESPACE: Final = "local"
 class Metrics:
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
-    _refusal_of = staticmethod(refusal_of)  # the server asks for it, see operations.py
+    _error_for_argument = staticmethod(
+        error_for_argument
+    )  # the server asks for it, see operations.py
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx

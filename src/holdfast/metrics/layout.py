@@ -14,7 +14,7 @@ string, for a local one, so that a namespace that is called "global" is another 
 
 The bucket stands before scope and entity: all that has expired of a sequence is one range, the
 entities of a bucket lie together for `top`, and one entity's read is a `get_many` of its buckets. A
-limiter would do that for each hit; `tallies.py` spares it.
+limiter would do that for each hit; `window_summaries.py` spares it.
 """
 
 from functools import lru_cache
@@ -23,7 +23,9 @@ from typing import Final
 from holdfast.keys import pack, pack_int, pack_str, prefix_range
 
 LAYER: Final = 5
-SPECS, BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS, FIXED_WINDOWS, TALLIES = range(8)
+SPECS, BUCKETS, LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, FIXED_WINDOWS, WINDOW_SUMMARIES = (
+    range(8)
+)
 
 THROTTLE: Final = 0  # the condition of `throttle`: a number, so no named condition collides
 
@@ -39,7 +41,7 @@ class Keys:
         self.space: Final = space
         self.prefix: Final = prefix
         self._families: Final = tuple(
-            space + pack(LAYER, family, prefix) for family in range(TALLIES + 1)
+            space + pack(LAYER, family, prefix) for family in range(WINDOW_SUMMARIES + 1)
         )
 
     def family(self, family: int) -> bytes:
@@ -99,7 +101,7 @@ def window_stems(stem: bytes, first: int, last: int) -> tuple[bytes, ...]:
 
 
 def throttle_key(keys: Keys, suffix: bytes) -> bytes:
-    return keys.family(CELLS) + pack_int(THROTTLE) + suffix
+    return keys.family(ARRIVAL_TIMES) + pack_int(THROTTLE) + suffix
 
 
 def bucket_range(stem: bytes, first: int, last: int) -> Range:

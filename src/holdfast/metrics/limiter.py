@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 from holdfast.errors import BadLimit, DuplicateCondition
 from holdfast.limits import ACQUIRE_SECONDS
-from holdfast.metrics.conditions import Plan, check_amount
+from holdfast.metrics.conditions import LimiterPlan, check_amount
 from holdfast.metrics.entity import (
     Components,
     EntityKey,
@@ -25,7 +25,7 @@ Sleep = Callable[[float], None]
 TryOne = Callable[[str, EntityLike, int], LimitResult]
 
 
-class LimitDoor(Protocol):
+class LimitBackend(Protocol):
     """Where a limiter's decisions are made: the layer on a transaction, a store, or a client."""
 
     def try_incr(
@@ -46,8 +46,8 @@ class Limiter:
 
     def __init__(
         self,
-        door: LimitDoor,
-        plan: Plan,
+        backend: LimitBackend,
+        plan: LimiterPlan,
         *,
         prefix: tuple[str, ...],
         namespace: str,
@@ -57,7 +57,7 @@ class Limiter:
     ) -> None:
         """`try_one`, if there is one, is a shorter way for a single operation."""
         self.plan = plan
-        self._door = door
+        self._backend = backend
         self._try_one: TryOne = try_one or self._try_listed
         self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
         self._clock = clock
@@ -95,13 +95,13 @@ class Limiter:
 
     def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
         """Counts all operations if all are allowed. Entities are used as they are."""
-        return self._door.try_incr(list(operations), self.plan, **self._where)
+        return self._backend.try_incr(list(operations), self.plan, **self._where)
 
     def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
-        return self._door.peek(list(operations), self.plan, **self._where)
+        return self._backend.peek(list(operations), self.plan, **self._where)
 
     def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
-        self._door.limit_incr(list(operations), self.plan, **self._where)
+        self._backend.limit_incr(list(operations), self.plan, **self._where)
 
     # --- waiting and decorating ---------------------------------------------------------------
 

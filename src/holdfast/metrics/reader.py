@@ -25,7 +25,7 @@ from holdfast.metrics.totals import (
 
 N = TypeVar("N", int, float)
 K = TypeVar("K")
-Place = tuple[str, EntityKey, str]  # metric, entity, sequence
+ConditionKeys = tuple[str, EntityKey, str]  # metric, entity, sequence
 View = Callable[[], AbstractContextManager[EngineReader]]
 
 
@@ -38,7 +38,7 @@ class RatePromise(Generic[N]):
         require_type(name, self._metric, "counter")
         self._asked = asked
         self._span = span_of(self._metric, asked, reader.now(), reader.future)
-        self._place: Place = (name, entity, self._span.sequence.name)
+        self._place: ConditionKeys = (name, entity, self._span.sequence.name)
         self._now = reader.now()
         self._total: Any = None
         self._exact = True
@@ -105,8 +105,8 @@ class Reader:
         self._namespace = namespace
         self._clock = clock
         self._now: float | None = None
-        self._found: dict[Place, dict[int, int]] = {}
-        self._asked: list[tuple[Place, Span, float]] = []  # with the time they speak of
+        self._found: dict[ConditionKeys, dict[int, int]] = {}
+        self._asked: list[tuple[ConditionKeys, Span, float]] = []  # with the time they speak of
 
     # --- time ---------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Reader:
                     if value is not None:
                         found[bucket] = read_counter(value)
 
-    def counts(self, place: Place, span: Span) -> dict[int, int]:
+    def counts(self, place: ConditionKeys, span: Span) -> dict[int, int]:
         """What is known of a promise's buckets, ascending; fetches what has been asked for."""
         self.fetch()
         found = self._found.get(place, {})

@@ -17,13 +17,13 @@ from holdfast.errors import BadInput, SpecConflict, UnknownMetric
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import SWEEP_SECONDS
 from holdfast.metrics.layout import (
+    ARRIVAL_TIMES,
     BUCKETS,
-    CELLS,
     LAST_SAMPLES,
     LIFETIMES,
     LOGS,
     SPECS,
-    TALLIES,
+    WINDOW_SUMMARIES,
     Keys,
     all_specs,
     keys_of,
@@ -35,7 +35,14 @@ OnConflict: TypeAlias = Literal["refuse", "discard"]
 
 SWEEP: Final = "metrics.buckets"  # the kind of expiry entry that removes expired buckets
 
-_FAMILIES_OF_A_METRIC: Final = (BUCKETS, LIFETIMES, LAST_SAMPLES, CELLS, LOGS, TALLIES)
+_FAMILIES_OF_A_METRIC: Final = (
+    BUCKETS,
+    LIFETIMES,
+    LAST_SAMPLES,
+    ARRIVAL_TIMES,
+    LOGS,
+    WINDOW_SUMMARIES,
+)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(StoredSpec).decode
 

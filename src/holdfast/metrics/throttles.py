@@ -7,8 +7,8 @@ from holdfast.engine.contract import Transaction
 from holdfast.error_text import shown
 from holdfast.errors import BadLimit
 from holdfast.limits import MAX_LIMIT, MAX_SECONDS
-from holdfast.metrics.cells import Cell
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
+from holdfast.metrics.gcra import GcraState
 from holdfast.metrics.layout import Keys, throttle_key
 from holdfast.metrics.rounding import MAX_STORED
 
@@ -30,7 +30,7 @@ def throttle(
     _check("period", period, 1, int(MAX_SECONDS))
     _check("quantity", quantity, 0, MAX_LIMIT)
     place = throttle_key(keys, suffix_of(LocalEntityKey([key]), namespace))
-    cell = Cell(place, count, period, max_burst + 1, now, tx.get(place))
+    cell = GcraState(place, count, period, max_burst + 1, now, tx.get(place))
     allowed = cell.admits(quantity)
     wait = -1
     if allowed:

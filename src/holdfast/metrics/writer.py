@@ -18,7 +18,7 @@ from holdfast.metrics.totals import check_time
 _EXACT_UNITS: Final = 10**15
 
 
-class WriteDoor(Protocol):
+class WriteBackend(Protocol):
     """Where a writer's flush goes: the layer on a transaction, a store, or a client."""
 
     def write(self, writes: list[Any], *, prefix: Any, namespace: str) -> Written: ...
@@ -51,14 +51,14 @@ class Writer:
 
     def __init__(
         self,
-        door: WriteDoor,
+        backend: WriteBackend,
         metrics: Mapping[str, Metric],
         *,
         prefix: tuple[str, ...],
         namespace: str,
         clock: Callable[[], float],
     ) -> None:
-        self._door = door
+        self._backend = backend
         self._metrics = dict(metrics)
         self._prefix = prefix
         self._namespace = namespace
@@ -126,7 +126,7 @@ class Writer:
         if not writes:
             return
         try:
-            self._door.write(writes, prefix=self._prefix, namespace=self._namespace)
+            self._backend.write(writes, prefix=self._prefix, namespace=self._namespace)
         except OutcomeUnknown:
             raise  # they may be stored: to store them twice would be worse than to lose them
         except BaseException:
@@ -146,7 +146,7 @@ class Writer:
         wanted = [as_entity(entity) for entity in entities]
         if wanted:
             names = list(self._metrics)
-            self._door.reset(wanted, names, prefix=self._prefix, namespace=self._namespace)
+            self._backend.reset(wanted, names, prefix=self._prefix, namespace=self._namespace)
 
     def set_current_time(self, at: float) -> None:
         """Freezes the writer's clock."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.compat.meduza import control  # noqa: F401  # it serves paths
 from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so does this
-from holdfast.metrics.http import networks
+from holdfast.metrics.middleware import networks
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
 from holdfast.server.blocking_calls import WAITS

@@ -48,7 +48,7 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
     READING_THREADS,
 )
-from holdfast.metrics.http import Network
+from holdfast.metrics.middleware import Network
 from holdfast.operations import Operation
 from holdfast.server.addresses import Address
 from holdfast.server.auth import Authenticator

@@ -33,7 +33,7 @@ from holdfast.errors import (
     TooManyLogins,
 )
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
-from holdfast.metrics.http import client_address, is_trusted
+from holdfast.metrics.middleware import client_address, is_trusted
 from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
 from holdfast.server.browser_checks import refuse_foreign_page

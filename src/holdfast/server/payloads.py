@@ -22,7 +22,7 @@ from holdfast.entities.values import give
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import bigints
-from holdfast.tables.jsontext import exact_number
+from holdfast.tables.json_parser import exact_number
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
 # Of an argument, or of an element of it; msgspec writes the bound if a number is beyond it.

@@ -4,9 +4,9 @@ What a table is and does was written down by RESTBase's table storage; `layout.p
 lies.
 """
 
-from holdfast.tables.calls import StoreTables
+from holdfast.tables.background_steps import REMOVERS
 from holdfast.tables.domains import EVERY_DOMAIN, Domains, EveryDomainTables
-from holdfast.tables.operations import Tables
+from holdfast.tables.layer import Tables
 from holdfast.tables.records import (
     BatchResult,
     CreateResult,
@@ -19,7 +19,7 @@ from holdfast.tables.records import (
     Refusal,
     StepResult,
 )
-from holdfast.tables.sweeping import REMOVERS
+from holdfast.tables.store import StoreTables
 from holdfast.tables.versions import Versions
 
 __all__ = [

@@ -11,10 +11,10 @@ from holdfast.tables import catalogue, deletes, puts
 from holdfast.tables.deletes import Delete
 from holdfast.tables.puts import Put
 from holdfast.tables.records import BatchResult, StepResult
-from holdfast.tables.writing import Writer
+from holdfast.tables.row_writer import RowWriter
 
 _MEMBERS = frozenset({"op", "table", "attributes", "if", "if_match", "if_none_match"})
-Step = tuple[Writer, Put | Delete]
+Step = tuple[RowWriter, Put | Delete]
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
         raise InvalidTableRequest(
             f"The operations of a batch are an array of at most {MAX_BATCH_OPERATIONS}"
         )
-    writers: dict[str, Writer] = {}
+    writers: dict[str, RowWriter] = {}
     steps: list[Step] = []
     for number, operation in enumerate(operations):
         try:
@@ -56,7 +56,7 @@ def _about(number: int, error: TableError) -> TableError:
 
 def _prepare(
     tx: Transaction,
-    writers: dict[str, Writer],
+    writers: dict[str, RowWriter],
     operation: Mapping[str, Any],
     make_version: Callable[[], Any],
 ) -> Step:
@@ -68,7 +68,7 @@ def _prepare(
         raise InvalidTableRequest("an operation names its table")
     writer = writers.get(table)
     if writer is None:
-        writer = writers[table] = Writer(tx, catalogue.find_to_write(tx, table))
+        writer = writers[table] = RowWriter(tx, catalogue.find_to_write(tx, table))
     attributes = operation.get("attributes")
     if operation.get("op") == "put":
         if len(operation) == 3:
@@ -106,7 +106,7 @@ def _malformed(operation: Any) -> InvalidTableRequest:
     return InvalidTableRequest(f"unknown member {shown(name)}{near}", hint=listed)
 
 
-def _is_met(writer: Writer, step: Put | Delete) -> bool:
+def _is_met(writer: RowWriter, step: Put | Delete) -> bool:
     if isinstance(step, Delete):
         return deletes.is_met(writer, step)
     return puts.is_met(writer, step, puts.find(writer, step))

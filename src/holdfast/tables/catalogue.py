@@ -14,21 +14,21 @@ from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableSchema, TableNotFound, UnsupportedPart
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import NAMES_TO_COMPARE
+from holdfast.tables.background_steps import DROPPED_INDEX, DROPPED_TABLE
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record, migrate
-from holdfast.tables.plan import Plan, encode_record, plan_of
+from holdfast.tables.plan import TablePlan, encode_record, plan_of
 from holdfast.tables.records import CreateResult, DefaultRecord, Facts, TableRecord
 from holdfast.tables.schema import Schema, normalise
-from holdfast.tables.sweeping import DROPPED_INDEX, DROPPED_TABLE
 
 _NO_NUMBER = 0  # of a table that is there by default only: nothing is stored under it
 
 
-def find(reader: Reader, table: str) -> Plan:
+def find(reader: Reader, table: str) -> TablePlan:
     """The plan of a table of this space, of its own or by default. Reads 1 key."""
     if type(table) is str:
         try:
-            place = _place(reader.space, table)
+            place = _cached_plan(reader.space, table)
             value = reader.get(place.key)
             record, plan = place.found
             if value == record and plan is not None:
@@ -43,7 +43,7 @@ def find(reader: Reader, table: str) -> Plan:
     raise not_found(table, reader)
 
 
-class _Place:
+class _CachedPlan:
     """Where the record of a table lies, and what was found there last: to compare a record costs
     less than to look for it in the memo of all plans."""
 
@@ -51,12 +51,12 @@ class _Place:
 
     def __init__(self, key: bytes) -> None:
         self.key: Final = key
-        self.found: tuple[bytes, Plan | None] = b"", None
+        self.found: tuple[bytes, TablePlan | None] = b"", None
 
 
 @lru_cache(maxsize=4096)
-def _place(space: bytes, table: str) -> _Place:
-    return _Place(keys_of(space).table(table))
+def _cached_plan(space: bytes, table: str) -> _CachedPlan:
+    return _CachedPlan(keys_of(space).table(table))
 
 
 def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
@@ -69,7 +69,7 @@ def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
     return TableNotFound(f"Invalid query. No schema: there is no table {shown(table)}{near}")
 
 
-def find_to_write(tx: Transaction, table: str) -> Plan:
+def find_to_write(tx: Transaction, table: str) -> TablePlan:
     """The same; a table that is there by default gets a record of its own."""
     plan = find(tx, table)
     if plan.number != _NO_NUMBER:
@@ -144,7 +144,7 @@ def check_limit(limit: Any) -> None:
         raise InvalidTableQuery(f"The limit is an integer of at least 1, not {shown(limit)}")
 
 
-def facts(reader: Reader, plan: Plan) -> Facts:
+def facts(reader: Reader, plan: TablePlan) -> Facts:
     """Figures that every write keeps; reads 4 keys."""
     keys = keys_of(reader.space)
     counts = reader.get_many([keys.count(plan.number, what) for what in range(4)])
@@ -226,7 +226,9 @@ def _create_or_migrate(tx: Transaction, table: str, schema: Schema) -> tuple[boo
     return changed, record
 
 
-def _migrate(tx: Transaction, table: str, plan: Plan, schema: Schema) -> tuple[bool, TableRecord]:
+def _migrate(
+    tx: Transaction, table: str, plan: TablePlan, schema: Schema
+) -> tuple[bool, TableRecord]:
     if are_equal(plan.schema, schema):
         return False, plan.record
     record, removed = migrate(plan.record, schema)

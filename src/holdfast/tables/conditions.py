@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.error_text import shown
 from holdfast.errors import InvalidTableRequest, UnknownAttribute
-from holdfast.tables.plan import Column, Plan, Values
+from holdfast.tables.plan import Attribute, TablePlan, Values
 from holdfast.tables.predicates import Predicate, holds, parse
 
 
@@ -15,23 +15,23 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """What must hold before anything is written."""
 
     exists: bool | None = None  # whether a live row must be there; None: it doesn't matter
-    row: list[tuple[Column, Predicate]] = []
-    static: list[tuple[Column, Predicate]] = []
+    row: list[tuple[Attribute, Predicate]] = []
+    static: list[tuple[Attribute, Predicate]] = []
 
     def is_met(self, values: Values | None, statics: Values | None) -> bool:
         """`values` are those of the live row with this key, `statics` those of its hash key."""
         if self.exists is not None and self.exists != (values is not None):
             return False
-        for column, predicate in self.static:
-            if not holds(column, predicate, None if statics is None else statics[column.id]):
+        for attribute, predicate in self.static:
+            if not holds(attribute, predicate, None if statics is None else statics[attribute.id]):
                 return False
-        for column, predicate in self.row:
-            if values is None or not holds(column, predicate, values[column.id]):
+        for attribute, predicate in self.row:
+            if values is None or not holds(attribute, predicate, values[attribute.id]):
                 return False
         return True
 
 
-def parse_condition(plan: Plan, condition: Any) -> Condition | None:
+def parse_condition(plan: TablePlan, condition: Any) -> Condition | None:
     """The condition in `if`; None if there is none."""
     if condition is None:
         return None
@@ -48,12 +48,12 @@ def parse_condition(plan: Plan, condition: Any) -> Condition | None:
             f"Only 'not exists', 'exists' or an object of predicates is a condition, "
             f"not {shown(condition)}"
         )
-    row: list[tuple[Column, Predicate]] = []
-    static: list[tuple[Column, Predicate]] = []
+    row: list[tuple[Attribute, Predicate]] = []
+    static: list[tuple[Attribute, Predicate]] = []
     for name, value in condition.items():
-        column = plan.columns.get(name)
-        if column is None:
+        attribute = plan.attributes.get(name)
+        if attribute is None:
             raise UnknownAttribute(f"Unknown attribute {name} in a condition", attribute=str(name))
-        predicate = parse(column, value, InvalidTableRequest)
-        (static if column.is_static else row).append((column, predicate))
+        predicate = parse(attribute, value, InvalidTableRequest)
+        (static if attribute.is_static else row).append((attribute, predicate))
     return Condition(row=row, static=static)

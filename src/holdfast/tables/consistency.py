@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.keys import prefix_range, unpack, unpack_first
-from holdfast.tables import current, layout, stored
-from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values, plan_of
-from holdfast.tables.sweeping import find_by_number
+from holdfast.tables import layout, revisions, row_codec
+from holdfast.tables.background_steps import find_by_number
+from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values, plan_of
 
 __all__ = ["problems_at"]
 
@@ -42,7 +42,7 @@ def _table(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Itera
     rows = size = expiring = 0
     for row, kept in reader.scan(*prefix_range(keys.rows_of(plan.number))):
         rows, size = rows + 1, size + len(row) + len(kept)
-        expiring += stored.read(kept).expires_ms > 0
+        expiring += row_codec.decode(kept).expires_ms > 0
     for static, kept in reader.scan(*prefix_range(keys.statics_of(plan.number))):
         size += len(static) + len(kept)
     entries = sum(1 for _ in reader.scan(*prefix_range(keys.entries_of(plan.number))))
@@ -62,7 +62,7 @@ def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterato
     plan = _plan_at(reader, key, keys.rows)
     if plan is None:
         return  # a dropped table, which is being removed
-    row = stored.read(value)
+    row = row_codec.decode(value)
     values = plan.values(row.body)
     if keys.rows_of(plan.number) + plan.primary.key(values) != key:
         yield f"table {plan.name}: a row lies under another row's key"
@@ -80,10 +80,12 @@ def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterato
                 yield f"table {plan.name}: the entry of {row_named} in index {index.name} {problem}"
 
 
-def _fallbacks(reader: Reader, plan: Plan, key: bytes, row: stored.Stored) -> Iterator[str]:
+def _fallbacks(
+    reader: Reader, plan: TablePlan, key: bytes, row: row_codec.StoredRow
+) -> Iterator[str]:
     """Rows of an older Holdfast have no list; whatever has one must have the right one."""
-    chain = current.chain_of(key, row)
-    if chain[1:] and chain[1:] != list(current.outliving(reader, *chain[0])):
+    chain = revisions.chain_of(key, row)
+    if chain[1:] and chain[1:] != list(revisions.outliving(reader, *chain[0])):
         row_named = _named(plan, plan.values(row.body))
         yield f"table {plan.name}: the list of fallbacks of {row_named} is not right"
 
@@ -96,40 +98,40 @@ def _entry(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Itera
     index = next((each for each in plan.indexes.values() if each.id == number), None)
     if index is None:
         return  # a dropped index
-    values = current.values_of(plan, index, stored.read(value).body)
+    values = revisions.values_of(plan, index, row_codec.decode(value).body)
     row_key = keys.rows_of(plan.number) + plan.primary.key(values)
     if not index.per_row:
         newest = next(iter(reader.scan(*prefix_range(row_key[:-VERSION_BYTES]), limit=1)), None)
         row_key = row_key if newest is None else newest[0]
     row = reader.get(row_key)
-    right = {} if row is None else _entries(reader, plan, index, row_key, stored.read(row))
+    right = {} if row is None else _entries(reader, plan, index, row_key, row_codec.decode(row))
     if key[len(keys.entries) + len(plan.number_bytes) :] not in right:
         row_named = _named(plan, values)
         yield f"table {plan.name}: index {index.name} has an entry of {row_named} without a row"
 
 
-def _plan_at(reader: Reader, key: bytes, prefix: bytes) -> Plan | None:
+def _plan_at(reader: Reader, key: bytes, prefix: bytes) -> TablePlan | None:
     return find_by_number(reader, unpack_first(key, len(prefix))[0])
 
 
 def _entries(
-    reader: Reader, plan: Plan, index: Index, key: bytes, row: stored.Stored
+    reader: Reader, plan: TablePlan, index: Index, key: bytes, row: row_codec.StoredRow
 ) -> Mapping[bytes, bytes]:
     """The entries that a row must have; where a record has them, its newest row has them all."""
     if not index.per_row and not _is_newest(reader, key):
         return {}
-    chain = [current.Entry(key, row, plan.values(row.body))]
-    for member in current.chain_of(key, row)[1:] if not index.per_row else ():
+    chain = [revisions.ChainEntry(key, row, plan.values(row.body))]
+    for member in revisions.chain_of(key, row)[1:] if not index.per_row else ():
         value = reader.get(member.key)
         if value is not None:
-            found = stored.read(value)
-            chain.append(current.Entry(member.key, found, plan.values(found.body)))
-    return current.entries_of(index, chain)
+            found = row_codec.decode(value)
+            chain.append(revisions.ChainEntry(member.key, found, plan.values(found.body)))
+    return revisions.entries_of(index, chain)
 
 
 def _is_newest(reader: Reader, key: bytes) -> bool:
     return next(iter(reader.scan(*prefix_range(key[:-VERSION_BYTES]), limit=1)))[0] == key
 
 
-def _named(plan: Plan, values: Values) -> str:
+def _named(plan: TablePlan, values: Values) -> str:
     return ", ".join(f"{name}={values[id]!r}" for id, name in plan.key_slots)

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest
-from holdfast.tables import stored
+from holdfast.tables import row_codec
 from holdfast.tables.conditions import Condition, parse_condition
 from holdfast.tables.etags import check_tags, require, row_etag
 from holdfast.tables.layout import keys_of
-from holdfast.tables.plan import Plan
+from holdfast.tables.plan import TablePlan
 from holdfast.tables.queries import Slice, slice_of
 from holdfast.tables.records import DeleteResult
-from holdfast.tables.writing import Writer
+from holdfast.tables.row_writer import RowWriter
 
 
 class Delete(msgspec.Struct, kw_only=True):
@@ -34,7 +34,7 @@ class Delete(msgspec.Struct, kw_only=True):
 
 
 def prepare(
-    plan: Plan,
+    plan: TablePlan,
     space: bytes,
     attributes: Any,
     *,
@@ -68,7 +68,7 @@ def prepare(
     )
 
 
-def is_met(writer: Writer, delete: Delete) -> bool:
+def is_met(writer: RowWriter, delete: Delete) -> bool:
     """Whether the condition holds; raises `PreconditionFailed` if the etag does not match."""
     if not delete.has_condition:
         return True
@@ -82,11 +82,11 @@ def is_met(writer: Writer, delete: Delete) -> bool:
         require(etag, delete.if_match, delete.if_none_match)
     if delete.condition is None:
         return True
-    statics = None if static_value is None else plan.values(stored.read(static_value).body)
+    statics = None if static_value is None else plan.values(row_codec.decode(static_value).body)
     return delete.condition.is_met(None if row is None else plan.values(row.body), statics)
 
 
-def apply(writer: Writer, delete: Delete) -> DeleteResult:
+def apply(writer: RowWriter, delete: Delete) -> DeleteResult:
     """Removes the rows; the statics too if only the hash key was given."""
     slice = delete.slice
     rows = list(writer.rows_between(slice.begin, slice.end)) if slice.begin < slice.end else []

@@ -25,12 +25,12 @@ from holdfast.errors import InvalidTableRequest, SchemaUpgradeRejected, TableNot
 from holdfast.keys import prefix_range, unpack
 from holdfast.limits import DEFAULT_PAGE_ROWS
 from holdfast.tables import catalogue
-from holdfast.tables.calls import StoreTables
 from holdfast.tables.layout import keys_of
 from holdfast.tables.migration import are_equal, check_upgrade, first_record
-from holdfast.tables.plan import Plan, encode_record, plan_of
+from holdfast.tables.plan import TablePlan, encode_record, plan_of
 from holdfast.tables.records import CreateResult, DefaultRecord
 from holdfast.tables.schema import Schema, normalise
+from holdfast.tables.store import StoreTables
 
 EVERY_DOMAIN: Final = EVERY_SPACE  # RESTBase calls a space a domain
 
@@ -228,7 +228,7 @@ def _standing(templates: dict[str, DefaultRecord]) -> dict[str, DefaultRecord]:
     return {name: record for name, record in templates.items() if record.unfinished != "drop"}
 
 
-def _plan_of(schema: Schema) -> Plan:
+def _plan_of(schema: Schema) -> TablePlan:
     return plan_of(encode_record(first_record(schema, 0)))
 
 

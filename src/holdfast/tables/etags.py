@@ -5,15 +5,15 @@ from typing import Any
 
 from holdfast.error_text import shown
 from holdfast.errors import InvalidTableRequest, PreconditionFailed
-from holdfast.tables import stored
-from holdfast.tables.plan import Plan
+from holdfast.tables import row_codec
+from holdfast.tables.plan import TablePlan
 
 
-def row_etag(plan: Plan, body: bytes, static_value: bytes | None) -> str:
+def row_etag(plan: TablePlan, body: bytes, static_value: bytes | None) -> str:
     digest = blake2b(plan.digest.encode(), digest_size=12)
     digest.update(body)
     if static_value is not None:
-        digest.update(stored.read(static_value).body)
+        digest.update(row_codec.decode(static_value).body)
     return digest.hexdigest()
 
 

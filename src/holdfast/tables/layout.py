@@ -17,7 +17,7 @@ its bytes. No key is ever decoded: a row and an entry hold their key attributes 
 
 A stored row is a header byte (codec in the low bits, flags above), 8 bytes of expiry in
 milliseconds if the header says so, 4 bytes of policy generation if it says so, the fallbacks of a
-record's newest row (`current.py`; 4 bytes of length, then for each 17 bytes of the end of its key
+record's newest row (`revisions.py`; 4 bytes of length, then for each 17 bytes of the end of its key
 and 8 of expiry) if it says so, then the values as a msgpack array by attribute id.
 """
 
@@ -90,7 +90,7 @@ def keys_of(space: bytes) -> Keys:
     return Keys(*(below + pack(kind) for kind in range(10)))
 
 
-class Places(msgspec.Struct, frozen=True):
+class TableKeys(msgspec.Struct, frozen=True):
     """The prefixes of one table, and the keys of its figures: rows, bytes, entries, expiring."""
 
     rows: bytes
@@ -100,9 +100,9 @@ class Places(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def places_of(space: bytes, number: int) -> Places:
+def table_keys(space: bytes, number: int) -> TableKeys:
     keys = keys_of(space)
-    return Places(
+    return TableKeys(
         keys.rows_of(number),
         keys.statics_of(number),
         keys.entries_of(number),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.errors import SchemaUpgradeRejected
-from holdfast.tables.codecs import DEFAULT_ALGORITHM, DEFAULT_BLOCK_SIZE
+from holdfast.tables.compression import DEFAULT_ALGORITHM, DEFAULT_BLOCK_SIZE
 from holdfast.tables.policies import effective_policy
 from holdfast.tables.records import TableRecord
 from holdfast.tables.schema import UPDATE_PATTERNS, Schema

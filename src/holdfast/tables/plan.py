@@ -25,7 +25,7 @@ from holdfast.limits import (
     MIN_COMPRESSED_BY_DEFAULT,
     MIN_COMPRESSED_BYTES,
 )
-from holdfast.tables import codecs
+from holdfast.tables import compression
 from holdfast.tables.layout import hash_key
 from holdfast.tables.policies import Policy, policy_of
 from holdfast.tables.records import Item, TableRecord
@@ -43,7 +43,7 @@ _AS_DICT: Final = msgspec.structs.asdict
 _RECORD: Final = msgspec.msgpack.Decoder(TableRecord)
 
 
-class Column(NamedTuple):
+class Attribute(NamedTuple):
     """One attribute."""
 
     name: str
@@ -57,23 +57,23 @@ class Column(NamedTuple):
 class Element:
     """One hash or range element of an index."""
 
-    __slots__ = ("accept", "column", "component", "desc", "id", "max_bytes", "name", "part")
+    __slots__ = ("accept", "attribute", "component", "desc", "id", "max_bytes", "name", "part")
 
-    def __init__(self, column: Column, desc: bool, max_bytes: int) -> None:
-        component = column.type.component
+    def __init__(self, attribute: Attribute, desc: bool, max_bytes: int) -> None:
+        component = attribute.type.component
         assert component is not None  # the schema was checked: such types are not indexed
-        self.column = column
-        self.name = column.name
-        self.id = column.id
-        self.accept = column.accept
+        self.attribute = attribute
+        self.name = attribute.name
+        self.id = attribute.id
+        self.accept = attribute.accept
         self.component = _descending(component) if desc else component
-        self.part = _part(column.accept, self.component)
+        self.part = _part(attribute.accept, self.component)
         self.desc = desc
         self.max_bytes = max_bytes
 
 
 class Projection:
-    """Makes items of stored values: the attributes of `columns`, whose values lie at `places`."""
+    """Makes items of stored values: the attributes `names`, whose values are at `places`."""
 
     def __init__(self, decoder: Any, names: Sequence[str], places: Sequence[int]) -> None:
         self.names = tuple(names)
@@ -112,7 +112,7 @@ class Index:
         id: int | None,
         hashes: Sequence[Element],
         ranges: Sequence[Element],
-        carried: Sequence[Column],
+        carried: Sequence[Attribute],
         declared: int,
         per_row: bool,
         complete: bool,
@@ -126,10 +126,10 @@ class Index:
         self.declared = [element.id for element in (*hashes, *ranges)][:declared]
         self.per_row = per_row
         self.complete = complete
-        self.places = {column.name: place for place, column in enumerate(carried)}
-        self.decoder = _decoder([(column.name, column.type.hint) for column in carried])
+        self.places = {attribute.name: place for place, attribute in enumerate(carried)}
+        self.decoder = _decoder([(attribute.name, attribute.type.hint) for attribute in carried])
         self.projection = Projection(
-            self.decoder, [column.name for column in carried], range(len(carried))
+            self.decoder, [attribute.name for attribute in carried], range(len(carried))
         )
         # The first elements of the index by their number: those that a query fixes, but not all.
         path = [(element.name, element.part) for element in (*hashes, *ranges)]
@@ -194,11 +194,11 @@ class Index:
         for id in self.declared:
             if values[id] is None:
                 return None
-        body = [pack_value(column, values[column.id]) for column in self.carried]
+        body = [pack_value(attribute, values[attribute.id]) for attribute in self.carried]
         return self.prefix + self.key(values), _ENCODE(body)
 
 
-class Plan:
+class TablePlan:
     """All that is known of a table before its rows are looked at."""
 
     def __init__(self, record: TableRecord) -> None:
@@ -212,26 +212,30 @@ class Plan:
         elements = self.schema["index"]
         keys = {e["attribute"] for e in elements if e["type"] in ("hash", "range")}
         statics = {e["attribute"] for e in elements if e["type"] == "static"}
-        self.columns = {
-            name: _column(name, record.ids[name], kind, name in keys, name in statics)
+        self.attributes = {
+            name: _attribute(name, record.ids[name], kind, name in keys, name in statics)
             for name, kind in self.schema["attributes"].items()
         }
-        self.slots = {c.name: (c.id, c.accept, c) for c in self.columns.values()}
-        self.statics = [column for column in self.columns.values() if column.is_static]
+        self.slots = {c.name: (c.id, c.accept, c) for c in self.attributes.values()}
+        self.statics = [attribute for attribute in self.attributes.values() if attribute.is_static]
         self.to_json = {
-            column.name: column.type.to_json
-            for column in self.columns.values()
-            if column.type.to_json is not None
+            attribute.name: attribute.type.to_json
+            for attribute in self.attributes.values()
+            if attribute.type.to_json is not None
         }
-        self._removed = set(range(self.width)) - {column.id for column in self.columns.values()}
-        self._packed = [column for column in self.columns.values() if column.type.pack is not None]
-        self.decoder = _decoder(_fields(self.columns, record.next_id))
-        self.projection = self.project(list(self.columns))
+        self._removed = set(range(self.width)) - {
+            attribute.id for attribute in self.attributes.values()
+        }
+        self._packed = [
+            attribute for attribute in self.attributes.values() if attribute.type.pack is not None
+        ]
+        self.decoder = _decoder(_fields(self.attributes, record.next_id))
+        self.projection = self.project(list(self.attributes))
         self.primary = self._primary()
         # A row lies by id, an index entry in the order of what it carries.
         self.primary.decoder, self.primary.projection = self.decoder, self.projection
-        self.key_columns = [element.column for element in self.primary.elements.values()]
-        self.key_slots = [(column.id, column.name) for column in self.key_columns]
+        self.key_attributes = [element.attribute for element in self.primary.elements.values()]
+        self.key_slots = [(attribute.id, attribute.name) for attribute in self.key_attributes]
         self.indexes = {
             name: self._secondary(name, found)
             for name, found in self.schema.get("secondaryIndexes", {}).items()
@@ -245,7 +249,7 @@ class Plan:
         self.default_ttl_ms: int = (
             int(self.schema["options"].get("default_time_to_live") or 0) * 1000
         )
-        self.codec, self.warnings = codecs.choose(self.schema["options"])
+        self.codec, self.warnings = compression.choose(self.schema["options"])
         is_named = self.schema["options"].get("compression") is not None
         self._least_bytes = MIN_COMPRESSED_BYTES if is_named else MIN_COMPRESSED_BY_DEFAULT
         self.version_id = None if self.version is None else record.ids[self.version]
@@ -267,7 +271,7 @@ class Plan:
         return schema
 
     def project(self, names: Sequence[str]) -> Projection:
-        return Projection(self.decoder, names, [self.columns[name].id for name in names])
+        return Projection(self.decoder, names, [self.attributes[name].id for name in names])
 
     def values(self, body: bytes) -> list[Any]:
         """The values of a row, by attribute id; what removed attributes left behind is dropped."""
@@ -280,8 +284,8 @@ class Plan:
         """The body of a row with these values, by attribute id; equal for equal values."""
         if self._packed:
             values = values.copy()
-            for column in self._packed:
-                values[column.id] = pack_value(column, values[column.id])
+            for attribute in self._packed:
+                values[attribute.id] = pack_value(attribute, values[attribute.id])
         if values[-1] is None:
             end = len(values) - 1
             while end and values[end - 1] is None:
@@ -291,10 +295,10 @@ class Plan:
 
     def codec_for(self, body: bytes) -> int:
         """The codec of a row with this body: small rows are not worth one."""
-        return self.codec if len(body) >= self._least_bytes else codecs.PLAIN
+        return self.codec if len(body) >= self._least_bytes else compression.PLAIN
 
-    def pack_one(self, column: Column, value: Any) -> bytes:
-        return _ENCODE(pack_value(column, value))
+    def pack_one(self, attribute: Attribute, value: Any) -> bytes:
+        return _ENCODE(pack_value(attribute, value))
 
     def item_as_json(self, item: Item) -> Item:
         """The same item with every value in its JSON form."""
@@ -307,7 +311,7 @@ class Plan:
     def _element(self, element: dict[str, Any]) -> Element:
         is_hash = element["type"] == "hash"
         return Element(
-            self.columns[element["attribute"]],
+            self.attributes[element["attribute"]],
             element.get("order") == "desc",
             MAX_HASH_VALUE_BYTES if is_hash else MAX_RANGE_VALUE_BYTES,
         )
@@ -321,7 +325,7 @@ class Plan:
             id=None,
             hashes=hashes,
             ranges=ranges,
-            carried=list(self.columns.values()),
+            carried=list(self.attributes.values()),
             declared=0,
             per_row=True,
             complete=True,
@@ -333,9 +337,9 @@ class Plan:
         ranges = [self._element(e) for e in elements if e["type"] == "range"]
         named = {element.name for element in (*hashes, *ranges)}
         implicit = [
-            self._element({"type": "range", "attribute": column.name, "order": "desc"})
-            for column in self.key_columns
-            if column.name not in named and column.name != self.version
+            self._element({"type": "range", "attribute": attribute.name, "order": "desc"})
+            for attribute in self.key_attributes
+            if attribute.name not in named and attribute.name != self.version
         ]
         carried = [element.name for element in (*hashes, *ranges, *implicit)]
         carried += [e["attribute"] for e in elements if e["type"] == "proj"]
@@ -345,7 +349,7 @@ class Plan:
             id=self.record.indexes[name],
             hashes=hashes,
             ranges=ranges + implicit,
-            carried=[self.columns[each] for each in dict.fromkeys(carried)],
+            carried=[self.attributes[each] for each in dict.fromkeys(carried)],
             declared=len(hashes) + len(ranges),
             per_row=self.version is None or self.version in named,
             complete=name not in self.record.building,
@@ -353,7 +357,7 @@ class Plan:
 
 
 @lru_cache(maxsize=4096)
-def plan_of(record: bytes) -> Plan:
+def plan_of(record: bytes) -> TablePlan:
     """The plan of a table, from the bytes of its record."""
     found = _RECORD.decode(record)
     if found.layout > LAYOUT:
@@ -361,11 +365,11 @@ def plan_of(record: bytes) -> Plan:
             f"a table has the layout version {found.layout}, this Holdfast knows {LAYOUT}",
             hint="Install a newer Holdfast.",
         )
-    return Plan(found)
+    return TablePlan(found)
 
 
-def pack_value(column: Column, value: Any) -> Any:
-    pack = column.type.pack
+def pack_value(attribute: Attribute, value: Any) -> Any:
+    pack = attribute.type.pack
     return value if pack is None or value is None else pack(value)
 
 
@@ -373,12 +377,12 @@ def encode_record(record: TableRecord) -> bytes:
     return _ENCODE(record)
 
 
-def _column(name: str, id: int, kind: str, is_key: bool, is_static: bool) -> Column:
+def _attribute(name: str, id: int, kind: str, is_key: bool, is_static: bool) -> Attribute:
     found = type_of(kind)
     accept = found.accept
     if is_key and kind == "decimal":
         accept = _accept_key_decimal
-    return Column(name, id, found, accept, is_key, is_static)
+    return Attribute(name, id, found, accept, is_key, is_static)
 
 
 def _accept_key_decimal(value: Any) -> Any:
@@ -412,11 +416,11 @@ def _byte_length(value: Any) -> int:
     return len(value) if isinstance(value, bytes) else 0
 
 
-def _fields(columns: dict[str, Column], width: int) -> list[tuple[str, Any]]:
+def _fields(attributes: dict[str, Attribute], width: int) -> list[tuple[str, Any]]:
     """Name and type of every id; a removed attribute's values are passed over."""
     fields: list[tuple[str, Any]] = [(f"_{id}", Any) for id in range(width)]
-    for column in columns.values():
-        fields[column.id] = (column.name, column.type.hint)
+    for attribute in attributes.values():
+        fields[attribute.id] = (attribute.name, attribute.type.hint)
     return fields
 
 

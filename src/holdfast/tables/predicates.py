@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidAttributeValue, TableError
-from holdfast.tables.plan import Column
+from holdfast.tables.plan import Attribute
 from holdfast.tables.types import equal
 from holdfast.tables.values import accept_timestamp, is_node_buffer
 from holdfast.tables.versions import first_of, last_of
@@ -16,68 +16,74 @@ OPERATORS: Final = ("eq", "lt", "gt", "le", "ge", "between")
 Predicate = list[tuple[str, Any]]  # operators but `between`, with values of the attribute's type
 
 
-def accept_value(column: Column, value: Any) -> Any:
-    """`value` as the attribute's type stores it."""
+def accept_value(attribute: Attribute, value: Any) -> Any:
+    """Returns `value` as the attribute's type stores it."""
     try:
-        return column.accept(value)
+        return attribute.accept(value)
     except ValueError as error:
-        raise InvalidAttributeValue(
-            f"Invalid value of {column.name!r} ({column.type.name}): {error}; it is {shown(value)}",
-            attribute=column.name,
-        ) from None
+        raise invalid_value(attribute, value, error) from None
 
 
-def is_operators(column: Column, value: Any) -> bool:
-    """Whether a value is an object of operators. Node's form of a Buffer is a value."""
-    return isinstance(value, dict) and not (
-        column.type.name in ("blob", "string") and is_node_buffer(value)
+def invalid_value(attribute: Attribute, value: Any, error: ValueError) -> InvalidAttributeValue:
+    """Returns the error for a value that the attribute's type does not take."""
+    return InvalidAttributeValue(
+        f"Invalid value of {attribute.name!r} ({attribute.type.name}): {error}; "
+        f"it is {shown(value)}",
+        attribute=attribute.name,
     )
 
 
-def parse(column: Column, value: Any, refuse: Callable[[str], TableError]) -> Predicate:
+def is_operators(attribute: Attribute, value: Any) -> bool:
+    """Whether a value is an object of operators. Node's form of a Buffer is a value."""
+    return isinstance(value, dict) and not (
+        attribute.type.name in ("blob", "string") and is_node_buffer(value)
+    )
+
+
+def parse(attribute: Attribute, value: Any, refuse: Callable[[str], TableError]) -> Predicate:
     """The operators of a predicate; `refuse` makes the error for a shape that is wrong."""
-    if not is_operators(column, value):
-        return [("eq", _operand(column, "eq", value))]
-    check_operators(column, value, refuse)
+    if not is_operators(attribute, value):
+        return [("eq", _operand(attribute, "eq", value))]
+    check_operators(attribute, value, refuse)
     found: Predicate = []
     for name, operand in value.items():
         operator = name.lower()
         if operator != "between":
-            found.append((operator, _operand(column, operator, operand)))
+            found.append((operator, _operand(attribute, operator, operand)))
             continue
         if not isinstance(operand, list | tuple) or len(operand) != 2:
             raise InvalidAttributeValue(
-                f"The operator between on {column.name!r} takes an array of two values",
-                attribute=column.name,
+                f"The operator between on {attribute.name!r} takes an array of two values",
+                attribute=attribute.name,
             )
-        found.append(("ge", _operand(column, "ge", operand[0])))
-        found.append(("le", _operand(column, "le", operand[1])))
+        found.append(("ge", _operand(attribute, "ge", operand[0])))
+        found.append(("le", _operand(attribute, "le", operand[1])))
     return found
 
 
 def check_operators(
-    column: Column, value: dict[str, Any], refuse: Callable[[str], TableError]
+    attribute: Attribute, value: dict[str, Any], refuse: Callable[[str], TableError]
 ) -> None:
     """Raises unless an object names operators and nothing else."""
     for name in value:
         if not isinstance(name, str) or name.lower() not in OPERATORS:
             near = did_you_mean(name, OPERATORS)
-            raise refuse(f"Illegal predicate operator {shown(name)} on {column.name!r}{near}")
+            raise refuse(f"Illegal predicate operator {shown(name)} on {attribute.name!r}{near}")
     if not value:
-        raise refuse(f"Illegal predicate operator: none is given for {column.name!r}")
+        raise refuse(f"Illegal predicate operator: none is given for {attribute.name!r}")
 
 
-def holds(column: Column, predicate: Predicate, value: Any) -> bool:
+def holds(attribute: Attribute, predicate: Predicate, value: Any) -> bool:
     """Whether a stored value, which may be null, satisfies all operators."""
-    return all(_holds(column, operator, operand, value) for operator, operand in predicate)
+    return all(_holds(attribute, operator, operand, value) for operator, operand in predicate)
 
 
-def _holds(column: Column, operator: str, operand: Any, value: Any) -> bool:
+def _holds(attribute: Attribute, operator: str, operand: Any, value: Any) -> bool:
     if operand is None or value is None:
         return operator == "eq" and operand is None and value is None
     if operator == "eq":
-        return equal(column.type, value, operand)
-    component = column.type.component
+        return equal(attribute.type, value, operand)
+    component = attribute.type.component
     assert component is not None  # `_operand` let only ordered types pass
     left, right = component(value), component(operand)
     return {
@@ -88,20 +94,20 @@ def _holds(column: Column, operator: str, operand: Any, value: Any) -> bool:
     }[operator]
 
 
-def _operand(column: Column, operator: str, value: Any) -> Any:
+def _operand(attribute: Attribute, operator: str, value: Any) -> Any:
     if value is None:
         return None
     if operator != "eq":
-        if column.type.component is None:
+        if attribute.type.component is None:
             raise InvalidAttributeValue(
-                f"Attribute {column.name!r} of type {column.type.name} has no order: use eq",
-                attribute=column.name,
+                f"Attribute {attribute.name!r} of type {attribute.type.name} has no order: use eq",
+                attribute=attribute.name,
             )
-        if column.type.name == "timeuuid":
+        if attribute.type.name == "timeuuid":
             moment = _moment(value)
             if moment is not None:
                 return first_of(moment) if operator in ("ge", "lt") else last_of(moment)
-    return accept_value(column, value)
+    return accept_value(attribute, value)
 
 
 def _moment(value: Any) -> datetime | None:

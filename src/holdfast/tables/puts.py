@@ -15,21 +15,23 @@ from holdfast.errors import (
     UnknownAttribute,
 )
 from holdfast.limits import MAX_ATTRIBUTE_BYTES, MAX_RANGE_VALUE_BYTES, MAX_TTL_SECONDS
-from holdfast.tables import stored, types
+from holdfast.tables import row_codec, types
 from holdfast.tables.conditions import Condition, parse_condition
 from holdfast.tables.etags import check_tags, require, row_etag
-from holdfast.tables.plan import Column, Plan, Values
+from holdfast.tables.plan import Attribute, TablePlan, Values
 from holdfast.tables.predicates import accept_value
 from holdfast.tables.records import Item, PutResult
 from holdfast.tables.retention import apply_policy
-from holdfast.tables.stored import Stored
+from holdfast.tables.row_codec import StoredRow
+from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.values import accept_string
-from holdfast.tables.writing import Writer
 
 UNSET: Final = -1  # `_ttl` was not given
 FOR_EVER: Final = 0  # `_ttl` was null
 
-Change = tuple[Column, Callable[[Any], Any]]  # a partial update: from the stored value to the next
+Change = tuple[
+    Attribute, Callable[[Any], Any]
+]  # a partial update: from the stored value to the next
 
 
 class Put(msgspec.Struct, gc=False):
@@ -45,11 +47,11 @@ class Put(msgspec.Struct, gc=False):
     if_none_match: str | None
     return_old: bool
 
-    def given(self, plan: Plan, *, statics: bool) -> list[Column]:
+    def given(self, plan: TablePlan, *, statics: bool) -> list[Attribute]:
         """The attributes that replace a value, of the row or of its statics."""
-        changed = {column.name for column, _ in self.changes}
-        columns = [plan.columns[name] for name in self.named if name in plan.columns]
-        return [c for c in columns if c.is_static is statics and c.name not in changed]
+        changed = {attribute.name for attribute, _ in self.changes}
+        named = [plan.attributes[name] for name in self.named if name in plan.attributes]
+        return [c for c in named if c.is_static is statics and c.name not in changed]
 
     @property
     def has_condition(self) -> bool:
@@ -63,11 +65,11 @@ class Put(msgspec.Struct, gc=False):
         return not self.is_new or self.has_condition or self.return_old
 
 
-class Found(msgspec.Struct, gc=False):
+class FoundRow(msgspec.Struct, gc=False):
     """What a put meets: the stored row, its values if it is live, the static values."""
 
     key: bytes
-    row: Stored | None
+    row: StoredRow | None
     values: list[Any] | None
     static_key: bytes
     static_value: bytes | None
@@ -75,7 +77,7 @@ class Found(msgspec.Struct, gc=False):
 
 
 def prepare(
-    plan: Plan,
+    plan: TablePlan,
     attributes: Any,
     make_version: Callable[[], Any],
     *,
@@ -103,12 +105,12 @@ def prepare(
                 continue
             if value is None:
                 continue
-            id, accept, column = slots[name]
+            id, accept, attribute = slots[name]
             kind = type(value)
             if kind is str and accept is accept_string and value.isascii():
                 values[id] = value  # what `accept` would say of most texts
-            elif kind is dict and (change := _partial(column, value)) is not None:
-                changes.append((column, change))
+            elif kind is dict and (change := _partial(attribute, value)) is not None:
+                changes.append((attribute, change))
             else:
                 values[id] = accept(value)
     except ValueError:
@@ -126,24 +128,24 @@ def prepare(
     )
 
 
-def find(writer: Writer, put: Put) -> Found:
+def find(writer: RowWriter, put: Put) -> FoundRow:
     """Reads what the put meets: at most the row and the statics of its hash key."""
     plan = writer.plan
     key = writer.row_key(put.values)
     row = writer.row(key) if put.looks_at_row() else None
     live = row is not None and writer.is_live(row)
-    found = Found(
+    found = FoundRow(
         key, row, plan.values(row.body) if live and row is not None else None, b"", None, None
     )
     if plan.statics and _needs_statics(plan, put):
         found.static_key = writer.static_key(put.values)
         found.static_value = writer.tx.get(found.static_key)
         if found.static_value is not None:
-            found.statics = plan.values(stored.read(found.static_value).body)
+            found.statics = plan.values(row_codec.decode(found.static_value).body)
     return found
 
 
-def is_met(writer: Writer, put: Put, found: Found) -> bool:
+def is_met(writer: RowWriter, put: Put, found: FoundRow) -> bool:
     """Whether the condition holds; raises `PreconditionFailed` if an etag does not match."""
     if put.if_match is not None or put.if_none_match is not None:
         etag = None
@@ -153,7 +155,7 @@ def is_met(writer: Writer, put: Put, found: Found) -> bool:
     return put.condition is None or put.condition.is_met(found.values, found.statics)
 
 
-def write(writer: Writer, put: Put) -> Any:
+def write(writer: RowWriter, put: Put) -> Any:
     """Writes a put whose conditions, if it has any, are met, and returns its version.
 
     A new row of a table with nothing but rows takes the short way."""
@@ -166,21 +168,21 @@ def write(writer: Writer, put: Put) -> Any:
     return apply(writer, put, find(writer, put)).tid
 
 
-def apply(writer: Writer, put: Put, found: Found) -> PutResult:
+def apply(writer: RowWriter, put: Put, found: FoundRow) -> PutResult:
     """Writes the row with all that hangs on it. Whatever can be refused is refused before."""
     plan = writer.plan
     values = put.values if found.values is None else _merge(plan, found.values, put)
-    for column, change in put.changes:
-        if not column.is_static:
-            before = None if found.values is None else found.values[column.id]
-            values[column.id] = _changed(column, change, before)
+    for attribute, change in put.changes:
+        if not attribute.is_static:
+            before = None if found.values is None else found.values[attribute.id]
+            values[attribute.id] = _changed(attribute, change, before)
     static_body = _static_body(plan, put, found) if plan.statics else None
     body = plan.pack(_without_statics(plan, values) if plan.statics else values)
     if len(body) > MAX_RANGE_VALUE_BYTES:
         _check_sizes(plan, values, body)
     if static_body is not None:
         writer.write_statics(found.static_key, static_body, found.static_value)
-    row = stored.write(
+    row = row_codec.encode(
         body,
         codec=plan.codec_for(body),
         expires_ms=_expiry(writer, put, found),
@@ -196,54 +198,54 @@ def apply(writer: Writer, put: Put, found: Found) -> PutResult:
     return PutResult(applied=True, tid=tid, old=old)
 
 
-def item_of(plan: Plan, values: Values, statics: Values | None) -> Item:
+def item_of(plan: TablePlan, values: Values, statics: Values | None) -> Item:
     """A row as the caller sees it, from its values by id."""
     return {
-        column.name: (statics[column.id] if statics is not None else None)
-        if column.is_static
-        else values[column.id]
-        for column in plan.columns.values()
+        attribute.name: (statics[attribute.id] if statics is not None else None)
+        if attribute.is_static
+        else values[attribute.id]
+        for attribute in plan.attributes.values()
     }
 
 
 # --- checking ------------------------------------------------------------------------------------
 
 
-def _unknown(plan: Plan, name: Any) -> UnknownAttribute:
-    near = did_you_mean(name, plan.columns)
+def _unknown(plan: TablePlan, name: Any) -> UnknownAttribute:
+    near = did_you_mean(name, plan.attributes)
     return UnknownAttribute(f"Unknown attribute {name}{near}", attribute=str(name))
 
 
-def _raise_first(plan: Plan, attributes: Mapping[str, Any]) -> None:
+def _raise_first(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
     """Raises for an attribute that the schema does not have, and else what is wrong with the first
     bad one in the order of the schema."""
     for name in attributes:
-        if name not in plan.columns and name != "_ttl":
+        if name not in plan.attributes and name != "_ttl":
             raise _unknown(plan, name)
-    for column in plan.columns.values():
-        value = attributes.get(column.name)
+    for attribute in plan.attributes.values():
+        value = attributes.get(attribute.name)
         if value is not None:
             try:
-                is_partial = type(value) is dict and _partial(column, value) is not None
+                is_partial = type(value) is dict and _partial(attribute, value) is not None
             except ValueError as error:
                 raise InvalidAttributeValue(
-                    f"Invalid update of {column.name!r} ({column.type.name}): {error}",
-                    attribute=column.name,
+                    f"Invalid update of {attribute.name!r} ({attribute.type.name}): {error}",
+                    attribute=attribute.name,
                 ) from None
             if not is_partial:
-                accept_value(column, value)
-        elif column.is_key and column.name != plan.version:
+                accept_value(attribute, value)
+        elif attribute.is_key and attribute.name != plan.version:
             raise MissingKeyAttribute(
-                f"Index attribute {column.name!r} is missing", attribute=column.name
+                f"Index attribute {attribute.name!r} is missing", attribute=attribute.name
             )
     raise AssertionError("an attribute was refused and then taken")
 
 
-def _partial(column: Column, value: dict[str, Any]) -> Callable[[Any], Any] | None:
+def _partial(attribute: Attribute, value: dict[str, Any]) -> Callable[[Any], Any] | None:
     """What `{"incr": 1}` or `{"add": [...], "remove": [...]}` makes of a stored value."""
-    if column.is_key or not value:
+    if attribute.is_key or not value:
         return None
-    kind = column.type
+    kind = attribute.type
     if kind.is_set and value.keys() <= {"add", "remove"}:
         added, removed = (
             kind.accept([] if members is None else members)
@@ -262,16 +264,17 @@ def _partial(column: Column, value: dict[str, Any]) -> Callable[[Any], Any] | No
     return None
 
 
-def _changed(column: Column, change: Callable[[Any], Any], before: Any) -> Any:
+def _changed(attribute: Attribute, change: Callable[[Any], Any], before: Any) -> Any:
     try:
         return change(before)
     except ValueError as error:
         raise InvalidAttributeValue(
-            f"Invalid value of {column.name!r} after the update: {error}", attribute=column.name
+            f"Invalid value of {attribute.name!r} after the update: {error}",
+            attribute=attribute.name,
         ) from None
 
 
-def _ttl(plan: Plan, seconds: Any) -> int:
+def _ttl(plan: TablePlan, seconds: Any) -> int:
     if plan.policy.type != "all":
         raise TtlNotAllowed(
             f"A custom _ttl is not allowed: {plan.name} has the policy {plan.policy.type}",
@@ -294,37 +297,37 @@ def _ttl(plan: Plan, seconds: Any) -> int:
     return whole * 1000
 
 
-def _check_sizes(plan: Plan, values: Values, body: bytes) -> None:
+def _check_sizes(plan: TablePlan, values: Values, body: bytes) -> None:
     """Raises if a value is too long for an index or too large for a row."""
     for index in plan.indexes.values():
         index.entry(values)
     if len(body) <= MAX_ATTRIBUTE_BYTES:
         return
-    for column in plan.columns.values():
-        if not column.is_key and values[column.id] is not None:
-            size = _size(plan, column, values[column.id])
+    for attribute in plan.attributes.values():
+        if not attribute.is_key and values[attribute.id] is not None:
+            size = _size(plan, attribute, values[attribute.id])
             if size > MAX_ATTRIBUTE_BYTES:
                 raise RowTooLarge(
-                    f"The value of {column.name!r} has {size} bytes, at most "
+                    f"The value of {attribute.name!r} has {size} bytes, at most "
                     f"{MAX_ATTRIBUTE_BYTES} fit",
-                    attribute=column.name,
+                    attribute=attribute.name,
                 )
 
 
-def _size(plan: Plan, column: Column, value: Any) -> int:
+def _size(plan: TablePlan, attribute: Attribute, value: Any) -> int:
     """The bytes of a value: of texts and blobs their own, of others those that are stored."""
     if isinstance(value, str):
         return len(value.encode())
-    return len(value) if isinstance(value, bytes) else len(plan.pack_one(column, value))
+    return len(value) if isinstance(value, bytes) else len(plan.pack_one(attribute, value))
 
 
 # --- merging -------------------------------------------------------------------------------------
 
 
-def _needs_statics(plan: Plan, put: Put) -> bool:
+def _needs_statics(plan: TablePlan, put: Put) -> bool:
     return (
         bool(put.given(plan, statics=True))
-        or any(column.is_static for column, _ in put.changes)
+        or any(attribute.is_static for attribute, _ in put.changes)
         or (put.condition is not None and bool(put.condition.static))
         or put.return_old
         or put.if_match is not None
@@ -332,38 +335,38 @@ def _needs_statics(plan: Plan, put: Put) -> bool:
     )
 
 
-def _merge(plan: Plan, values: list[Any], put: Put) -> list[Any]:
+def _merge(plan: TablePlan, values: list[Any], put: Put) -> list[Any]:
     merged = values.copy()
-    for column in put.given(plan, statics=False):
-        merged[column.id] = put.values[column.id]
+    for attribute in put.given(plan, statics=False):
+        merged[attribute.id] = put.values[attribute.id]
     return merged
 
 
-def _without_statics(plan: Plan, values: list[Any]) -> list[Any]:
+def _without_statics(plan: TablePlan, values: list[Any]) -> list[Any]:
     values = values.copy()
-    for column in plan.statics:
-        values[column.id] = None
+    for attribute in plan.statics:
+        values[attribute.id] = None
     return values
 
 
-def _static_body(plan: Plan, put: Put, found: Found) -> bytes | None:
+def _static_body(plan: TablePlan, put: Put, found: FoundRow) -> bytes | None:
     """The static values of the hash key after this put; None if it names none."""
     given = put.given(plan, statics=True)
-    changes = [(column, change) for column, change in put.changes if column.is_static]
+    changes = [(attribute, change) for attribute, change in put.changes if attribute.is_static]
     if not given and not changes:
         return None
     statics = [None] * plan.width if found.statics is None else found.statics.copy()
-    for column in given:
-        statics[column.id] = put.values[column.id]
-    for column, change in changes:
-        statics[column.id] = _changed(column, change, statics[column.id])
+    for attribute in given:
+        statics[attribute.id] = put.values[attribute.id]
+    for attribute, change in changes:
+        statics[attribute.id] = _changed(attribute, change, statics[attribute.id])
     body = plan.pack(statics)
     if len(body) > MAX_ATTRIBUTE_BYTES:
         _check_sizes(plan, statics, body)
     return body
 
 
-def _expiry(writer: Writer, put: Put, found: Found) -> int:
+def _expiry(writer: RowWriter, put: Put, found: FoundRow) -> int:
     plan = writer.plan
     if plan.policy.type == "ttl":
         return writer.now_ms + plan.policy.ttl_ms

@@ -20,9 +20,9 @@ from holdfast.errors import (
 )
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_COUNTED_ROWS, MAX_PAGE_ROWS
-from holdfast.tables.building import progress
+from holdfast.tables.index_build import progress
 from holdfast.tables.layout import Keys, hash_key
-from holdfast.tables.plan import Element, Index, Plan
+from holdfast.tables.plan import Element, Index, TablePlan
 from holdfast.tables.predicates import (
     Predicate,
     check_operators,
@@ -69,7 +69,7 @@ class Slice:
         return self.has_hash and self.fixed == len(self.index.ranges) and not self.bounded
 
 
-def index_of(reader: Reader, plan: Plan, name: str | None) -> Index:
+def index_of(reader: Reader, plan: TablePlan, name: str | None) -> Index:
     """The index of that name, the primary one if it is None. Reads nothing, unless it is being
     built."""
     if name is None:
@@ -86,7 +86,7 @@ def index_of(reader: Reader, plan: Plan, name: str | None) -> Index:
     return index
 
 
-def check_shape(plan: Plan, index: Index, query: Query) -> tuple[int, list[str] | None]:
+def check_shape(plan: TablePlan, index: Index, query: Query) -> tuple[int, list[str] | None]:
     """The limit of a query and the names of its projection, if it has one.
 
     Raises what is wrong with anything but its attributes, which come after it.
@@ -102,7 +102,7 @@ def check_shape(plan: Plan, index: Index, query: Query) -> tuple[int, list[str] 
     return limit, names
 
 
-def slice_of(plan: Plan, keys: Keys, index: Index, attributes: Any) -> Slice:
+def slice_of(plan: TablePlan, keys: Keys, index: Index, attributes: Any) -> Slice:
     """The slice that the predicates in `attributes` select."""
     if index.id is None:
         base = keys.rows + plan.number_bytes
@@ -169,7 +169,7 @@ def set_order(slice: Slice, order: Mapping[str, str]) -> None:
     slice.reverse = free == {True}
 
 
-def projection_of(plan: Plan, proj: Any) -> list[str] | None:
+def projection_of(plan: TablePlan, proj: Any) -> list[str] | None:
     """The names in `proj`, each once; None if there is no projection."""
     if proj is None:
         return None
@@ -179,7 +179,7 @@ def projection_of(plan: Plan, proj: Any) -> list[str] | None:
             "Invalid query. Projection must be an attribute's name or an array of names"
         )
     for name in names:
-        if not isinstance(name, str) or name not in plan.columns:
+        if not isinstance(name, str) or name not in plan.attributes:
             raise InvalidTableQuery(
                 f"Invalid query. Projection {shown(name)} is no attribute of {plan.name}",
                 attribute=str(name),
@@ -190,7 +190,7 @@ def projection_of(plan: Plan, proj: Any) -> list[str] | None:
 # --- within --------------------------------------------------------------------------------------
 
 
-def _building(found: IndexProgress, plan: Plan) -> IndexBuilding:
+def _building(found: IndexProgress, plan: TablePlan) -> IndexBuilding:
     what = f"The index {found.index!r} of {plan.name}"
     if found.problem:
         return IndexBuilding(f"{what} can't be built: {found.problem}", hint="")
@@ -231,9 +231,9 @@ def _limit(query: Query) -> int:
     return min(limit, MAX_COUNTED_ROWS if query.count_only else MAX_PAGE_ROWS)
 
 
-def _check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
+def _check_distinct(plan: TablePlan, query: Query, names: list[str] | None) -> None:
     hashes = {element.name for element in plan.primary.hashes}
-    allowed = hashes | {column.name for column in plan.statics}
+    allowed = hashes | {attribute.name for attribute in plan.statics}
     if names is None or not set(names) <= allowed:
         raise InvalidTableQuery("distinct needs a Projection of hash and static attributes only")
     given = query.attributes if isinstance(query.attributes, Mapping) else {}
@@ -244,9 +244,9 @@ def _check_distinct(plan: Plan, query: Query, names: list[str] | None) -> None:
 
 def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
     """The value that a hash attribute equals, from an object."""
-    if not is_operators(element.column, value):
+    if not is_operators(element.attribute, value):
         return value
-    predicate = parse(element.column, value, InvalidTableQuery)
+    predicate = parse(element.attribute, value, InvalidTableQuery)
     if len(predicate) != 1 or predicate[0][0] != "eq":
         raise _not_on_hash(element)
     if predicate[0][1] is None:
@@ -263,14 +263,14 @@ def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
         element = index.elements[name]
         if value is None:
             raise _undefined(element)
-        if is_operators(element.column, value):
-            check_operators(element.column, value, InvalidTableQuery)
+        if is_operators(element.attribute, value):
+            check_operators(element.attribute, value, InvalidTableQuery)
             if element in index.hashes and not _is_equality(value):
                 raise _not_on_hash(element)
     given = [element for element in index.ranges if element.name in attributes]
     for element in given[:-1]:
         value = attributes[element.name]
-        if is_operators(element.column, value) and not _is_equality(value):
+        if is_operators(element.attribute, value) and not _is_equality(value):
             raise _found_after(element)
     for element in index.hashes:
         if element.name not in attributes:
@@ -287,11 +287,11 @@ def _check_names(index: Index, attributes: Mapping[str, Any]) -> None:
             )
 
 
-def _check_values(plan: Plan, attributes: Mapping[str, Any]) -> None:
+def _check_values(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
     """Raises for the first value, in the order of the schema, that its type does not take."""
-    for column in plan.columns.values():
-        if column.name in attributes:
-            parse(column, attributes[column.name], InvalidTableQuery)
+    for attribute in plan.attributes.values():
+        if attribute.name in attributes:
+            parse(attribute, attributes[attribute.name], InvalidTableQuery)
 
 
 def _refuse_more(index: Index, attributes: Mapping[str, Any], element: Element, left: int) -> None:
@@ -301,7 +301,7 @@ def _refuse_more(index: Index, attributes: Mapping[str, Any], element: Element, 
 
 
 def range_predicate(element: Element, value: dict[str, Any]) -> Predicate:
-    predicate = parse(element.column, value, InvalidTableQuery)
+    predicate = parse(element.attribute, value, InvalidTableQuery)
     for _, operand in predicate:
         if operand is None:
             raise _undefined(element)

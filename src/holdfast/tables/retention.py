@@ -10,12 +10,12 @@ it was settled.
 
 from holdfast.keys import prefix_range
 from holdfast.tables.plan import Values
-from holdfast.tables.stored import Stored
+from holdfast.tables.row_codec import StoredRow
+from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.versions import bucket_of
-from holdfast.tables.writing import Writer
 
 
-def apply_policy(writer: Writer, key: bytes, values: Values) -> None:
+def apply_policy(writer: RowWriter, key: bytes, values: Values) -> None:
     """Expires or removes what the policy no longer keeps, after the row `key` was written."""
     policy = writer.plan.policy
     if policy.type == "latest" and writer.plan.version is not None:
@@ -24,7 +24,7 @@ def apply_policy(writer: Writer, key: bytes, values: Values) -> None:
         record = writer.record_of(key)
         version = writer.plan.primary.ranges[-1]
         component = version.component
-        first, last = bucket_of(values[version.column.id], policy.interval_ticks)
+        first, last = bucket_of(values[version.attribute.id], policy.interval_ticks)
         # Versions are in descending order, so the last of the interval comes first.
         begin, end = record + component(last), prefix_range(record + component(first))[1]
         _keep_newest(writer, key, begin, end)
@@ -32,13 +32,13 @@ def apply_policy(writer: Writer, key: bytes, values: Values) -> None:
         _keep_first_of_hash(writer, values)
 
 
-def _keep_newest(writer: Writer, written: bytes, begin: bytes, end: bytes) -> None:
+def _keep_newest(writer: RowWriter, written: bytes, begin: bytes, end: bytes) -> None:
     """Of the rows without expiry in a range, newest first, only the first `count` stay."""
     policy, generation = writer.plan.policy, writer.plan.record.policy_generation
     kept = 0
-    condemned: list[tuple[bytes, Stored]] = []
+    condemned: list[tuple[bytes, StoredRow]] = []
     settled: bool | None = None  # unknown until a row other than the one just written is seen
-    newest: tuple[bytes, Stored] | None = None
+    newest: tuple[bytes, StoredRow] | None = None
     for key, row in writer.rows_between(begin, end):
         if row.expires_ms:
             continue
@@ -56,7 +56,7 @@ def _keep_newest(writer: Writer, written: bytes, begin: bytes, end: bytes) -> No
         writer.settle(*newest, generation)
 
 
-def _expire(writer: Writer, rows: list[tuple[bytes, Stored]]) -> None:
+def _expire(writer: RowWriter, rows: list[tuple[bytes, StoredRow]]) -> None:
     if not writer.plan.policy.grace_ms:
         writer.remove(rows)
         return
@@ -65,7 +65,7 @@ def _expire(writer: Writer, rows: list[tuple[bytes, Stored]]) -> None:
         writer.condemn(key, row, expires_ms)
 
 
-def _keep_first_of_hash(writer: Writer, values: Values) -> None:
+def _keep_first_of_hash(writer: RowWriter, values: Values) -> None:
     begin, end = prefix_range(writer.hash_prefix(values))
     rows = [pair for pair in writer.rows_between(begin, end) if not pair[1].expires_ms]
     writer.remove(rows[1:])

@@ -7,7 +7,7 @@ from typing import Any, Final
 from holdfast.error_text import did_you_mean, nearest, shown
 from holdfast.errors import InvalidTableSchema
 from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECONDS
-from holdfast.tables.codecs import check_compression
+from holdfast.tables.compression import check_compression
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.policies import check_policy, normalise_policy
 from holdfast.tables.types import TYPE_NAMES, type_of

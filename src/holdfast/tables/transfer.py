@@ -13,10 +13,10 @@ from holdfast.error_text import shown
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, ValueTooLarge
 from holdfast.limits import MAX_ATOMIC_LOAD_BYTES, MAX_REPORTED_REFUSALS
 from holdfast.tables import catalogue, puts
-from holdfast.tables.jsontext import parse_json
+from holdfast.tables.json_parser import parse_json
 from holdfast.tables.records import Item, Refusal
+from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.types import json_text_as_written
-from holdfast.tables.writing import Writer
 
 Format = Literal["ndjson", "csv"]
 
@@ -62,7 +62,7 @@ def import_lines(
     make_version: Callable[[], Any],
 ) -> tuple[int, list[Refusal]]:
     """Puts one row for each numbered line; a line that is refused changes nothing."""
-    writer = Writer(tx, catalogue.find_to_write(tx, table))
+    writer = RowWriter(tx, catalogue.find_to_write(tx, table))
     rows, refusals = 0, []
     for number, line in lines:
         try:

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from holdfast.engine.contract import Reader
-from holdfast.error_text import did_you_mean, shown
+from holdfast.error_text import did_you_mean
 from holdfast.errors import (
     InvalidAttributeValue,
     InvalidTablePath,
@@ -20,8 +20,8 @@ from holdfast.errors import (
     InvalidTableRequest,
 )
 from holdfast.limits import BARE_PAGE_ROWS
-from holdfast.tables.plan import Column, Element, Index, Plan
-from holdfast.tables.predicates import OPERATORS, accept_value
+from holdfast.tables.plan import Attribute, Element, Index, TablePlan
+from holdfast.tables.predicates import OPERATORS, accept_value, invalid_value
 from holdfast.tables.queries import Query, check_shape, index_of, not_in_index
 from holdfast.tables.types import equal
 
@@ -34,7 +34,7 @@ _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def query_of(
-    reader: Reader, plan: Plan, index: str | None, values: list[str], query_string: str
+    reader: Reader, plan: TablePlan, index: str | None, values: list[str], query_string: str
 ) -> Query:
     """The one query object that a path and its parameters describe."""
     if index is None and not values and not query_string:
@@ -52,20 +52,22 @@ def query_of(
     return reading.query(index)
 
 
-def attributes_of(plan: Plan, values: list[str], attributes: Mapping[str, Any]) -> dict[str, Any]:
+def attributes_of(
+    plan: TablePlan, values: list[str], attributes: Mapping[str, Any]
+) -> dict[str, Any]:
     """The attributes of a put: key attributes from the path, the rest from the body."""
     merged = dict(attributes)
     for name, text in _fixed(plan, plan.primary, values).items():
-        column = plan.columns[name]
-        value, stated = _from_text(column, text, "eq"), attributes.get(name)
-        if stated is not None and not equal(column.type, accept_value(column, stated), value):
+        attribute = plan.attributes[name]
+        value, stated = _from_text(attribute, text, "eq"), attributes.get(name)
+        if stated is not None and not equal(attribute.type, accept_value(attribute, stated), value):
             raise InvalidTableRequest(f"The path and the body fix {name!r} differently")
         merged[name] = value
     return merged
 
 
 def slice_attributes(
-    reader: Reader, plan: Plan, values: list[str], query_string: str
+    reader: Reader, plan: TablePlan, values: list[str], query_string: str
 ) -> dict[str, Any]:
     """The predicates of a delete by URL."""
     for name, _ in parse_parameters(query_string):
@@ -89,7 +91,7 @@ def parse_parameters(query_string: str) -> list[tuple[str, str]]:
 class _Parameters:
     """Parameters on their way to a query."""
 
-    def __init__(self, plan: Plan, index: Index, values: list[str]) -> None:
+    def __init__(self, plan: TablePlan, index: Index, values: list[str]) -> None:
         self._plan = plan
         self._index = index
         self._fixed = _fixed(plan, index, values)
@@ -148,12 +150,14 @@ class _Parameters:
     def _attributes(self) -> dict[str, Any]:
         """Texts become values in the order of the schema."""
         attributes: dict[str, Any] = {}
-        for column in self._plan.columns.values():
-            if column.name in self._fixed:
-                attributes[column.name] = _from_text(column, self._fixed[column.name], "eq")
-            for operator, texts in self._predicates.get(column.name, {}).items():
-                values = [_from_text(column, text, operator) for text in texts]
-                operators = attributes.setdefault(column.name, {})
+        for attribute in self._plan.attributes.values():
+            if attribute.name in self._fixed:
+                attributes[attribute.name] = _from_text(
+                    attribute, self._fixed[attribute.name], "eq"
+                )
+            for operator, texts in self._predicates.get(attribute.name, {}).items():
+                values = [_from_text(attribute, text, operator) for text in texts]
+                operators = attributes.setdefault(attribute.name, {})
                 operators[operator] = values if operator == "between" else values[0]
         return attributes
 
@@ -164,7 +168,7 @@ class _Parameters:
 
     def _named(self, parameter: str, value: str) -> None:
         name, dot, operator = parameter.rpartition(".")
-        if not dot or operator not in OPERATORS or name not in self._plan.columns:
+        if not dot or operator not in OPERATORS or name not in self._plan.attributes:
             raise InvalidTableQuery(f"Unknown parameter {parameter!r}{self._meant(parameter)}")
         if name not in self._index.elements:
             raise not_in_index(name)
@@ -204,7 +208,7 @@ class _Parameters:
         raise InvalidTableQuery("Cannot order on attribute: every range element is fixed")
 
 
-def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, str]:
+def _fixed(plan: TablePlan, index: Index, values: list[str]) -> dict[str, str]:
     """The texts of the path by the attributes that they fix."""
     elements = [*index.hashes, *index.ranges]
     if len(values) > len(elements):
@@ -214,16 +218,13 @@ def _fixed(plan: Plan, index: Index, values: list[str]) -> dict[str, str]:
     return {element.name: text for element, text in zip(elements, values, strict=False)}
 
 
-def _from_text(column: Column, text: str, operator: str) -> Any:
-    if column.type.name == "timeuuid" and operator != "eq":
+def _from_text(attribute: Attribute, text: str, operator: str) -> Any:
+    if attribute.type.name == "timeuuid" and operator != "eq":
         return text  # or a time, which the predicate tells apart
     try:
-        return column.type.from_text(text)
+        return attribute.type.from_text(text)
     except ValueError as error:
-        raise InvalidAttributeValue(
-            f"Invalid value of {column.name!r} ({column.type.name}): {error}; it is {shown(text)}",
-            attribute=column.name,
-        ) from None
+        raise invalid_value(attribute, text, error) from None
 
 
 def decode_segment(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from holdfast.client.calls import Call, as_text
 from holdfast.client.faces import AwaitFace, CallFace, Handle, RecordFace
 from holdfast.limits import DEFAULT_PAGE_ROWS
-from holdfast.tables.reading import Form
+from holdfast.tables.reads import Form
 from holdfast.tables.records import (
     BatchResult,
     CreateResult,

@@ -46,7 +46,7 @@ from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
 from holdfast.store import Space, Tx, View
 from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
 from holdfast.tables.domains import no_rows
-from holdfast.tables.jsontext import parse_json
+from holdfast.tables.json_parser import parse_json
 from holdfast.tables.queries import Query, index_of
 from holdfast.tables.schema import normalise
 from holdfast.tables.urls import parse_parameters

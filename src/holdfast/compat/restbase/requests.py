@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, TableMismatch
-from holdfast.tables.plan import Plan
+from holdfast.tables.plan import TablePlan
 from holdfast.tables.predicates import OPERATORS
 from holdfast.tables.queries import Query
 from holdfast.tables.records import CreateResult, Page, PutResult
@@ -31,18 +31,18 @@ def may_be_query(body: Any) -> bool:
     )
 
 
-def is_query(plan: Plan, body: Mapping[str, Any]) -> bool:
+def is_query(plan: TablePlan, body: Mapping[str, Any]) -> bool:
     """Whether a body asks for rows: it has members that only a query has, or predicates with
     operators. Raises if it has members of a write too."""
     asks = [name for name in _ONLY_IN_QUERY if name in body]
     attributes = body.get("attributes")
     if not asks and isinstance(attributes, Mapping):
         # A value of type json may look like operators, and is no part of any query.
-        columns = [plan.columns[name] for name in attributes if name in plan.columns]
+        named = [plan.attributes[name] for name in attributes if name in plan.attributes]
         asks = [
-            column.name
-            for column in columns
-            if column.type.name != "json" and _has_operators(attributes[column.name])
+            attribute.name
+            for attribute in named
+            if attribute.type.name != "json" and _has_operators(attributes[attribute.name])
         ]
     writes = [name for name in _ONLY_IN_PUT if name in body]
     if asks and writes:
@@ -53,12 +53,12 @@ def is_query(plan: Plan, body: Mapping[str, Any]) -> bool:
     return bool(asks)
 
 
-def refuse_bare_key(plan: Plan, attributes: Mapping[str, Any]) -> None:
+def refuse_bare_key(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
     """Raises for the body of a POST that may be meant as a query: as a write it would store a
     revision without values, which becomes the current one."""
     if plan.version is None or attributes.get(plan.version) is not None:
         return
-    keys = {column.name for column in plan.key_columns}
+    keys = {attribute.name for attribute in plan.key_attributes}
     if attributes and keys.issuperset(attributes):
         raise InvalidTableRequest(
             "The body names key attributes and nothing else: a query, or a revision without values",

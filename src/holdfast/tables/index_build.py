@@ -17,19 +17,19 @@ from holdfast.error_text import shown
 from holdfast.errors import IndexNotFound, InvalidTableSchema, RowKeyTooLong
 from holdfast.keys import after, pack, prefix_range
 from holdfast.limits import ROWS_PER_BUILD_STEP
-from holdfast.tables import current, stored
+from holdfast.tables import revisions, row_codec
 from holdfast.tables.layout import ENTRIES, ROWS, keys_of
-from holdfast.tables.plan import Index, Plan, encode_record
+from holdfast.tables.plan import Index, TablePlan, encode_record
 from holdfast.tables.records import BuildRecord, IndexProgress
+from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.schema import check_name, normalise
-from holdfast.tables.writing import Writer
 
 BUILD: Final = "tables.build"  # the kind of its expiry entry; the subject is number and index id
 
 _BUILD: Final = msgspec.msgpack.Decoder(BuildRecord)
 
 
-def add_index(tx: Transaction, plan: Plan, name: str, elements: Any) -> None:
+def add_index(tx: Transaction, plan: TablePlan, name: str, elements: Any) -> None:
     """Adds a secondary index that is built from now on; the schema's version grows by one."""
     check_name(name, "index")
     if name in plan.indexes:
@@ -57,7 +57,7 @@ def add_index(tx: Transaction, plan: Plan, name: str, elements: Any) -> None:
     expiry.schedule(tx, tx.now, BUILD, pack(plan.number, index))
 
 
-def build_step(tx: Transaction, plan: Plan, index_id: int) -> bool:
+def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
     """Writes the entries of some more rows; True if nothing is left to do."""
     key = keys_of(tx.space).build(plan.number, index_id)
     value = tx.get(key)
@@ -87,7 +87,7 @@ def build_step(tx: Transaction, plan: Plan, index_id: int) -> bool:
     return False
 
 
-def progress(reader: Reader, plan: Plan, name: str) -> IndexProgress:
+def progress(reader: Reader, plan: TablePlan, name: str) -> IndexProgress:
     """How far the building of an index has come. Reads 2 keys."""
     index = plan.indexes.get(name) if isinstance(name, str) else None
     if index is None or index.id is None:
@@ -105,12 +105,12 @@ def progress(reader: Reader, plan: Plan, name: str) -> IndexProgress:
 
 def _write_entries(
     tx: Transaction,
-    plan: Plan,
+    plan: TablePlan,
     index: Index,
     rows: list[tuple[bytes, bytes]],
     build: BuildRecord,
 ) -> None:
-    writer = Writer(tx, plan)
+    writer = RowWriter(tx, plan)
     entries = keys_of(tx.space).entries + plan.number_bytes
     record = writer.record_of(tx.space + build.after) if build.after else None
     found: list[tuple[bytes, bytes]] = []
@@ -120,13 +120,13 @@ def _write_entries(
             if record is not None and key.startswith(record):
                 continue
             record = writer.record_of(key)
-            chain = writer.list_chain(key, stored.read(value))
-            found += current.entries_of(index, chain).items()
+            chain = writer.list_chain(key, row_codec.decode(value))
+            found += revisions.entries_of(index, chain).items()
             continue
-        row = stored.read(value)
+        row = row_codec.decode(value)
         entry = index.entry(plan.values(row.body))
         if entry is not None:
-            found.append((entry[0], stored.write(entry[1], expires_ms=row.expires_ms).value))
+            found.append((entry[0], row_codec.encode(entry[1], expires_ms=row.expires_ms).value))
     added = 0
     for key, entry_value in found:
         added += tx.get(entries + key) is None
@@ -136,7 +136,7 @@ def _write_entries(
         tx.add(keys_of(tx.space).count(plan.number, ENTRIES), added)
 
 
-def _complete(tx: Transaction, plan: Plan, index: Index) -> None:
+def _complete(tx: Transaction, plan: TablePlan, index: Index) -> None:
     building = [name for name in plan.record.building if name != index.name]
     record = msgspec.structs.replace(plan.record, building=building)
     tx.put(keys_of(tx.space).table(plan.name), encode_record(record))

@@ -9,19 +9,19 @@ but it is looked at.
 import struct
 from typing import Final, NamedTuple
 
-from holdfast.tables import codecs
+from holdfast.tables import compression
 
 MAX_CODE: Final = 0x0F  # a header up to it is the codec, and nothing but the values follows
 _CODEC: Final = MAX_CODE
 _EXPIRES: Final = 0x10
 _GENERATION: Final = 0x20
-_FALLBACKS: Final = 0x40  # of the newest row of a record; see current.py
+_FALLBACKS: Final = 0x40  # of the newest row of a record; see revisions.py
 _UNCERTAIN: Final = 0x80  # of an index entry; see there
 _EXPIRY: Final = struct.Struct(">Q")
 _NUMBER: Final = struct.Struct(">I")
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """A stored value, taken apart. `expires_ms` is 0 if it never expires."""
 
     value: bytes
@@ -34,29 +34,33 @@ class Stored(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        return self.packed if self.codec == codecs.PLAIN else codecs.expand(self.codec, self.packed)
+        return (
+            self.packed
+            if self.codec == compression.PLAIN
+            else compression.expand(self.codec, self.packed)
+        )
 
     def is_live(self, now_ms: int) -> bool:
         return not self.expires_ms or self.expires_ms > now_ms
 
-    def expiring(self, expires_ms: int) -> "Stored":
+    def expiring(self, expires_ms: int) -> "StoredRow":
         """The same values with another expiry."""
         return _join(self.codec, self.packed, expires_ms, self.generation)
 
-    def of_generation(self, generation: int) -> "Stored":
+    def of_generation(self, generation: int) -> "StoredRow":
         return _join(self.codec, self.packed, self.expires_ms, generation, self.fallbacks)
 
-    def with_fallbacks(self, fallbacks: bytes) -> "Stored":
+    def with_fallbacks(self, fallbacks: bytes) -> "StoredRow":
         """The same row with another list of fallbacks."""
         if fallbacks == self.fallbacks:
             return self
         return _join(self.codec, self.packed, self.expires_ms, self.generation, fallbacks)
 
 
-def read(value: bytes) -> Stored:
+def decode(value: bytes) -> StoredRow:
     header = value[0]
     if not header:
-        return Stored(value, 0, 0, 0, value[1:])
+        return StoredRow(value, 0, 0, 0, value[1:])
     at, expires_ms, generation = 1, 0, 0
     if header & _EXPIRES:
         [expires_ms] = _EXPIRY.unpack_from(value, at)
@@ -70,22 +74,24 @@ def read(value: bytes) -> Stored:
         fallbacks = value[at + 4 : at + 4 + size]
         at += 4 + size
     uncertain = bool(header & _UNCERTAIN)
-    return Stored(value, expires_ms, generation, header & _CODEC, value[at:], fallbacks, uncertain)
+    return StoredRow(
+        value, expires_ms, generation, header & _CODEC, value[at:], fallbacks, uncertain
+    )
 
 
-def write(
+def encode(
     body: bytes,
     *,
     codec: int = 0,
     expires_ms: int = 0,
     generation: int = 0,
     uncertain: bool = False,
-) -> Stored:
+) -> StoredRow:
     """`body` in its stored form, compressed if the codec makes it smaller."""
     if codec:
-        codec, body = codecs.compress(codec, body)
+        codec, body = compression.compress(codec, body)
     elif not (expires_ms or generation or uncertain):
-        return Stored(b"\0" + body, 0, 0, 0, body)
+        return StoredRow(b"\0" + body, 0, 0, 0, body)
     return _join(codec, body, expires_ms, generation, uncertain=uncertain)
 
 
@@ -97,9 +103,9 @@ def _join(
     fallbacks: bytes = b"",
     *,
     uncertain: bool = False,
-) -> Stored:
+) -> StoredRow:
     if not (codec or expires_ms or generation or fallbacks or uncertain):
-        return Stored(b"\0" + packed, 0, 0, 0, packed)
+        return StoredRow(b"\0" + packed, 0, 0, 0, packed)
     header, numbers = codec, b""
     if expires_ms:
         header |= _EXPIRES
@@ -113,4 +119,4 @@ def _join(
     if uncertain:
         header |= _UNCERTAIN
     value = bytes((header,)) + numbers + packed
-    return Stored(value, expires_ms, generation, codec, packed, fallbacks, uncertain)
+    return StoredRow(value, expires_ms, generation, codec, packed, fallbacks, uncertain)

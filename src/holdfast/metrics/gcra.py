@@ -17,10 +17,10 @@ from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
 from holdfast.limits import CLOCK_AHEAD_SECONDS, SWEEP_SECONDS
 
-CELL: Final = "metrics.cell"
+ARRIVAL_TIME: Final = "metrics.cell"
 
 
-class Cell:
+class GcraState:
     """How an entity stands with a condition, as arrival times see it."""
 
     __slots__ = (
@@ -129,10 +129,12 @@ def _parse(value: bytes) -> tuple[int, int, int | None]:
 def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
     # Not at once, even if a caller's own time (`at`) lies far behind the store's clock.
     ends = max(-(-arrival // rate) / 1_000_000, tx.now + SWEEP_SECONDS)
-    expiry.schedule(tx, ends + 0.001, CELL, key[len(tx.space) :])  # the sweeper rounds to ms
+    expiry.schedule(
+        tx, ends + 0.001, ARRIVAL_TIME, key[len(tx.space) :]
+    )  # the sweeper rounds to ms
 
 
-def remove_cell(tx: Transaction, subject: bytes) -> bool:
+def remove_arrival_time(tx: Transaction, subject: bytes) -> bool:
     """Deletes a cell whose time has passed: it is as if it had never been.
 
     A cell that exists has one entry of the expiry. Later calls move the end and leave the entry
@@ -150,4 +152,4 @@ def remove_cell(tx: Transaction, subject: bytes) -> bool:
     return True
 
 
-REMOVERS: Final[dict[str, Remover]] = {CELL: remove_cell}
+REMOVERS: Final[dict[str, Remover]] = {ARRIVAL_TIME: remove_arrival_time}

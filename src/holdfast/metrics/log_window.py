@@ -11,7 +11,7 @@ from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.expiry import Remover
 from holdfast.keys import pack, pack_int, prefix_range, unpack
 from holdfast.limits import SWEEP_SECONDS
-from holdfast.metrics.cells import microseconds
+from holdfast.metrics.gcra import microseconds
 
 LOG: Final = "metrics.log"
 

@@ -6,10 +6,10 @@ import pytest
 
 from holdfast.errors import BadInput
 from holdfast.metrics import BatchResult, Limiter
-from holdfast.metrics.http import (
-    Gate,
+from holdfast.metrics.middleware import (
     Request,
     RequestHeaders,
+    RequestLimits,
     client_address,
     denied,
     limit_headers,
@@ -96,8 +96,8 @@ def test_names_are_quoted_for_structured_fields(store: Store) -> None:
 
 
 def test_the_address_is_the_peers_unless_the_peer_is_a_trusted_proxy() -> None:
-    gate = Gate(key=lambda request: {}, trusted_proxies=["10.0.0.0/8", "192.0.2.1"])
-    trusted = gate.trusted_proxies
+    limits = RequestLimits(key=lambda request: {}, trusted_proxies=["10.0.0.0/8", "192.0.2.1"])
+    trusted = limits.trusted_proxies
 
     assert client_address("203.0.113.5", "1.2.3.4", trusted) == "203.0.113.5"
     assert client_address("10.0.0.1", "1.2.3.4", trusted) == "1.2.3.4"
@@ -118,15 +118,15 @@ def test_neighbours_share_a_subnet() -> None:
 
 def test_settings_are_checked_when_the_middleware_is_made() -> None:
     with pytest.raises(BadInput):
-        Gate(key=lambda request: {}, on_error="ignore")  # type: ignore[arg-type]  # on purpose
+        RequestLimits(key=lambda request: {}, on_error="ignore")  # type: ignore[arg-type]  # on purpose
     with pytest.raises(BadInput):
-        Gate(key=lambda request: {}, headers="rfc")  # type: ignore[arg-type]  # on purpose
+        RequestLimits(key=lambda request: {}, headers="rfc")  # type: ignore[arg-type]  # on purpose
 
 
 def test_a_lone_address_is_a_list_of_one() -> None:
-    gate = Gate(key=lambda request: {"ip": "192.0.2.7", "user": 1, "team": ["a", "b"]})
+    limits = RequestLimits(key=lambda request: {"ip": "192.0.2.7", "user": 1, "team": ["a", "b"]})
     request = Request({}, method="GET", path="/", headers=RequestHeaders(), client_address="")
 
-    found = gate.operations(request)
+    found = limits.operations(request)
 
     assert [operation.entity for operation in found] == [["192.0.2.7"], [1], ["a", "b"]]

@@ -9,10 +9,10 @@ from holdfast.declarations import operation
 from holdfast.error_text import shown
 from holdfast.errors import BadDump, IndexNotFound
 from holdfast.limits import ROWS_PER_IMPORT_STEP
-from holdfast.tables import building, catalogue, transfer
-from holdfast.tables.operations import Tables
+from holdfast.tables import catalogue, index_build, transfer
+from holdfast.tables.layer import Tables
 from holdfast.tables.queries import Query, projection_of
-from holdfast.tables.reading import Form, scan_items
+from holdfast.tables.reads import Form, scan_items
 from holdfast.tables.records import ImportReport, IndexProgress, Item, Refusal
 from holdfast.tables.versions import Versions
 
@@ -87,7 +87,7 @@ class StoreTables(_PerCall):
         """The attributes of an export, in order, each once."""
         with self._runner.view() as reader:
             plan = catalogue.find(reader, table)
-        return projection_of(plan, proj) or list(plan.columns)
+        return projection_of(plan, proj) or list(plan.attributes)
 
     @operation()
     def import_rows(
@@ -155,4 +155,4 @@ def _build_step(tx: Any, table: str, index: str) -> bool:
     found = plan.indexes.get(index)
     if found is None or found.id is None:
         raise IndexNotFound(f"{table} has no secondary index {shown(index)}")
-    return building.build_step(tx, plan, found.id)
+    return index_build.build_step(tx, plan, found.id)

@@ -32,7 +32,9 @@ _BY_ARGUMENT: Final[dict[str, type[HoldfastError]]] = {
 }
 
 
-def refusal_of(operation: str, argument: str, *, is_beyond: bool) -> type[HoldfastError] | None:
+def error_for_argument(
+    operation: str, argument: str, *, is_beyond: bool
+) -> type[HoldfastError] | None:
     """The error for an argument, or an element of it (`operations[]`), that is of another type.
 
     `is_beyond` is a number of more than 64 bits.

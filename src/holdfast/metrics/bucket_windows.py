@@ -16,11 +16,11 @@ from typing import Final
 
 from holdfast.engine.contract import Reader, Transaction, read_counters
 from holdfast.keys import pack_int, prefix_range
-from holdfast.metrics.conditions import Place
+from holdfast.metrics.conditions import ConditionKeys
 from holdfast.metrics.layout import window_stems
 from holdfast.metrics.rounding import round15
-from holdfast.metrics.tallies import pack_tally, read_tally
 from holdfast.metrics.totals import sum_up
+from holdfast.metrics.window_summaries import pack_summary, read_summary
 
 _NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today leaves behind
 
@@ -45,7 +45,7 @@ class EstimateWindow:
     )
 
     def __init__(
-        self, reader: Reader, place: Place, suffix: bytes, now: float, value: bytes | None
+        self, reader: Reader, place: ConditionKeys, suffix: bytes, now: float, value: bytes | None
     ) -> None:
         """`value` is the tally. Without it, reads bucket_count + 1 keys and scans for one more."""
         self._place = place
@@ -59,7 +59,7 @@ class EstimateWindow:
         self._last = last = int(now / step)
         self._has_tally = value is not None
         if value is not None:
-            tally = read_tally(value)
+            tally = read_summary(value)
             begin = tally[1]
             # One that begins after the window, or knows of what other clocks have dated ahead,
             # is not asked.
@@ -113,8 +113,8 @@ class EstimateWindow:
         if index >= len(units):
             units += [0] * (index - len(units) + 1)
         units[index] += amount
-        if self._is_whole and self._condition.is_tallied:
-            tally = pack_tally(self._since, self._begin, units)
+        if self._is_whole and self._condition.is_summarized:
+            tally = pack_summary(self._since, self._begin, units)
             tx.put(self._place.tallies + suffix, tally)
         elif self._has_tally:
             tx.delete(self._place.tallies + suffix)

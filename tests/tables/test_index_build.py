@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import IndexBuilding, IndexNotFound, InvalidTableSchema
 from holdfast.store import Store
-from holdfast.tables import building
+from holdfast.tables import index_build
 from holdfast.testing import Clock
 from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, range_on, simple, version
@@ -106,7 +106,7 @@ def test_writes_during_the_building_are_not_lost(
     stores: Stores, before: Any, during: Any, after: Any
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, stores.open() as store:
-        patch.setattr(building, "ROWS_PER_BUILD_STEP", 2)
+        patch.setattr(index_build, "ROWS_PER_BUILD_STEP", 2)
         store.tables.create(example())
 
         def write(writes: Any) -> None:

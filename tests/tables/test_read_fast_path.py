@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from holdfast.errors import TableError
 from holdfast.store import Store
 from holdfast.tables import catalogue
-from holdfast.tables.plain import plain_page
 from holdfast.tables.queries import Query
-from holdfast.tables.reading import get_page
+from holdfast.tables.read_fast_path import fast_page
+from holdfast.tables.reads import get_page
 from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, simple, static_on, version
 
@@ -65,7 +65,7 @@ def test_both_ways_lead_to_the_same_page(
             plan = catalogue.find(reader, "example")
             for attributes, index, limit in queries:
                 query = Query(attributes=attributes, index=index, limit=limit)
-                short = outcome(plain_page, reader, plan, index, attributes, limit)
+                short = outcome(fast_page, reader, plan, index, attributes, limit)
 
                 assert short in (None, outcome(get_page, reader, plan, query))
 
@@ -83,9 +83,9 @@ def test_the_usual_queries_take_the_short_way(store: Store) -> None:
 
     with store.view() as view:
         plan = catalogue.find(view.raw, "example")
-        latest = plain_page(view.raw, plan, None, {"name": "a", "property": "b"}, 1)
-        some = plain_page(view.raw, plan, None, {"name": "a", "property": {"ge": "b"}}, 20)
-        by_value = plain_page(view.raw, plan, "by_value", {"value": "a"}, None)
+        latest = fast_page(view.raw, plan, None, {"name": "a", "property": "b"}, 1)
+        some = fast_page(view.raw, plan, None, {"name": "a", "property": {"ge": "b"}}, 20)
+        by_value = fast_page(view.raw, plan, "by_value", {"value": "a"}, None)
 
     assert latest is not None
     assert [item["tid"] for item in latest.items] == [version(3)]
@@ -111,7 +111,7 @@ def test_what_is_unusual_takes_the_long_way(store: Store, schema: Any, row: Any)
 
     with store.view() as view:
         plan = catalogue.find(view.raw, schema["table"])
-        assert plain_page(view.raw, plan, None, keys, 1) is None
+        assert fast_page(view.raw, plan, None, keys, 1) is None
     [item] = store.tables.get(schema["table"], keys, limit=1).items
 
     assert item["value"] == row.get("value")
@@ -125,7 +125,7 @@ def test_compressed_rows_take_the_short_way(store: Store, algorithm: str) -> Non
 
     with store.view() as view:
         plan = catalogue.find(view.raw, "simple")
-        page = plain_page(view.raw, plan, None, {"key": "a"}, 9)
+        page = fast_page(view.raw, plan, None, {"key": "a"}, 9)
 
     assert page is not None
     assert [len(item["value"]) for item in page.items] == [1_000, 5, 9_000]

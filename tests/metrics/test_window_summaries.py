@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.metrics import Metrics
-from holdfast.metrics.layout import TALLIES, keys_of
+from holdfast.metrics.layout import WINDOW_SUMMARIES, keys_of
 from holdfast.store import Space, Store
 from holdfast.testing import Clock
 from tests.stores import Stores
@@ -30,13 +30,13 @@ STEPS = st.lists(
 
 def tallies(store: Space) -> list[bytes]:
     with store._runner.view() as view:
-        begin = keys_of(view.space, ("WRStats",)).family(TALLIES)
+        begin = keys_of(view.space, ("WRStats",)).family(WINDOW_SUMMARIES)
         return [value for _, value in view.scan(begin, begin + b"\xff")]
 
 
 def forget_tallies(store: Space) -> None:
     def clear(tx: Any) -> None:
-        begin = keys_of(tx.space, ("WRStats",)).family(TALLIES)
+        begin = keys_of(tx.space, ("WRStats",)).family(WINDOW_SUMMARIES)
         tx.clear(begin, begin + b"\xff")
 
     store._runner.transact(clear)

@@ -75,7 +75,7 @@ class Request(Mapping[str, Any]):
         return len(self.raw)
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A response that the middleware gives in place of the application."""
 
     status: int
@@ -83,7 +83,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Gate:
+class RequestLimits:
     """The decisions of a middleware, without its I/O."""
 
     def __init__(
@@ -127,10 +127,10 @@ class Gate:
         """The headers of an allowed request; none if the limiter could not be asked."""
         return [] if result is None else limit_headers(result.results, self._style)
 
-    def refusal(self, result: BatchResult) -> Answer:
+    def refusal(self, result: BatchResult) -> Response:
         return denied(result, self._style)
 
-    def on_failure(self, error: Exception) -> Answer | None:
+    def on_failure(self, error: Exception) -> Response | None:
         """When the limiter can't be asked: None lets the request through."""
         logger.warning("the rate limiter failed: %s", error, exc_info=error)
         return unavailable() if self._on_error == "deny" else None
@@ -139,7 +139,7 @@ class Gate:
 # --- answers ----------------------------------------------------------------------------------
 
 
-def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Answer:
+def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Response:
     """429 with `Retry-After`, unless no wait would help, and a problem+json body."""
     seconds = None if result.retry_after is None else max(1, math.ceil(result.retry_after))
     names = ", ".join([found.condition for found in result.results if not found.allowed])
@@ -150,7 +150,7 @@ def denied(result: BatchResult, style: HeaderStyle = "ietf") -> Answer:
     return _problem(429, "Too Many Requests", detail, headers, retry_after=seconds)
 
 
-def unavailable() -> Answer:
+def unavailable() -> Response:
     """503, for requests that must not pass while limits can't be checked."""
     return _problem(503, "Service Unavailable", "Rate limits can't be checked.", [])
 
@@ -176,11 +176,11 @@ def limit_headers(results: list[LimitResult], style: HeaderStyle) -> Headers:
     return found
 
 
-def _problem(status: int, title: str, detail: str, headers: Headers, **more: Any) -> Answer:
+def _problem(status: int, title: str, detail: str, headers: Headers, **more: Any) -> Response:
     fields = {"type": "about:blank", "title": title, "status": status, "detail": detail, **more}
     body = json.dumps(fields).encode()
     length = ("Content-Length", str(len(body)))
-    return Answer(status, [*headers, ("Content-Type", PROBLEM), length], body)
+    return Response(status, [*headers, ("Content-Type", PROBLEM), length], body)
 
 
 def _quoted(name: str) -> str:

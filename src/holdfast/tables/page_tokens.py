@@ -24,7 +24,7 @@ class Position(NamedTuple):
     hash_prefix: bytes = b""
 
 
-def plain_token(index: Index, at: int, begin: bytes, end: bytes, key: bytes) -> str:
+def forward_token(index: Index, at: int, begin: bytes, end: bytes, key: bytes) -> str:
     """The token of the page after `key`, of keys that are walked forwards; those of the index
     differ from byte `at` on."""
     digest = crc32(begin[at:] + b"\0\0" + end[at:], index.token_seed)

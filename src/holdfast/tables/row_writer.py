@@ -1,10 +1,10 @@
 """Changing rows of one table: the row itself, its index entries, its expiry and the table's
 figures, together.
 
-What holds after every change, and is relied on here and in `building.py`:
+What holds after every change, and is relied on here and in `index_build.py`:
 * an index of all rows has one entry for each stored row whose declared attributes are not null;
 * an index of current revisions has the entries of each record's newest *stored* row and of its
-  fallbacks (`current.py`): one, unless that row expires before older ones do.
+  fallbacks (`revisions.py`): one, unless that row expires before older ones do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,26 +14,26 @@ from holdfast import expiry
 from holdfast.engine.contract import Transaction
 from holdfast.keys import prefix_range
 from holdfast.limits import MIN_COMPRESSED_BYTES
-from holdfast.tables import current, layout, stored
-from holdfast.tables.current import Entry, Member
+from holdfast.tables import layout, revisions, row_codec
 from holdfast.tables.layout import BYTES, ROWS
-from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values
-from holdfast.tables.stored import Stored
+from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values
+from holdfast.tables.revisions import ChainEntry, ChainMember
+from holdfast.tables.row_codec import StoredRow
 
 EXPIRED_ROW: Final = (
     "tables.row"  # the kind of its expiry; the subject is the row's key below the space
 )
 
 
-class Writer:
+class RowWriter:
     """The changes of one transaction to one table. `finish` writes the figures, once for all of
     them.
     """
 
-    def __init__(self, tx: Transaction, plan: Plan) -> None:
+    def __init__(self, tx: Transaction, plan: TablePlan) -> None:
         self.tx = tx
         self.plan = plan
-        self._places = layout.places_of(tx.space, plan.number)
+        self._places = layout.table_keys(tx.space, plan.number)
         self._rows = self._places.rows
         self._counts = [0, 0, 0, 0]
 
@@ -49,26 +49,26 @@ class Writer:
     def static_key(self, values: Values) -> bytes:
         return self._places.statics + self.plan.primary.hash_part(values)
 
-    def row(self, key: bytes) -> Stored | None:
+    def row(self, key: bytes) -> StoredRow | None:
         """The stored row, live or not."""
         value = self.tx.get(key)
-        return None if value is None else stored.read(value)
+        return None if value is None else row_codec.decode(value)
 
-    def is_live(self, row: Stored) -> bool:
+    def is_live(self, row: StoredRow) -> bool:
         return not row.expires_ms or row.is_live(self.now_ms)
 
     def record_of(self, key: bytes) -> bytes:
         """The prefix of all revisions of a row's record."""
         return key[:-VERSION_BYTES] if self.plan.version is not None else key
 
-    def newest(self, record: bytes, count: int) -> list[tuple[bytes, Stored]]:
+    def newest(self, record: bytes, count: int) -> list[tuple[bytes, StoredRow]]:
         """The newest stored revisions of a record, newest first."""
         begin, end = prefix_range(record)
-        return [(k, stored.read(v)) for k, v in self.tx.scan(begin, end, limit=count)]
+        return [(k, row_codec.decode(v)) for k, v in self.tx.scan(begin, end, limit=count)]
 
-    def rows_between(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, Stored]]:
+    def rows_between(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, StoredRow]]:
         """The stored rows of a range, live or not, in the order of their keys."""
-        return ((key, stored.read(value)) for key, value in self.tx.scan(begin, end))
+        return ((key, row_codec.decode(value)) for key, value in self.tx.scan(begin, end))
 
     def hash_prefix(self, values: Values) -> bytes:
         """The prefix of all rows with the hash key of `values`."""
@@ -76,7 +76,7 @@ class Writer:
 
     # --- changing --------------------------------------------------------------------------------
 
-    def write_row(self, key: bytes, row: Stored, values: Values, old: Stored | None) -> None:
+    def write_row(self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None) -> None:
         """Puts `row` in the place of `old`, which is None if nothing was stored there."""
         if self.plan.current_indexes:
             row = self._move_current(key, row, values, old)
@@ -102,14 +102,14 @@ class Writer:
             return False
         value = b"\0" + body
         if len(body) >= MIN_COMPRESSED_BYTES:
-            value = stored.write(body, codec=self.plan.codec_for(body)).value
+            value = row_codec.encode(body, codec=self.plan.codec_for(body)).value
         tx.put(key, value)
         counts[ROWS] += 1
         counts[BYTES] += len(key) + len(value)
         return True
 
     def write_statics(self, key: bytes, body: bytes, old: bytes | None) -> None:
-        value = stored.write(body, codec=self.plan.codec_for(body)).value
+        value = row_codec.encode(body, codec=self.plan.codec_for(body)).value
         self.tx.put(key, value)
         self._counts[layout.BYTES] += len(value) - (len(old) if old else -len(key))
 
@@ -119,7 +119,7 @@ class Writer:
             self.tx.delete(key)
             self._counts[layout.BYTES] -= len(key) + len(old)
 
-    def condemn(self, key: bytes, row: Stored, expires_ms: int) -> None:
+    def condemn(self, key: bytes, row: StoredRow, expires_ms: int) -> None:
         """Sets the expiry of a row that is not the newest of its record."""
         condemned = row.expiring(expires_ms)
         self.tx.put(key, condemned.value)
@@ -130,12 +130,12 @@ class Writer:
             for index in self.plan.per_row_indexes:
                 self._move_entry(index, values, row, values, condemned)
 
-    def settle(self, key: bytes, row: Stored, generation: int) -> None:
+    def settle(self, key: bytes, row: StoredRow, generation: int) -> None:
         """Notes on a record's newest row that the policy of this generation was applied to all."""
         self.tx.put(key, row.of_generation(generation).value)
         self._counts[layout.BYTES] += 0 if row.generation else 4
 
-    def remove(self, rows: Sequence[tuple[bytes, Stored]]) -> None:
+    def remove(self, rows: Sequence[tuple[bytes, StoredRow]]) -> None:
         """Removes stored rows, given in the order of their keys."""
         if not self.plan.current_indexes:
             for key, row in rows:
@@ -157,9 +157,9 @@ class Writer:
 
     # --- within ----------------------------------------------------------------------------------
 
-    def _remove_from_record(self, record: bytes, rows: Sequence[tuple[bytes, Stored]]) -> None:
+    def _remove_from_record(self, record: bytes, rows: Sequence[tuple[bytes, StoredRow]]) -> None:
         [(newest, head)] = self.newest(record, 1)
-        before = current.chain_of(newest, head)
+        before = revisions.chain_of(newest, head)
         removed = {key for key, _ in rows}
         hit = [member for member in before if member.key in removed]
         was = self._members(before) if hit else []
@@ -189,11 +189,11 @@ class Writer:
 
     def _chain_without(
         self,
-        before: Sequence[Member],
+        before: Sequence[ChainMember],
         removed: set[bytes],
-        hit: Sequence[Member],
-        following: Sequence[tuple[bytes, Stored]],
-    ) -> Sequence[Member]:
+        hit: Sequence[ChainMember],
+        following: Sequence[tuple[bytes, StoredRow]],
+    ) -> Sequence[ChainMember]:
         """The chain of a record without the rows that were just removed."""
         if not following:
             return []
@@ -204,10 +204,10 @@ class Writer:
         if has_expired and kept and kept[0].key == key:
             return kept
         front = [member for member in kept if member.key < hit[0].key]
-        front = front or [Member(key, current.until(row))]
-        return [*front, *current.outliving(self.tx, *front[-1])]
+        front = front or [ChainMember(key, revisions.until(row))]
+        return [*front, *revisions.outliving(self.tx, *front[-1])]
 
-    def _remove_row(self, key: bytes, row: Stored) -> None:
+    def _remove_row(self, key: bytes, row: StoredRow) -> None:
         self.tx.delete(key)
         self._counts[layout.ROWS] -= 1
         self._counts[layout.BYTES] -= len(key) + len(row.value)
@@ -217,14 +217,16 @@ class Writer:
             for index in self.plan.per_row_indexes:
                 self._move_entry(index, values, row, None, None)
 
-    def _move_current(self, key: bytes, row: Stored, values: Values, old: Stored | None) -> Stored:
+    def _move_current(
+        self, key: bytes, row: StoredRow, values: Values, old: StoredRow | None
+    ) -> StoredRow:
         """Makes the entries of a record right for a row that is about to be put, and returns the
         row as it is to be stored."""
         newest = self.newest(self.record_of(key), 1)
-        before = current.chain_of(*newest[0]) if newest else []
-        if before and key > before[0].key and before[0].until == current.NEVER:
+        before = revisions.chain_of(*newest[0]) if newest else []
+        if before and key > before[0].key and before[0].until == revisions.NEVER:
             return row  # it can't become current
-        after = current.chain_with(self.tx, before, key, current.until(row))
+        after = revisions.chain_with(self.tx, before, key, revisions.until(row))
         if len(before) <= 1 and len(after) == 1 and after[0].key == key:
             replaced = newest[0][1] if newest else None
             was = None if replaced is None else self.plan.values(replaced.body)
@@ -232,14 +234,16 @@ class Writer:
                 self._move_entry(index, was, replaced, values, row)
             return row
         was_members = self._members(before)
-        written = Entry(key, row, values)
+        written = ChainEntry(key, row, values)
         self._replace_entries(was_members, self._members(after, written))
         if after[0].key == key:
-            return row.with_fallbacks(current.listed(after[1:]))
+            return row.with_fallbacks(revisions.listed(after[1:]))
         self._list_fallbacks(*newest[0], after)
         return row
 
-    def _members(self, chain: Sequence[Member], written: Entry | None = None) -> list[Entry]:
+    def _members(
+        self, chain: Sequence[ChainMember], written: ChainEntry | None = None
+    ) -> list[ChainEntry]:
         """The rows of a chain, one of which may be about to be written."""
         found = []
         for member in chain:
@@ -248,20 +252,20 @@ class Writer:
                 continue
             row = self.row(member.key)
             if row is not None:
-                found.append(Entry(member.key, row, self.plan.values(row.body)))
+                found.append(ChainEntry(member.key, row, self.plan.values(row.body)))
         return found
 
-    def _list_fallbacks(self, key: bytes, row: Stored, chain: Sequence[Member]) -> None:
+    def _list_fallbacks(self, key: bytes, row: StoredRow, chain: Sequence[ChainMember]) -> None:
         """Has the newest row of a record keep the list of its fallbacks."""
-        kept = row.with_fallbacks(current.listed(chain[1:]))
+        kept = row.with_fallbacks(revisions.listed(chain[1:]))
         if kept is not row:
             self.tx.put(key, kept.value)
             self._counts[layout.BYTES] += len(kept.value) - len(row.value)
 
-    def _replace_entries(self, before: Sequence[Entry], after: Sequence[Entry]) -> None:
+    def _replace_entries(self, before: Sequence[ChainEntry], after: Sequence[ChainEntry]) -> None:
         """Makes the entries of one chain of those of another, and writes only what differs."""
         for index in self.plan.current_indexes:
-            was, now = current.entries_of(index, before), current.entries_of(index, after)
+            was, now = revisions.entries_of(index, before), revisions.entries_of(index, after)
             for key in was.keys() - now.keys():
                 self._counts[layout.ENTRIES] -= index.complete or self._has_entry(key)
                 self.tx.delete(self._places.entries + key)
@@ -271,10 +275,10 @@ class Writer:
                     self._counts[layout.ENTRIES] += is_new
                     self.tx.put(self._places.entries + key, value)
 
-    def list_chain(self, key: bytes, row: Stored) -> list[Entry]:
+    def list_chain(self, key: bytes, row: StoredRow) -> list[ChainEntry]:
         """The chain of a record whose newest row this is, found by looking and then kept."""
-        ends = current.until(row)
-        chain = [Member(key, ends), *current.outliving(self.tx, key, ends)]
+        ends = revisions.until(row)
+        chain = [ChainMember(key, ends), *revisions.outliving(self.tx, key, ends)]
         self._list_fallbacks(key, row, chain)
         return self._members(chain)
 
@@ -282,9 +286,9 @@ class Writer:
         self,
         index: Index,
         before: Values | None,
-        old: Stored | None,
+        old: StoredRow | None,
         after: Values | None,
-        new: Stored | None,
+        new: StoredRow | None,
     ) -> None:
         """Makes one entry of another, and writes only what differs."""
         was = None if before is None else index.entry(before)
@@ -301,7 +305,7 @@ class Writer:
                 self._counts[layout.ENTRIES] += was is None or was[0] != now[0]
             else:
                 self._counts[layout.ENTRIES] += not self._has_entry(now[0])
-            value = stored.write(now[1], expires_ms=new_expiry).value
+            value = row_codec.encode(now[1], expires_ms=new_expiry).value
             self.tx.put(self._places.entries + now[0], value)
 
     def _has_entry(self, key: bytes) -> bool:

@@ -16,14 +16,14 @@ from typing import Final
 
 from holdfast.engine.contract import Transaction
 from holdfast.keys import pack_int, unpack
-from holdfast.limits import MAX_TALLIED_BUCKETS
-from holdfast.metrics.layout import TALLIES, Keys
+from holdfast.limits import MAX_SUMMARIZED_BUCKETS
+from holdfast.metrics.layout import WINDOW_SUMMARIES, Keys
 
 pack_units: Final = struct.Struct(">q").pack  # of one bucket
 _pack_begin: Final = struct.Struct(">qq").pack
 
 
-@lru_cache(maxsize=2 * MAX_TALLIED_BUCKETS)
+@lru_cache(maxsize=2 * MAX_SUMMARIZED_BUCKETS)
 def _numbers(count: int) -> struct.Struct:
     return struct.Struct(f">{count}q")
 
@@ -34,20 +34,20 @@ def read_numbers(value: bytes) -> tuple[int, ...]:
     return _numbers(len(value) >> 3).unpack(value)
 
 
-read_tally: Final = read_numbers
+read_summary: Final = read_numbers
 
 
-def pack_tally(since: int, begin: int, units: list[int]) -> bytes:
+def pack_summary(since: int, begin: int, units: list[int]) -> bytes:
     return _numbers(len(units) + 2).pack(since, begin, *units)
 
 
-def split_tally(value: bytes, tally: tuple[int, ...], first: int, last: int) -> tuple[bytes, int]:
+def split_summary(value: bytes, tally: tuple[int, ...], first: int, last: int) -> tuple[bytes, int]:
     """`value`, which is `tally`, as it is when the bucket `last`, its newest one or a later one, is
     in progress and nothing before `first` is asked for: all but that bucket's units, and these.
 
-    >>> value = pack_tally(1, 3, [7, 8, 9])
-    >>> head, units = split_tally(value, read_tally(value), 4, last=7)
-    >>> read_tally(head + pack_units(units + 1))
+    >>> value = pack_summary(1, 3, [7, 8, 9])
+    >>> head, units = split_summary(value, read_summary(value), 4, last=7)
+    >>> read_summary(head + pack_units(units + 1))
     (4, 4, 8, 9, 0, 1)
     """
     cut, gap = first - tally[1], last - newest_of(tally)
@@ -62,10 +62,10 @@ def newest_of(tally: tuple[int, ...]) -> int:
     return tally[1] + len(tally) - 3
 
 
-def drop_expired_tally(tx: Transaction, keys: Keys, name: str, key: bytes, stem: bytes) -> None:
+def drop_expired_summary(tx: Transaction, keys: Keys, name: str, key: bytes, stem: bytes) -> None:
     """Deletes the tally whose newest counter is at `key` below `stem`. Reads 1 key."""
     bucket = unpack(key, len(stem))[0]
-    place = keys.of_entity(TALLIES, name, key[len(stem) + len(pack_int(bucket)) :])
+    place = keys.of_entity(WINDOW_SUMMARIES, name, key[len(stem) + len(pack_int(bucket)) :])
     value = tx.get(place)
-    if value is not None and newest_of(read_tally(value)) <= bucket:
+    if value is not None and newest_of(read_summary(value)) <= bucket:
         tx.delete(place)

@@ -18,7 +18,7 @@ from holdfast.limits import CLOCK_AHEAD_SECONDS
 from holdfast.metrics import buckets, registry
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import BUCKETS, FIXED_WINDOWS, LOGS, Keys, keys_of
-from holdfast.metrics.logs import LogWindow
+from holdfast.metrics.log_window import LogWindow
 from holdfast.metrics.records import StoredSpec
 from holdfast.metrics.specs import normalize_metric
 
@@ -41,7 +41,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(FixedWindow).decode
 
 
-class ForeignWindows:
+class LimitsPackageWindows:
     """The windows of the package `limits`, each call one transaction."""
 
     def __init__(self, runner: Runner) -> None:

@@ -3,7 +3,7 @@
 A hit mostly finds all as it was left by the one before: the spec is stored, the entity has a record
 that knows its whole window, and there is room. That case is written out here, for each algorithm in
 one function without a call that it could do without. Whatever is different takes the long way: a
-`Standing`, which batches take for all their operations.
+`LimitState`, which batches take for all their operations.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.errors import MetricOverflow, NotACounter
 from holdfast.limits import MAX_UNITS
 from holdfast.metrics import registry
-from holdfast.metrics.cells import Cell, microseconds
+from holdfast.metrics.bucket_windows import EstimateWindow, StrictWindow, thinned
 from holdfast.metrics.conditions import (
     WITH_BUCKETS,
     WITH_BURST,
-    Compiled,
-    Place,
-    Plan,
+    CompiledCondition,
+    ConditionKeys,
+    LimiterPlan,
     check_amount,
-    place_of,
+    condition_keys,
 )
 from holdfast.metrics.entity import (
     EntityKey,
@@ -32,14 +32,14 @@ from holdfast.metrics.entity import (
     suffix_of,
     suffix_of_list,
 )
+from holdfast.metrics.gcra import GcraState, microseconds
 from holdfast.metrics.layout import Keys
-from holdfast.metrics.logs import LogWindow
+from holdfast.metrics.log_window import LogWindow
 from holdfast.metrics.records import LimitResult
-from holdfast.metrics.tallies import newest_of, pack_units, read_tally, split_tally
-from holdfast.metrics.windows import EstimateWindow, StrictWindow, thinned
+from holdfast.metrics.window_summaries import newest_of, pack_units, read_summary, split_summary
 
-Asked: TypeAlias = tuple[Compiled, EntityKey, int]
-Hit: TypeAlias = Callable[[Transaction, Place, bytes, int, float], LimitResult]
+CheckedOperation: TypeAlias = tuple[CompiledCondition, EntityKey, int]
+Hit: TypeAlias = Callable[[Transaction, ConditionKeys, bytes, int, float], LimitResult]
 Transact: TypeAlias = Callable[[Callable[[Transaction], Any]], Any]
 
 
@@ -48,13 +48,13 @@ class SingleHits:
 
     __slots__ = ("_namespace", "_places", "_plan", "_transact")
 
-    def __init__(self, transact: Transact, keys: Keys, plan: Plan, namespace: str) -> None:
+    def __init__(self, transact: Transact, keys: Keys, plan: LimiterPlan, namespace: str) -> None:
         """`transact` runs work on a transaction: a new one of a store, or the one that is open."""
         self._transact = transact
         self._plan = plan
         self._namespace = namespace
-        self._places: dict[str, tuple[Place, Hit]] = {
-            name: (place_of(keys, condition), hit_of(condition))
+        self._places: dict[str, tuple[ConditionKeys, Hit]] = {
+            name: (condition_keys(keys, condition), hit_of(condition))
             for name, condition in plan.conditions.items()
         }
 
@@ -82,7 +82,7 @@ class SingleHits:
         return result
 
 
-def read_operation(plan: Plan, name: Any, entity: Any, amount: Any) -> Asked:
+def read_operation(plan: LimiterPlan, name: Any, entity: Any, amount: Any) -> CheckedOperation:
     """One operation with its condition found and its entity and amount checked."""
     condition = plan.find(name)
     if check_amount(amount) > MAX_UNITS:
@@ -93,11 +93,11 @@ def read_operation(plan: Plan, name: Any, entity: Any, amount: Any) -> Asked:
 # --- the usual hit ----------------------------------------------------------------------------
 
 
-def hit_of(condition: Compiled) -> Hit:
+def hit_of(condition: CompiledCondition) -> Hit:
     """How one operation is tried under a condition."""
     if condition.algorithm in WITH_BURST:
         return _hit_cell
-    return _hit_window if condition.is_tallied else _hit_any
+    return _hit_window if condition.is_summarized else _hit_any
 
 
 # What a tally says of one window. It follows from the tally, so it can't be out of date:
@@ -115,7 +115,7 @@ _NOTHING: Final[_Known] = (b"", -1, -1, b"", 0, 0, b"", None)
 
 
 @lru_cache(maxsize=8_192)
-def _memory(place: Place, suffix: bytes) -> list[Any]:
+def _memory(place: ConditionKeys, suffix: bytes) -> list[Any]:
     """The key of an entity's tally, and what is known of the one that was there last.
 
     The next hit mostly finds that one, in the same window: it need not be taken apart again.
@@ -124,7 +124,7 @@ def _memory(place: Place, suffix: bytes) -> list[Any]:
 
 
 def _hit_window(
-    tx: Transaction, place: Place, suffix: bytes, amount: int, now: float
+    tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
     """A hit with buckets and a tally. Reads 2 keys and writes 2; for more see `EstimateWindow`."""
     condition = place.condition
@@ -173,18 +173,18 @@ def _hit_window(
     )
 
 
-def _look(place: Place, suffix: bytes, value: bytes | None, now: float) -> _Known:
+def _look(place: ConditionKeys, suffix: bytes, value: bytes | None, now: float) -> _Known:
     """What a tally says of the window that ends now; nothing if it does not know it whole."""
     condition = place.condition
     start, step = now - condition.window, condition.step
     first, last = int(start / step), int(now / step)
     if value is None or start <= 0 or first == last:
         return _NOTHING
-    tally = read_tally(value)
+    tally = read_summary(value)
     if tally[0] > first or newest_of(tally) > last:
         return _NOTHING
     counter = place.stem_of(last) + suffix
-    head, units = split_tally(value, tally, first - 1, last)
+    head, units = split_summary(value, tally, first - 1, last)
     oldest = first - tally[1] + 2  # its place in the tally
     if condition.is_strict or oldest < 2:
         total = sum(tally[oldest:] if oldest > 2 else tally[2:])
@@ -192,7 +192,7 @@ def _look(place: Place, suffix: bytes, value: bytes | None, now: float) -> _Know
     return value, first, last, head, units, _thin(condition, tally, now), counter, tally
 
 
-def _thin(condition: Compiled, tally: tuple[int, ...], now: float) -> int:
+def _thin(condition: CompiledCondition, tally: tuple[int, ...], now: float) -> int:
     """The estimate of the window that ends now, whose oldest bucket the tally knows."""
     start, step = now - condition.window, condition.step
     first = int(start / step)
@@ -200,8 +200,10 @@ def _thin(condition: Compiled, tally: tuple[int, ...], now: float) -> int:
     return thinned(tally, oldest, (first + 1) * step - start, step)
 
 
-def _hit_cell(tx: Transaction, place: Place, suffix: bytes, amount: int, now: float) -> LimitResult:
-    """A hit with an arrival time. Reads 1 key and writes 1; see `Cell` for what the numbers say."""
+def _hit_cell(
+    tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
+) -> LimitResult:
+    """Tries a hit by its arrival time. Reads 1 key, writes 1. See `GcraState` for the numbers."""
     condition = place.condition
     key = place.cells + suffix
     value = tx.get(key)
@@ -230,17 +232,19 @@ def _hit_cell(tx: Transaction, place: Place, suffix: bytes, amount: int, now: fl
     )
 
 
-def _hit_any(tx: Transaction, place: Place, suffix: bytes, amount: int, now: float) -> LimitResult:
+def _hit_any(
+    tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
+) -> LimitResult:
     condition = place.condition
     if condition.algorithm in WITH_BUCKETS and tx.get(place.spec) != condition.stored:
         registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
-    return _decided(tx, place, standing_of(tx, place, suffix, now), amount)
+    return _decided(tx, place, read_limit_state(tx, place, suffix, now), amount)
 
 
 # --- the long way -----------------------------------------------------------------------------
 
 
-class Standing(Protocol):
+class LimitState(Protocol):
     """How an entity stands with a condition; one class for each algorithm."""
 
     limit: int
@@ -259,11 +263,11 @@ class Standing(Protocol):
     def retry_after(self, amount: int) -> float | None: ...
 
 
-def standing_of(reader: Reader, place: Place, suffix: bytes, now: float) -> Standing:
+def read_limit_state(reader: Reader, place: ConditionKeys, suffix: bytes, now: float) -> LimitState:
     condition = place.condition
     algorithm = condition.algorithm
     if algorithm in WITH_BUCKETS:
-        value = reader.get(place.tallies + suffix) if condition.is_tallied else None
+        value = reader.get(place.tallies + suffix) if condition.is_summarized else None
         return _window(reader, place, suffix, now, value)
     if algorithm == "log":
         return LogWindow(reader, place.logs + suffix, condition.limit, condition.window, now)
@@ -272,17 +276,19 @@ def standing_of(reader: Reader, place: Place, suffix: bytes, now: float) -> Stan
 
 
 def _window(
-    reader: Reader, place: Place, suffix: bytes, now: float, value: bytes | None
-) -> Standing:
+    reader: Reader, place: ConditionKeys, suffix: bytes, now: float, value: bytes | None
+) -> LimitState:
     kind = StrictWindow if place.condition.is_strict else EstimateWindow
     return kind(reader, place, suffix, now, value)
 
 
-def _cell(condition: Compiled, key: bytes, now: float, value: bytes | None) -> Standing:
-    return Cell(key, condition.limit, condition.window, condition.capacity, now, value)
+def _cell(condition: CompiledCondition, key: bytes, now: float, value: bytes | None) -> LimitState:
+    return GcraState(key, condition.limit, condition.window, condition.capacity, now, value)
 
 
-def _decided(tx: Transaction, place: Place, standing: Standing, amount: int) -> LimitResult:
+def _decided(
+    tx: Transaction, place: ConditionKeys, standing: LimitState, amount: int
+) -> LimitResult:
     condition = place.condition
     prev_total = standing.prev_total
     allowed = standing.admits(amount)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidPageToken
 from holdfast.store import Store
-from holdfast.tables import reading
+from holdfast.tables import reads
 from holdfast.tables.types import TYPE_NAMES
 from tests.stores import Stores
 from tests.tables.schemas import example, hash_on, proj_of, range_on, simple, static_on, version
@@ -180,7 +180,7 @@ def test_the_default_limit_is_a_thousand_and_the_greatest_ten_thousand(store: St
 def test_a_page_ends_early_when_it_is_large_enough(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 10_000)
+    monkeypatch.setattr(reads, "MAX_PAGE_BYTES", 10_000)
     store.tables.create(simple())
     for place in range(10):
         store.tables.put("simple", {"key": "a", "place": place, "value": "x" * 3_000})
@@ -193,7 +193,7 @@ def test_a_page_ends_early_when_it_is_large_enough(
 
 
 def test_a_page_has_at_least_one_item(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 10)
+    monkeypatch.setattr(reads, "MAX_PAGE_BYTES", 10)
     store.tables.create(simple())
     store.tables.put("simple", {"key": "a", "place": 1, "value": "x" * 100})
 
@@ -273,7 +273,7 @@ def test_a_large_page_is_cut_and_goes_on_whatever_its_values_are(
     for place in range(6):
         store.tables.put("simple", {**row, "place": place})
     whole = store.tables.get("simple", {"key": "a"}, form=form).items
-    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 6_000)
+    monkeypatch.setattr(reads, "MAX_PAGE_BYTES", 6_000)
 
     found: list[dict[str, Any]] = []
     page = store.tables.get("simple", {"key": "a"}, form=form)
@@ -290,7 +290,7 @@ def test_a_large_page_is_cut_and_goes_on_whatever_its_values_are(
 def test_a_row_larger_than_a_page_is_returned_alone_and_the_pages_go_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 1_000)
+    monkeypatch.setattr(reads, "MAX_PAGE_BYTES", 1_000)
     store.tables.create(simple(attributes={"key": "string", "place": "int", "value": "blob"}))
     for place in range(3):
         store.tables.put("simple", {"key": "a", "place": place, "value": b"v" * 5_000})
@@ -309,7 +309,7 @@ def test_the_size_of_a_page_counts_rows_as_they_are_read_and_not_as_they_are_sto
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An entry of an index, a static value and a compressed row are small where they are stored."""
-    monkeypatch.setattr(reading, "MAX_PAGE_BYTES", 10_000)
+    monkeypatch.setattr(reads, "MAX_PAGE_BYTES", 10_000)
     attributes = {"key": "string", "place": "int", "tag": "string", "value": "string"}
     shared = {"attributes": attributes, "secondaryIndexes": {"by_tag": [hash_on("tag")]}}
     compressed = {"compression": [{"algorithm": "deflate"}]}

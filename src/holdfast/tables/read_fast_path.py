@@ -11,20 +11,20 @@ from typing import Any, Final
 from holdfast.engine.contract import Reader
 from holdfast.keys import prefix_range
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_INLINE_HASH_BYTES, MAX_PAGE_ROWS
-from holdfast.tables.codecs import expand
+from holdfast.tables.compression import expand
 from holdfast.tables.layout import keys_of
-from holdfast.tables.paging import plain_token
-from holdfast.tables.plan import Index, Plan
+from holdfast.tables.page_tokens import forward_token
+from holdfast.tables.plan import Index, TablePlan
 from holdfast.tables.queries import bounds, range_predicate
-from holdfast.tables.reading import unmeasured_bytes
+from holdfast.tables.reads import unmeasured_bytes
 from holdfast.tables.records import Page
-from holdfast.tables.stored import MAX_CODE
+from holdfast.tables.row_codec import MAX_CODE
 
 _NOTHING: Final[dict[str, Any]] = {}
 
 
-def plain_page(
-    reader: Reader, plan: Plan, name: str | None, attributes: Any, limit: Any
+def fast_page(
+    reader: Reader, plan: TablePlan, name: str | None, attributes: Any, limit: Any
 ) -> Page | None:
     """The first page of a slice of the index `name`; None if it takes the long way."""
     if limit is None:
@@ -60,7 +60,7 @@ def plain_page(
         bodies.append(body)
     count = len(bodies)
     items = [projection.item(bodies[0])] if count == 1 else projection.items(bodies)
-    token = plain_token(index, len(base), begin, end, last) if count == limit else None
+    token = forward_token(index, len(base), begin, end, last) if count == limit else None
     return Page(items=items, count=count, next=token)
 
 

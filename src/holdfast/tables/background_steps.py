@@ -10,16 +10,16 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import KEYS_PER_DROP_STEP
-from holdfast.tables.building import BUILD, build_step
+from holdfast.tables.index_build import BUILD, build_step
 from holdfast.tables.layout import ENTRIES, keys_of
-from holdfast.tables.plan import Plan, plan_of
-from holdfast.tables.writing import EXPIRED_ROW, Writer
+from holdfast.tables.plan import TablePlan, plan_of
+from holdfast.tables.row_writer import EXPIRED_ROW, RowWriter
 
 DROPPED_TABLE: Final = "tables.dropped"  # the subject is the table's number
 DROPPED_INDEX: Final = "tables.dropped_index"  # number and index id
 
 
-def find_by_number(reader: Reader, number: int) -> Plan | None:
+def find_by_number(reader: Reader, number: int) -> TablePlan | None:
     """The plan of the table with that number; None if it has been dropped."""
     keys = keys_of(reader.space)
     name = reader.get(keys.number(number))
@@ -32,7 +32,7 @@ def _remove_row(tx: Transaction, subject: bytes) -> bool:
     plan = find_by_number(tx, unpack(subject)[2])
     if plan is None:
         return True
-    writer = Writer(tx, plan)
+    writer = RowWriter(tx, plan)
     key = tx.space + subject
     row = writer.row(key)
     if row is not None and not writer.is_live(row):

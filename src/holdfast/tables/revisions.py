@@ -16,56 +16,60 @@ import msgspec
 
 from holdfast.engine.contract import Reader
 from holdfast.keys import after, prefix_range
-from holdfast.tables import stored
+from holdfast.tables import row_codec
 from holdfast.tables.layout import keys_of
-from holdfast.tables.plan import VERSION_BYTES, Index, Plan, Values
-from holdfast.tables.stored import Stored
+from holdfast.tables.plan import VERSION_BYTES, Index, TablePlan, Values
+from holdfast.tables.row_codec import StoredRow
 
 NEVER: Final = 2**63 - 1
 _ITEM_BYTES: Final = VERSION_BYTES + 8
 
 
-class Member(NamedTuple):
+class ChainMember(NamedTuple):
     """A revision that is current until newer ones come or it expires; `until` is in ms."""
 
     key: bytes
     until: int
 
 
-class Entry(NamedTuple):
+class ChainEntry(NamedTuple):
     """What an index holds of a revision."""
 
     key: bytes  # the row's
-    row: Stored
+    row: StoredRow
     values: Values
 
 
-def until(row: Stored) -> int:
+def until(row: StoredRow) -> int:
     return row.expires_ms or NEVER
 
 
-def chain_of(key: bytes, newest: Stored) -> list[Member]:
+def chain_of(key: bytes, newest: StoredRow) -> list[ChainMember]:
     """The newest row of a record and its fallbacks."""
     record, listed = key[:-VERSION_BYTES], newest.fallbacks
-    chain = [Member(key, until(newest))]
+    chain = [ChainMember(key, until(newest))]
     for at in range(0, len(listed), _ITEM_BYTES):
         item = listed[at : at + _ITEM_BYTES]
-        chain.append(Member(record + item[:VERSION_BYTES], int.from_bytes(item[VERSION_BYTES:])))
+        chain.append(
+            ChainMember(record + item[:VERSION_BYTES], int.from_bytes(item[VERSION_BYTES:]))
+        )
     return chain
 
 
-def listed(fallbacks: Sequence[Member]) -> bytes:
+def listed(fallbacks: Sequence[ChainMember]) -> bytes:
     """The fallbacks of a row as it keeps them."""
     return b"".join(each.key[-VERSION_BYTES:] + each.until.to_bytes(8) for each in fallbacks)
 
 
-def chain_with(reader: Reader, before: Sequence[Member], key: bytes, ends: int) -> Sequence[Member]:
+def chain_with(
+    reader: Reader, before: Sequence[ChainMember], key: bytes, ends: int
+) -> Sequence[ChainMember]:
     """The chain after a row was put at `key` that expires at `ends`."""
     newer = [member for member in before if member.key < key]
     older = [member for member in before if member.key > key]
     was = next((member for member in before if member.key == key), None)
     longest = newer[-1].until if newer else -1
-    mine = [Member(key, ends)] if ends > longest else []
+    mine = [ChainMember(key, ends)] if ends > longest else []
     longest = max(longest, ends)
     if was is not None and was.until > ends:
         # It was in front of rows that now outlive it.
@@ -73,21 +77,21 @@ def chain_with(reader: Reader, before: Sequence[Member], key: bytes, ends: int) 
     return [*newer, *mine, *(member for member in older if member.until > longest)]
 
 
-def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[Member]:
+def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[ChainMember]:
     """The rows behind `key`, of the same record, that outlive `longest` and each other."""
     if longest == NEVER:
         return
     end = prefix_range(key[:-VERSION_BYTES])[1]
     for found, value in reader.scan(after(key), end):
-        ends = until(stored.read(value))
+        ends = until(row_codec.decode(value))
         if ends > longest:
-            yield Member(found, ends)
+            yield ChainMember(found, ends)
             longest = ends
             if ends == NEVER:
                 return
 
 
-def entries_of(index: Index, chain: Sequence[Entry]) -> Mapping[bytes, bytes]:
+def entries_of(index: Index, chain: Sequence[ChainEntry]) -> Mapping[bytes, bytes]:
     """What the index holds of a chain: keys, below the entries of the table, and values."""
     found: dict[bytes, tuple[bytes, int, bool]] = {}
     for place, member in enumerate(chain):
@@ -96,13 +100,13 @@ def entries_of(index: Index, chain: Sequence[Entry]) -> Mapping[bytes, bytes]:
             body = found[entry[0]][0] if entry[0] in found else entry[1]
             found[entry[0]] = body, member.row.expires_ms, place > 0
     return {
-        key: stored.write(body, expires_ms=expires_ms, uncertain=uncertain).value
+        key: row_codec.encode(body, expires_ms=expires_ms, uncertain=uncertain).value
         for key, (body, expires_ms, uncertain) in found.items()
     }
 
 
 def resolve(
-    reader: Reader, plan: Plan, index: Index, key: bytes, entry: Stored, now_ms: int
+    reader: Reader, plan: TablePlan, index: Index, key: bytes, entry: StoredRow, now_ms: int
 ) -> tuple[bytes, int] | None:
     """Body and expiry of an uncertain entry as its record is now; None if it is not current.
 
@@ -112,7 +116,7 @@ def resolve(
     row_key = plan.primary.key(values_of(plan, index, entry.body))
     record = keys.rows + plan.number_bytes + row_key[:-VERSION_BYTES]
     for _, value in reader.scan(*prefix_range(record)):
-        row = stored.read(value)
+        row = row_codec.decode(value)
         if row.is_live(now_ms):
             found = index.entry(plan.values(row.body))
             if found is None or keys.entries + plan.number_bytes + found[0] != key:
@@ -121,12 +125,12 @@ def resolve(
     return None
 
 
-def values_of(plan: Plan, index: Index, body: bytes) -> list[Any]:
+def values_of(plan: TablePlan, index: Index, body: bytes) -> list[Any]:
     """The values that a row or an index entry holds, by attribute id."""
     if index.id is None:
         return plan.values(body)
     values: list[Any] = [None] * plan.width
     found = msgspec.structs.astuple(index.decoder.decode(body))
-    for column, value in zip(index.carried, found, strict=True):
-        values[column.id] = value
+    for attribute, value in zip(index.carried, found, strict=True):
+        values[attribute.id] = value
     return values

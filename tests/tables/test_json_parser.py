@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidTableJson, RowTooLarge
-from holdfast.tables.jsontext import parse_json
+from holdfast.tables.json_parser import parse_json
 from holdfast.tables.types import type_of
 
 

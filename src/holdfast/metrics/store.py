@@ -9,11 +9,11 @@ from holdfast.engine.contract import Transaction
 from holdfast.metrics import admission, registry
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
 from holdfast.metrics.entity import Prefix, as_namespace, as_prefix
-from holdfast.metrics.foreign import ForeignWindows
-from holdfast.metrics.hits import SingleHits
 from holdfast.metrics.layer import NAMESPACE, PREFIX, Metrics
 from holdfast.metrics.layout import keys_of
 from holdfast.metrics.limiter import Limiter, Sleep
+from holdfast.metrics.limiter_fast_path import SingleHits
+from holdfast.metrics.limits_package_windows import LimitsPackageWindows
 from holdfast.metrics.reader import Reader
 from holdfast.metrics.records import BatchResult, Metric
 from holdfast.metrics.registry import OnConflict
@@ -94,7 +94,7 @@ class StoreMetrics(_PerCall):
         if not settled:
             self._runner.transact(lambda tx: admission.store_all_specs(tx, keys, plan, on_conflict))
         return Limiter(
-            _LimitDoor(self, self._runner),
+            _StoreLimits(self, self._runner),
             plan,
             prefix=named,
             namespace=as_namespace(namespace),
@@ -115,7 +115,7 @@ class StoreMetrics(_PerCall):
         return metrics
 
 
-class _LimitDoor:
+class _StoreLimits:
     """The store as a limiter uses it, whose plan is made and whose prefix is checked already."""
 
     def __init__(self, metrics: StoreMetrics, runner: Runner) -> None:
@@ -136,6 +136,6 @@ class _LimitDoor:
         return self._runner.transact(work)
 
 
-def foreign_windows(metrics: StoreMetrics) -> ForeignWindows:
+def foreign_windows(metrics: StoreMetrics) -> LimitsPackageWindows:
     """The windows of the package `limits` in a store; see `holdfast.limits_storage`."""
-    return ForeignWindows(metrics._runner)
+    return LimitsPackageWindows(metrics._runner)

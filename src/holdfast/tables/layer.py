@@ -6,10 +6,10 @@ from typing import Any
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.limits import DEFAULT_PAGE_ROWS
-from holdfast.tables import batches, building, catalogue, deletes, puts, urls
-from holdfast.tables.plain import plain_page
+from holdfast.tables import batches, catalogue, deletes, index_build, puts, urls
 from holdfast.tables.queries import Query
-from holdfast.tables.reading import Form, check_form, get_page
+from holdfast.tables.read_fast_path import fast_page
+from holdfast.tables.reads import Form, check_form, get_page
 from holdfast.tables.records import (
     BatchResult,
     CreateResult,
@@ -19,9 +19,9 @@ from holdfast.tables.records import (
     Page,
     PutResult,
 )
+from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.schema import Schema
 from holdfast.tables.versions import Versions
-from holdfast.tables.writing import Writer
 
 
 class Tables:
@@ -88,12 +88,12 @@ class Tables:
         schema's version grows by one. Writes 3 keys.
         """
         plan = catalogue.find_to_write(self._tx, table)
-        building.add_index(self._tx, plan, index, elements)
+        index_build.add_index(self._tx, plan, index, elements)
 
     @operation(reads=True)
     def index_progress(self, table: str, index: str) -> IndexProgress:
         """How far the building of an index has come."""
-        return building.progress(self._tx, catalogue.find(self._tx, table), index)
+        return index_build.progress(self._tx, catalogue.find(self._tx, table), index)
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Tables:
         plan = catalogue.find_to_write(self._tx, table)
         if if_ is None and if_match is None and if_none_match is None and not return_old:
             put = puts.prepare(plan, attributes, self._make_version)
-            writer = Writer(self._tx, plan)
+            writer = RowWriter(self._tx, plan)
             tid = puts.write(writer, put)
             writer.finish()
             return PutResult(applied=True, tid=tid)
@@ -136,7 +136,7 @@ class Tables:
             if_none_match=if_none_match,
             return_old=return_old,
         )
-        writer = Writer(self._tx, plan)
+        writer = RowWriter(self._tx, plan)
         found = puts.find(writer, put)
         if not puts.is_met(writer, put, found):
             return PutResult(applied=False)
@@ -175,7 +175,7 @@ class Tables:
             and next is None
             and with_ttl is distinct is count_only is False
         ):
-            page = plain_page(self._tx, plan, index, attributes, limit)
+            page = fast_page(self._tx, plan, index, attributes, limit)
             if page is not None:
                 if form != "python":
                     check_form(form)
@@ -218,7 +218,7 @@ class Tables:
             if_match=if_match,
             if_none_match=if_none_match,
         )
-        writer = Writer(self._tx, plan)
+        writer = RowWriter(self._tx, plan)
         if not deletes.is_met(writer, delete):
             return DeleteResult(applied=False)
         result = deletes.apply(writer, delete)

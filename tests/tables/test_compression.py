@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import InvalidTableSchema, TableUnavailable
 from holdfast.store import Store
-from holdfast.tables import codecs
+from holdfast.tables import compression
 from tests.tables.schemas import hash_on, simple
 
 TEXT = "the same words again and again, " * 100
@@ -29,9 +29,9 @@ def test_a_row_is_smaller_and_reads_the_same(store: Store, algorithm: str) -> No
 
 
 def test_little_is_stored_plain() -> None:
-    assert codecs.compress(codecs.DEFLATE, b"x" * 255) == (codecs.PLAIN, b"x" * 255)
+    assert compression.compress(compression.DEFLATE, b"x" * 255) == (compression.PLAIN, b"x" * 255)
     noise = bytes(range(256)) * 1
-    assert codecs.compress(codecs.DEFLATE, noise) == (codecs.PLAIN, noise)
+    assert compression.compress(compression.DEFLATE, noise) == (compression.PLAIN, noise)
 
 
 def test_rows_of_different_codecs_coexist(store: Store) -> None:
@@ -58,12 +58,14 @@ def test_the_first_preference_that_can_be_met_is_taken() -> None:
         ]
     }
 
-    code, warnings = codecs.choose(options)
+    code, warnings = compression.choose(options)
 
-    assert code == codecs.DEFLATE
+    assert code == compression.DEFLATE
     assert ["zstd" in warnings[0], "block_size" in warnings[1]] == [True, True]
-    assert codecs.choose({}) == codecs.choose({"compression": [{}]}) == (codecs.LZ4, [])
-    assert codecs.choose({"compression": []}) == (codecs.PLAIN, [])
+    assert (
+        compression.choose({}) == compression.choose({"compression": [{}]}) == (compression.LZ4, [])
+    )
+    assert compression.choose({"compression": []}) == (compression.PLAIN, [])
 
 
 def test_warnings_come_with_the_answer_to_a_schema(store: Store) -> None:
@@ -124,7 +126,7 @@ def test_a_missing_codec_is_unavailable_and_not_a_crash(
     row = {"key": "a", "place": 1, "value": TEXT}
     store.tables.put("simple", row)
     monkeypatch.setitem(sys.modules, "cramjam", None)
-    codecs._find.cache_clear()
+    compression._find.cache_clear()
 
     try:
         for use in (
@@ -136,7 +138,7 @@ def test_a_missing_codec_is_unavailable_and_not_a_crash(
                 use()
             assert (caught.value.type, caught.value.status) == ("unavailable", 503)
     finally:
-        codecs._find.cache_clear()
+        compression._find.cache_clear()
 
 
 def test_keys_and_index_entries_stay_plain(store: Store) -> None:

@@ -11,12 +11,11 @@ from holdfast.error_text import shown
 from holdfast.errors import InvalidTableQuery
 from holdfast.keys import after, prefix_range
 from holdfast.limits import MAX_PAGE_BYTES
-from holdfast.tables import stored
-from holdfast.tables.current import resolve, values_of
+from holdfast.tables import row_codec
 from holdfast.tables.etags import row_etag
 from holdfast.tables.layout import keys_of
-from holdfast.tables.paging import Position, make_token, read_token
-from holdfast.tables.plan import Column, Index, Plan, Projection
+from holdfast.tables.page_tokens import Position, make_token, read_token
+from holdfast.tables.plan import Attribute, Index, Projection, TablePlan
 from holdfast.tables.queries import (
     Query,
     Slice,
@@ -26,6 +25,7 @@ from holdfast.tables.queries import (
     slice_of,
 )
 from holdfast.tables.records import Item, Page
+from holdfast.tables.revisions import resolve, values_of
 
 Form = Literal["python", "json"]
 Pairs = Iterator[tuple[bytes, bytes]]
@@ -33,7 +33,7 @@ Pairs = Iterator[tuple[bytes, bytes]]
 _ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
 
 
-def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Page:
+def get_page(reader: Reader, plan: TablePlan, query: Query, form: Form = "python") -> Page:
     """One page of the slice that `query` describes."""
     index = plan.primary if query.index is None else index_of(reader, plan, query.index)
     limit, names = check_shape(plan, index, query)
@@ -45,7 +45,7 @@ def get_page(reader: Reader, plan: Plan, query: Query, form: Form = "python") ->
         position = read_token(slice, query.distinct, query.next)
     if query.count_only:
         return _count(reader, plan, query, slice, position, limit)
-    shape = Shape(reader, plan, index, names, query.with_ttl, form)
+    shape = ItemBuilder(reader, plan, index, names, query.with_ttl, form)
     return _collect(reader, plan, query, slice, shape, position, limit)
 
 
@@ -54,27 +54,29 @@ def check_form(form: Any) -> None:
         raise InvalidTableQuery(f"The form is python or json, not {shown(form)}")
 
 
-def scan_items(reader: Reader, plan: Plan, query: Query, form: Form = "python") -> Iterator[Item]:
+def scan_items(
+    reader: Reader, plan: TablePlan, query: Query, form: Form = "python"
+) -> Iterator[Item]:
     """All items of the slice, one after the other, without a limit; `reader` must stay open."""
     index = index_of(reader, plan, query.index)
     _, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
     if query.order is not None:
         set_order(slice, query.order)
-    shape = Shape(reader, plan, index, names, query.with_ttl, form)
-    for key, value in Walk(reader, plan, slice, query.distinct, None).all():
+    shape = ItemBuilder(reader, plan, index, names, query.with_ttl, form)
+    for key, value in SliceScan(reader, plan, slice, query.distinct, None).all():
         item = shape.item(key, value)
         if item is not None:
             yield item
 
 
-class Shape:
+class ItemBuilder:
     """How a stored row becomes an item of the answer."""
 
     def __init__(
         self,
         reader: Reader,
-        plan: Plan,
+        plan: TablePlan,
         index: Index,
         names: list[str] | None,
         with_ttl: bool,
@@ -87,7 +89,7 @@ class Shape:
         self._as_json = form == "json" and bool(plan.to_json)
         self._from_row = False  # whether an index entry must be followed to its row
         self._projection = self._choose(names)
-        self._statics: list[Column] = []
+        self._statics: list[Attribute] = []
         if plan.statics:
             self._statics = [c for c in plan.statics if c.name in self._projection.names]
             self._static_prefix: bytes | None = None
@@ -114,7 +116,7 @@ class Shape:
         if not value[0]:
             body, expires_ms = value[1:], 0
         else:
-            row, now_ms = stored.read(value), expiry.to_ms(self._reader.now)
+            row, now_ms = row_codec.decode(value), expiry.to_ms(self._reader.now)
             if not row.is_live(now_ms):
                 return None
             body, expires_ms = row.body, row.expires_ms
@@ -128,11 +130,11 @@ class Shape:
             return self._projection.item(body)
         return self._full_item(key, body, expires_ms)
 
-    def collect(self, walk: "Walk", limit: int) -> tuple[list[Item], bytes, bytes, bool]:
+    def collect(self, walk: "SliceScan", limit: int) -> tuple[list[Item], bytes, bytes, bool]:
         """Items up to `limit` or the size of a page, the last pair, and whether more may follow."""
         items: list[Item] = []
         size, worth_measuring = 0, unmeasured_bytes(self._projection, limit)
-        measured = _Measure(self._plan, is_json=self._as_json)
+        measured = _PageSize(self._plan, is_json=self._as_json)
         key = value = b""
         plain_item = self._projection.item if self._plain else None
         pairs: Pairs | None = walk.first(limit)
@@ -164,7 +166,7 @@ class Shape:
                 keys_of(self._reader.space).rows + plan.number_bytes + plan.primary.key(values)
             )
             assert row is not None, "an index entry has its row"
-            body = stored.read(row).body
+            body = row_codec.decode(row).body
             self._item_bytes = len(body)
         item = self._projection.item(body)
         if self._statics:
@@ -174,9 +176,9 @@ class Shape:
             else:
                 self._read_statics(values)
             self._item_bytes += self._static_bytes
-            for column in self._statics:
+            for attribute in self._statics:
                 found = self._static_values
-                item[column.name] = None if found is None else found[column.id]
+                item[attribute.name] = None if found is None else found[attribute.id]
         if self._as_json:
             plan.item_as_json(item)
         if self._with_ttl:
@@ -198,7 +200,7 @@ class Shape:
         plan = self._plan
         part = plan.primary.hash_part(values)
         value = self._reader.get(keys_of(self._reader.space).statics + plan.number_bytes + part)
-        body = b"" if value is None else stored.read(value).body
+        body = b"" if value is None else row_codec.decode(value).body
         self._static_bytes = len(body)
         self._static_values = plan.values(body) if body else None
         return part
@@ -206,14 +208,14 @@ class Shape:
 
 def _collect(
     reader: Reader,
-    plan: Plan,
+    plan: TablePlan,
     query: Query,
     slice: Slice,
-    shape: Shape,
+    shape: ItemBuilder,
     position: Position | None,
     limit: int,
 ) -> Page:
-    walk = Walk(reader, plan, slice, query.distinct, position)
+    walk = SliceScan(reader, plan, slice, query.distinct, position)
     items, last, last_value, is_cut = shape.collect(walk, limit)
     etag = None
     if items and slice.index.id is None and slice.is_whole_key:
@@ -231,10 +233,10 @@ def unmeasured_bytes(projection: Projection, limit: int) -> int:
     return (MAX_PAGE_BYTES - limit * projection.json_overhead) // _ESCAPED
 
 
-class _Measure:
+class _PageSize:
     """The exact size of a page's JSON as it grows: each item is encoded once."""
 
-    def __init__(self, plan: Plan, *, is_json: bool) -> None:
+    def __init__(self, plan: TablePlan, *, is_json: bool) -> None:
         self._plan = plan
         self._is_json = is_json  # whether the items' values are in their JSON form already
         self._count = 0
@@ -251,16 +253,16 @@ class _Measure:
 
 def _count(
     reader: Reader,
-    plan: Plan,
+    plan: TablePlan,
     query: Query,
     slice: Slice,
     position: Position | None,
     limit: int,
 ) -> Page:
     count, now_ms = 0, expiry.to_ms(reader.now)
-    for key, value in Walk(reader, plan, slice, query.distinct, position).all():
+    for key, value in SliceScan(reader, plan, slice, query.distinct, position).all():
         if value[0]:
-            row = stored.read(value)
+            row = row_codec.decode(value)
             if not row.is_live(now_ms):
                 continue
             if row.is_uncertain and not resolve(reader, plan, slice.index, key, row, now_ms):
@@ -273,8 +275,8 @@ def _count(
     return Page(items=[], count=count)
 
 
-def _etag(reader: Reader, plan: Plan, value: bytes) -> str:
-    body = stored.read(value).body
+def _etag(reader: Reader, plan: TablePlan, value: bytes) -> str:
+    body = row_codec.decode(value).body
     statics = None
     if plan.statics:
         part = plan.primary.hash_part(plan.values(body))
@@ -285,7 +287,7 @@ def _etag(reader: Reader, plan: Plan, value: bytes) -> str:
 # --- walking -------------------------------------------------------------------------------------
 
 
-class Walk:
+class SliceScan:
     """The stored pairs of a slice from a position on, in the order of the answer."""
 
     __slots__ = ("_begin", "_end", "_reader", "_reverse", "_special")
@@ -293,7 +295,7 @@ class Walk:
     def __init__(
         self,
         reader: Reader,
-        plan: Plan,
+        plan: TablePlan,
         slice: Slice,
         distinct: bool,
         position: Position | None,
@@ -338,7 +340,7 @@ class Walk:
             self._begin = after(key)
 
 
-def _hash_ranges(reader: Reader, plan: Plan, slice: Slice, begin: bytes) -> Pairs:
+def _hash_ranges(reader: Reader, plan: TablePlan, slice: Slice, begin: bytes) -> Pairs:
     """Begin and end of each hash key of a slice, one read for each."""
     while begin < slice.end:
         pair = next(iter(reader.scan(begin, slice.end, limit=1)), None)
@@ -350,29 +352,33 @@ def _hash_ranges(reader: Reader, plan: Plan, slice: Slice, begin: bytes) -> Pair
         begin = end
 
 
-def _hash_prefix(plan: Plan, slice: Slice, value: bytes) -> bytes:
-    values = values_of(plan, slice.index, stored.read(value).body)
+def _hash_prefix(plan: TablePlan, slice: Slice, value: bytes) -> bytes:
+    values = values_of(plan, slice.index, row_codec.decode(value).body)
     return slice.base + slice.index.hash_part(values)
 
 
-def _position(plan: Plan, slice: Slice, distinct: bool, key: bytes, value: bytes) -> Position:
+def _position(plan: TablePlan, slice: Slice, distinct: bool, key: bytes, value: bytes) -> Position:
     if distinct or (slice.reverse and not slice.has_hash):
         return Position(key, _hash_prefix(plan, slice, value))
     return Position(key)
 
 
-def _first_of_hashes(reader: Reader, plan: Plan, slice: Slice, position: Position | None) -> Pairs:
+def _first_of_hashes(
+    reader: Reader, plan: TablePlan, slice: Slice, position: Position | None
+) -> Pairs:
     """The first live row of each hash key."""
     now_ms = expiry.to_ms(reader.now)
     begin = slice.begin if position is None else prefix_range(position.hash_prefix)[1]
     for prefix, end in _hash_ranges(reader, plan, slice, begin):
         for key, value in reader.scan(prefix, end):
-            if not value[0] or stored.read(value).is_live(now_ms):
+            if not value[0] or row_codec.decode(value).is_live(now_ms):
                 yield key, value
                 break
 
 
-def _reversed_hashes(reader: Reader, plan: Plan, slice: Slice, position: Position | None) -> Pairs:
+def _reversed_hashes(
+    reader: Reader, plan: TablePlan, slice: Slice, position: Position | None
+) -> Pairs:
     """Every hash key in the order of the index, its rows in reverse."""
     begin = slice.begin
     if position is not None:
