@@ -47,7 +47,7 @@ tables:
 """
 
 PROGRAMS = Path(__file__).with_name("clients")
-SCENARIOS = ("all", "loaded", "checks", "versions", "batches")
+SCENARIOS = ("all", "loaded", "checks", "versions", "batches", "large")
 Run = Callable[..., list[str]]
 
 
@@ -159,19 +159,18 @@ def test_go_checks_values_before_it_sends_them(go: Run, fresh: Server) -> None:
 def test_typescript_checks_values_before_it_sends_them(typescript: Run, fresh: Server) -> None:
     assert typescript("checks", fresh.http_url) == [
         "shop.Things.name is required and not set",
-        "shop.Things.name holds 5, which does not fit a Text column",
+        "shop.Things.name holds 5, which is no Text",
         'shop.Things.size is "xl", none of "s", "m", "l\\"x"',
         "shop.Things.code has length 4, at most 3 fit",
-        "shop.Things.rank holds 1.5, which does not fit a Int column",
-        "shop.Things.hits holds -1, which does not fit a Uint column",
-        'shop.Things.lastSeen holds {"$date":{"$numberLong":"NaN"}}, '
-        "which does not fit a Timestamp column",
-        'shop.Things.tags holds ["x"], which does not fit a Set column',
+        "shop.Things.rank holds 1.5, which is no Int",
+        "shop.Things.hits holds -1, which is no Uint",
+        'shop.Things.lastSeen holds {"$date":{"$numberLong":"NaN"}}, which is no Timestamp',
+        'shop.Things.tags holds ["x"], which is no Set',
         "shop.Things.notes holds the element 1, which is no Text",
         'shop.Things.sizes holds the element "y", which is no Int',
         "shop.Things.name is required and not set",
         "fine",
-        'shop.Things.rank holds "many", which does not fit a Int column',
+        'shop.Things.rank holds "many", which is no Int',
         'shop.Things.size is "xl", none of "s", "m", "l\\"x"',
         "shop.Things.name is required",
         "fine",
@@ -258,6 +257,22 @@ def test_typescript_logs_in_over_tls(
     said = typescript("secure", url, "ann-password", token)
 
     assert said == ["noauth", "safer|", "fine"]
+
+
+def test_typescript_keeps_integers_that_no_number_holds(typescript: Run, fresh: Server) -> None:
+    large = 2**60 + 1
+    entity = {"name": "one", "rank": large, "misc": [large], "sizes": {"l": large}}
+    with holdfast.connect(f"holdfast://127.0.0.1:{fresh.resp_port}") as client:
+        entities = client.space("large").entities
+        entities.put_raw("shop.Things", [entity])
+
+        said = typescript("large", fresh.http_url)
+        [stored] = entities.get_raw("shop.Things", ["one|"])
+
+    beyond = f"is {large}, beyond 2^53: generate the client with --bigint"
+    assert said == ["bigint", f"shop.Things.rank {beyond}", f"shop.Things.sizes {beyond}"]
+    assert stored.properties["misc"] == [large, 1]
+    assert stored.properties["rank"] == large
 
 
 def test_a_server_that_never_answers_is_given_up(go: Run, typescript: Run) -> None:

@@ -141,6 +141,15 @@ async function batches(client: HoldfastClient): Promise<void> {
   console.log(stars, counts.length);
 }
 
+async function large(client: HoldfastClient): Promise<void> {
+  const some = await only(client, "misc");
+  console.log(typeof some.misc![0]);
+  some.misc!.push(1);
+  await client.put(ThingModel, [some]);
+  console.log(await failure(only(client, "rank")));
+  console.log(await failure(only(client, "sizes")));
+}
+
 async function secure(url: string, password: string): Promise<void> {
   const wrong = new HoldfastClient(url, { user: "ann", password: "wrong-password" });
   console.log(await failure(wrong.count(ThingModel)));
@@ -160,7 +169,7 @@ async function main(): Promise<void> {
     return console.log(await failure(slow.count(ThingModel)));
   }
   const options = { space: what!, connections: 2, timeoutMs: 20000 };
-  const scenarios = { all, loaded, checks, versions, batches };
+  const scenarios = { all, loaded, checks, versions, batches, large };
   await scenarios[what as keyof typeof scenarios](new HoldfastClient(url, options));
 }
 
