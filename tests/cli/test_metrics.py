@@ -16,12 +16,52 @@ def test_metrics_are_listed_and_read(command: Command, store: holdfast.Store) ->
     ann = command("metrics", "rate", "orders", "--entity", "ann", "--json").json
     series = command("metrics", "series", "orders", "--entity", "ann", "--json").json
 
-    assert command("metrics", "list").out == "orders\n"
+    listed = command("metrics", "list").out
+    assert listed == "metric  type     prefix\norders  counter  WRStats\n"
     assert ranked == "entity  orders\nann          3\nbob          1\n"
     assert (ann["total"], ann["per_hour"]) == (3, 3.0)
     assert sum(value or 0 for value in series["values"]) == 3
     assert command("metrics", "value", "orders", "--entity", "bob").out == "1\n"
     assert command("metrics", "rate", "ordrs", "--json").error["code"] == "unknown_metric"
+
+
+def test_metrics_of_other_types_prefixes_and_scopes_are_read(
+    command: Command, store: holdfast.Store
+) -> None:
+    metrics = store.metrics
+    metrics.define({"edits": {}}, prefix="wiki")
+    metrics.incr("edits", {"global": True, "components": ["all"]}, 4, prefix="wiki")
+    metrics.define({"queue": {"type": "gauge"}, "latency": {"type": "distribution"}})
+    metrics.set("queue", None, 7)
+    for number in range(1, 101):
+        metrics.record("latency", None, number)
+    wiki = ("edits", "--prefix", "wiki", "--global")
+
+    lost = command("metrics", "top", "edits", "--json").error
+    latency = command("metrics", "value", "latency").out
+    queue = command("metrics", "series", "queue", "--json").json
+    slowest = command("metrics", "series", "latency", "--value", "max", "--json").json
+
+    assert lost["hint"] == "It is defined under another prefix: --prefix wiki."
+    assert command("metrics", "value", *wiki, "--entity", "all").out == "4\n"
+    assert command("metrics", "top", *wiki).out == "entity  edits\nall         4\n"
+    assert command("metrics", "value", "queue").out == "7\n"
+    assert [line.split()[0] for line in latency.splitlines()[1:]] == [
+        *("count", "mean", "min", "max", "p50", "p90", "p99")
+    ]
+    assert [value for value in queue["values"] if value is not None] == [7]
+    assert [value for value in slowest["values"] if value is not None] == [100]
+
+
+def test_an_empty_value_says_that_entities_have_some(
+    command: Command, store: holdfast.Store
+) -> None:
+    store.metrics.define({"orders": {}})
+    store.metrics.incr("orders", ["ann"], 3)
+
+    result = command("metrics", "value", "orders")
+
+    assert (result.out, "holdfast metrics top orders" in result.err) == ("0\n", True)
 
 
 def test_what_events_add_up_to_is_read(command: Command, store: holdfast.Store) -> None:

@@ -3,6 +3,7 @@
 from holdfast.admin.records import (
     BackupReport,
     CheckStep,
+    DefinedMetric,
     Inspection,
     KeyEntry,
     NewUser,
@@ -15,6 +16,7 @@ from holdfast.admin.store import Home, StoreAdmin
 __all__ = [
     "BackupReport",
     "CheckStep",
+    "DefinedMetric",
     "Home",
     "Inspection",
     "KeyEntry",

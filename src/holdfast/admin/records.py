@@ -18,6 +18,15 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     events: list[str]  # names of the schemas in force
     metrics: list[str]  # names of the defined metrics
     building: dict[str, tuple[int, int]] = {}  # indexes of entities: how many of how many are in
+    defined_metrics: "list[DefinedMetric]" = []  # the same metrics, with what they are
+
+
+class DefinedMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric that has a spec."""
+
+    metric: str
+    type: str  # counter, gauge or distribution
+    prefix: list[str]  # that it is defined under
 
 
 class SpaceList(msgspec.Struct, frozen=True, kw_only=True):

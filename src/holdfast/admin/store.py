@@ -8,6 +8,7 @@ from holdfast.admin import consistency, inspection, space_dump
 from holdfast.admin.records import (
     BackupReport,
     CheckStep,
+    DefinedMetric,
     Inspection,
     NewUser,
     SpaceDump,
@@ -22,10 +23,10 @@ from holdfast.entities import StoreEntities
 from holdfast.errors import BadInput
 from holdfast.events import StoreEvents
 from holdfast.jobs import StoreJobs
-from holdfast.keys import pack, unpack
+from holdfast.keys import pack
 from holdfast.limits import DEFAULT_INSPECTED_KEYS
 from holdfast.metrics import StoreMetrics
-from holdfast.metrics.layout import all_specs
+from holdfast.metrics.registry import every_spec
 from holdfast.tables import StoreTables
 from holdfast.users import (
     add_user,
@@ -95,6 +96,7 @@ class StoreAdmin:
         """
         space = self._space
         stats = space.entities.stats()
+        metrics = self._defined_metrics()
         return Status(
             version=VERSION,
             store=self._home.engine.stats(),
@@ -104,7 +106,8 @@ class StoreAdmin:
             tables={name: space.tables.facts(name).rows for name in self._table_names()},
             queues=space.jobs.queues(),
             events=sorted(space.events.schemas()),
-            metrics=self._metric_names(),
+            metrics=sorted({each.metric for each in metrics}),
+            defined_metrics=metrics,
             building={
                 name: (index.indexed, table.num_rows)
                 for table in stats.values()
@@ -283,10 +286,13 @@ class StoreAdmin:
         """
         return remove_user(self._home.engine, name, keep_admin=self._home.keeps_admin)
 
-    def _metric_names(self) -> list[str]:
+    def _defined_metrics(self) -> list[DefinedMetric]:
         with self._runner.view() as reader:
-            keys = [key for key, _ in reader.scan(*all_specs(reader.space))]
-            return sorted({str(unpack(key, len(reader.space))[3]) for key in keys})
+            found = [
+                DefinedMetric(metric=name, type=stored.metric.type, prefix=list(keys.prefix))
+                for keys, name, stored in every_spec(reader)
+            ]
+        return sorted(found, key=lambda each: (each.metric, each.prefix))
 
     def _table_names(self) -> list[str]:
         # The space `*` holds schemas, and no rows that could be counted.

@@ -1,32 +1,67 @@
 """`holdfast metrics`: what was counted."""
 
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
 import click
 
 from holdfast.cli import charts
-from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Output, moment
+from holdfast.cli.location import Location, Opened, location_options
+from holdfast.cli.output import Failure, Output, moment
 from holdfast.cli.root_group import Group
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+_SERIES_VALUES: Final = ("total", "last", "p50")  # of a counter, a gauge and a distribution
 
 _metric = click.argument("metric")
-_entity = click.option(
-    "--entity", multiple=True, metavar="PART", help="Of whom. May be repeated, for its parts."
+_latest = click.option(
+    "--latest",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    help="How far back from now.",
 )
+_prefix = click.option(
+    "--prefix", multiple=True, metavar="PART", help="That it is defined under, if it is another."
+)
+_global = click.option("--global", "is_global", is_flag=True, help="Entities of all namespaces.")
 
 
-def _latest(default: float) -> "Callable[[Any], Any]":
-    return click.option(
-        "--latest",
-        type=click.FloatRange(min=0, min_open=True),
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help="How far back from now.",
+class Asked(NamedTuple):
+    """Which metric, of whom."""
+
+    metric: str
+    entity: Any
+    options: dict[str, Any]  # for every operation
+
+
+def _entity(command: Callable[..., Any]) -> Callable[..., Any]:
+    """METRIC, --entity, --global and --prefix; the command is given what is `asked`."""
+
+    def call(
+        metric: str,
+        entity: tuple[str, ...],
+        is_global: bool,
+        prefix: tuple[str, ...],
+        **more: Any,
+    ) -> Any:
+        parts: Any = list(entity) or None
+        if is_global:
+            parts = {"global": True, "components": list(entity)}
+        return command(asked=Asked(metric, parts, _options(prefix)), **more)
+
+    call.__doc__ = command.__doc__
+    call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]  # as click does
+    named = click.option(
+        "--entity", multiple=True, metavar="PART", help="Of whom. May be repeated, for its parts."
     )
+    return _metric(named(_global(_prefix(call))))
+
+
+def _options(prefix: Sequence[str]) -> dict[str, Any]:
+    return {"prefix": list(prefix)} if prefix else {}
 
 
 @click.group("metrics", cls=Group)
@@ -45,47 +80,59 @@ def list_metrics(location: Location, out: Output) -> None:
     Example: holdfast metrics list --data data
     """
     with location.open() as opened:
-        names = opened.space.admin.status().metrics
+        status = opened.space.admin.status()
+    rows = [(each.metric, each.type, " ".join(each.prefix)) for each in status.defined_metrics]
     out.result(
-        {"metrics": names},
-        lambda: out.say("\n".join(names)) if names else out.note("no metric is defined"),
+        {"metrics": status.metrics, "defined": status.defined_metrics},
+        lambda: (
+            out.table(("metric", "type", "prefix"), rows)
+            if rows
+            else out.note("no metric is defined")
+        ),
     )
 
 
 @command.command("value")
-@_metric
 @_entity
-@_latest(3600)
+@_latest
 @location_options
-def value(
-    location: Location, out: Output, metric: str, entity: tuple[str, ...], latest: float
-) -> None:
-    """Print the total of METRIC over the last --latest seconds.
+def value(location: Location, out: Output, asked: Asked, latest: float) -> None:
+    """Print the value of METRIC over the last --latest seconds.
+
+    Of a counter it is the total, of a gauge the last sample; of a distribution it is its quantiles.
 
     Example: holdfast metrics value orders --data data --latest 60
     """
-    with location.open() as opened:
-        rate = opened.space.metrics.rate(metric, list(entity) or None, latest=latest)
-    out.result(
-        {"metric": metric, "total": rate.total, "exact": rate.exact},
-        lambda: out.say(f"{rate.total:,}"),
-    )
+    with _reading(location, out, asked) as opened:
+        found = _read(opened, asked, latest)
+    if hasattr(found, "quantiles"):
+        out.result({"metric": asked.metric, **_fields(found)}, lambda: _distribution(out, found))
+        return
+    if hasattr(found, "last"):
+        said = "no samples" if found.last is None else f"{found.last:,}"
+        out.result({"metric": asked.metric, **_fields(found)}, lambda: out.say(said))
+        return
+
+    def show() -> None:
+        out.say(f"{found.total:,}")
+        if not found.total and asked.entity is None:
+            out.note(f"No entity was named; `holdfast metrics top {asked.metric}` lists them.")
+
+    out.result({"metric": asked.metric, "total": found.total, "exact": found.exact}, show)
 
 
 @command.command("rate")
-@_metric
 @_entity
-@_latest(3600)
+@_latest
 @location_options
-def rate(
-    location: Location, out: Output, metric: str, entity: tuple[str, ...], latest: float
-) -> None:
-    """Print the total of METRIC and its rates over the last --latest seconds.
+def rate(location: Location, out: Output, asked: Asked, latest: float) -> None:
+    """Print the total of the counter METRIC and its rates over the last --latest seconds.
 
     Example: holdfast metrics rate orders --data data --entity ann --latest 3600
     """
-    with location.open() as opened:
-        found = opened.space.metrics.rate(metric, list(entity) or None, latest=latest)
+    with _reading(location, out, asked) as opened:
+        metric, entity, options = asked
+        found = opened.space.metrics.rate(metric, entity, latest=latest, **options)
     rows = [
         ("total", found.total),
         ("per second", round(found.per_second, 3)),
@@ -93,54 +140,143 @@ def rate(
         ("per hour", round(found.per_hour, 3)),
         ("per day", round(found.per_day, 3)),
     ]
-    out.result(found, lambda: out.table((metric, "value"), rows))
+    out.result(found, lambda: out.table((asked.metric, "value"), rows))
 
 
 @command.command("series")
-@_metric
 @_entity
-@_latest(3600)
+@_latest
 @click.option("--step", type=float, metavar="SECONDS", help="Of one value; as they are stored.")
+@click.option(
+    "--value",
+    "kind",
+    metavar="NAME",
+    help="total, per_second; last, min, max, mean; p50, p99, count.  [default: total, last or p50]",
+)
 @location_options
 def series(
     location: Location,
     out: Output,
-    metric: str,
-    entity: tuple[str, ...],
+    asked: Asked,
     latest: float,
     step: float | None,
+    kind: str | None,
 ) -> None:
     """Print METRIC over time, with a small chart on a terminal.
 
     Example: holdfast metrics series orders --data data --latest 86400 --step 3600
     """
-    with location.open() as opened:
-        now = opened.space.metrics.rate(metric, None, latest=latest)
-        end = (now.last_bucket + 1) * now.time_step
-        found = opened.space.metrics.series(
-            metric, list(entity) or None, start=end - latest, end=end, step=step
-        )
+    with _reading(location, out, asked) as opened:
+        found = _series(opened, asked, latest, step, kind)
     times = [moment(found.start + number * found.step) for number in range(len(found.values))]
     rows = list(zip(times, found.values, strict=True))
-    out.result(found, lambda: charts.series(out, ("from", metric), rows))
+    out.result(found, lambda: charts.series(out, ("from", asked.metric), rows))
 
 
 @command.command("top")
 @_metric
-@_latest(3600)
+@_global
+@_prefix
+@_latest
 @click.option(
     "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
 )
 @location_options
-def top(location: Location, out: Output, metric: str, latest: float, count: int) -> None:
-    """Rank the entities with the highest totals of METRIC.
+def top(
+    location: Location,
+    out: Output,
+    metric: str,
+    is_global: bool,
+    prefix: tuple[str, ...],
+    latest: float,
+    count: int,
+) -> None:
+    """Rank the entities with the highest totals of the counter METRIC.
 
     Example: holdfast metrics top orders --data data --latest 3600
     """
-    with location.open() as opened:
-        found = opened.space.metrics.top(metric, latest=latest, n=count)
+    asked = Asked(metric, None, _options(prefix))
+    scope = "global" if is_global else "local"
+    with _reading(location, out, asked) as opened:
+        found = opened.space.metrics.top(
+            metric, latest=latest, n=count, scope=scope, **asked.options
+        )
     rows = [(_shown(each.entity), each.total) for each in found]
     out.result({"top": found}, lambda: charts.ranking(out, ("entity", metric), rows))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading(location: Location, out: Output, asked: Asked) -> Iterator[Opened]:
+    """The store; of a metric that is defined under another prefix only, it says which."""
+    from holdfast.errors import Forbidden, UnknownMetric
+
+    with location.open() as opened:
+        try:
+            yield opened
+        except UnknownMetric as error:
+            try:
+                known = opened.space.admin.status().defined_metrics
+            except Forbidden:
+                raise error from None
+            prefixes = [each.prefix for each in known if each.metric == asked.metric]
+            if not prefixes:
+                raise
+            ways = [" ".join(f"--prefix {part}" for part in prefix) for prefix in prefixes]
+            hint = f"It is defined under another prefix: {' or '.join(ways)}."
+            raise Failure(error.code, error.message, hint, is_json=out.is_json) from None
+
+
+def _read(opened: Opened, asked: Asked, latest: float) -> Any:
+    """A `Rate`, a `GaugeReading` or a `DistributionReading`, as the metric is of a type."""
+    from holdfast.errors import WrongMetricType
+
+    metrics = opened.space.metrics
+    for read in (metrics.rate, metrics.gauge):
+        try:
+            return read(asked.metric, asked.entity, latest=latest, **asked.options)
+        except WrongMetricType:
+            continue
+    return metrics.distribution(asked.metric, asked.entity, latest=latest, **asked.options)
+
+
+def _series(
+    opened: Opened, asked: Asked, latest: float, step: float | None, kind: str | None
+) -> Any:
+    from holdfast.errors import WrongMetricType
+
+    metric, entity, options = asked
+    metrics = opened.space.metrics
+    try:
+        now = metrics.rate(metric, None, latest=latest, **options)
+        end = (now.last_bucket + 1) * now.time_step
+    except WrongMetricType:
+        end = time.time()
+    for each in _SERIES_VALUES if kind is None else ():
+        try:
+            return metrics.series(
+                metric, entity, start=end - latest, end=end, step=step, value=each, **options
+            )
+        except WrongMetricType:
+            continue
+    return metrics.series(
+        metric, entity, start=end - latest, end=end, step=step, value=kind or "total", **options
+    )
+
+
+def _distribution(out: Output, found: Any) -> None:
+    if not found.count:
+        out.say("no samples")
+        return
+    figures = {name: getattr(found, name) for name in ("count", "mean", "min", "max")}
+    quantiles = {f"p{float(name) * 100:g}": each for name, each in found.quantiles.items()}
+    out.table(("of", "value"), list((figures | quantiles).items()))
+
+
+def _fields(found: Any) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in found.__struct_fields__}
 
 
 def _shown(entity: Any) -> str:

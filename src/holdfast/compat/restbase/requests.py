@@ -173,6 +173,8 @@ def _members(body: Any, table: str, known: tuple[str, ...], kind: str) -> Mappin
 
 def _unknown_member(name: Any, known: tuple[str, ...], kind: str) -> InvalidTableRequest:
     listed = f"A {kind} has {', '.join(known)}; what is said of columns is in `attributes`."
+    if kind == "put":  # by POST a query may have been meant
+        listed += f" A query has {', '.join(_ONLY_IN_QUERY)} too."
     if name in _ONLY_IN_QUERY:
         return InvalidTableRequest(f"A {kind} takes no {name}: only a query has it", hint=listed)
     if name in _ONLY_IN_PUT:
