@@ -26,6 +26,7 @@ from holdfast.jobs.records import (
 )
 from holdfast.jobs.reports import Refusal, Report, Reported, Take
 from holdfast.jobs.store import StoreJobs
+from holdfast.jobs.worker_programs import WorkerProgram, WorkerSlot
 
 __all__ = [
     "REMOVERS",
@@ -52,4 +53,6 @@ __all__ = [
     "TrackedJobs",
     "WorkerCounts",
     "WorkerJobs",
+    "WorkerProgram",
+    "WorkerSlot",
 ]

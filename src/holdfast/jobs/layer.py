@@ -26,10 +26,19 @@ from holdfast.jobs.tags import TagOperations
 from holdfast.jobs.throttles import ThrottleOperations
 from holdfast.jobs.tracking import TrackingOperations
 from holdfast.jobs.views import ViewOperations
+from holdfast.jobs.worker_programs import (
+    WORKER_PROGRAM_KIND,
+    WorkerProgramOperations,
+    remove_worker_program,
+)
 from holdfast.jobs.workers import WorkerOperations
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
-    {RESULT_KIND: remove_result, RETENTION_KIND: continue_retention}
+    {
+        RESULT_KIND: remove_result,
+        RETENTION_KIND: continue_retention,
+        WORKER_PROGRAM_KIND: remove_worker_program,
+    }
 )
 
 
@@ -50,6 +59,7 @@ class Jobs(
     ThrottleOperations,
     QueueOperations,
     WorkerOperations,
+    WorkerProgramOperations,
     StatisticsOperations,
     SettingsOperations,
     ViewOperations,

@@ -35,6 +35,7 @@
     28  (jid)                   -> Result     what a job returned
     29  (jid)                   -> JobRecord  the job itself
     30  (jid)                   -> LogLines   what its workers wrote about their work
+    31  (name)                  -> WorkerProgram  a program that runs jobs, while it is alive
 
 What is small and touched by every operation comes first and lies together, so that a commit writes
 few pages.
@@ -255,6 +256,7 @@ class Keys:
         "throttle_waiters",
         "throttles",
         "worker",
+        "worker_programs",
         "worker_seen",
         "workers",
     )
@@ -283,6 +285,7 @@ class Keys:
         self._result = base + pack_int(28)
         self.jobs = base + pack_int(29)
         self._log = base + pack_int(30)
+        self.worker_programs = base + pack_int(31)
         queues = _Seen(partial(QueueKeys, space, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
@@ -315,6 +318,9 @@ class Keys:
 
     def log(self, jid: str) -> bytes:
         return self._log + pack_str(jid)
+
+    def worker_program(self, name: str) -> bytes:
+        return self.worker_programs + pack_str(name)
 
     def recurring_job(self, jid: str) -> bytes:
         return self.recurring + pack_str(jid)

@@ -24,6 +24,11 @@ from holdfast.jobs.records import (
 from holdfast.jobs.reports import Report, Reported, Take
 from holdfast.jobs.settings import Value
 from holdfast.jobs.settlements import UNSET
+from holdfast.jobs.worker_programs import WorkerProgram
+
+_ANNOUNCE_WORKER: Final[Call[None]] = Call(
+    "jobs.announce_worker", "write", only_reads=False, result=None
+)
 
 _CANCEL: Final[Call[list[str]]] = Call("jobs.cancel", "long", only_reads=False, result=list[str])
 
@@ -183,15 +188,30 @@ _UNTAG: Final[Call[tuple[Tag, ...]]] = Call(
 
 _UNTRACK: Final[Call[bool]] = Call("jobs.untrack", "write", only_reads=False, result=bool)
 
+_WITHDRAW_WORKER: Final[Call[None]] = Call(
+    "jobs.withdraw_worker", "write", only_reads=False, result=None
+)
+
 _WORKER: Final[Call[WorkerJobs]] = Call("jobs.worker", "read", only_reads=True, result=WorkerJobs)
 
 _WORKER_DEREGISTER: Final[Call[None]] = Call(
     "jobs.worker_deregister", "write", only_reads=False, result=None
 )
 
+_WORKER_PROGRAMS: Final[Call[list[WorkerProgram]]] = Call(
+    "jobs.worker_programs", "read", only_reads=True, result=list[WorkerProgram]
+)
+
 _WORKERS: Final[Call[list[WorkerCounts]]] = Call(
     "jobs.workers", "long", only_reads=True, result=list[WorkerCounts]
 )
+
+
+def _announce_worker(program: WorkerProgram, *, now: float | None = None) -> dict[str, Any]:
+    given: dict[str, Any] = {"program": program}
+    if now is not None:
+        given["now"] = now
+    return given
 
 
 def _cancel(*ids: str, now: float | None = None) -> dict[str, Any]:
@@ -876,6 +896,10 @@ def _untrack(id: str) -> dict[str, Any]:
     return {"id": id}
 
 
+def _withdraw_worker(name: str) -> dict[str, Any]:
+    return {"name": name}
+
+
 def _worker(worker: str, *, now: float | None = None) -> dict[str, Any]:
     given: dict[str, Any] = {"worker": worker}
     if now is not None:
@@ -890,6 +914,13 @@ def _worker_deregister(*workers: str) -> dict[str, Any]:
     return given
 
 
+def _worker_programs(*, now: float | None = None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if now is not None:
+        given["now"] = now
+    return given
+
+
 def _workers(*, now: float | None = None) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if now is not None:
@@ -899,6 +930,10 @@ def _workers(*, now: float | None = None) -> dict[str, Any]:
 
 class CalledJobs(CallFace):
     """The operations of `Jobs`, each a call to a server."""
+
+    def announce_worker(self, program: WorkerProgram, *, now: float | None = None) -> None:
+        """Says that a worker program is alive, and what it is doing."""
+        return self._call(_ANNOUNCE_WORKER, _announce_worker(program, now=now))
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over."""
@@ -1427,6 +1462,10 @@ class CalledJobs(CallFace):
         """Ends the tracking of a job, also of one that is gone; says whether it was tracked."""
         return self._call(_UNTRACK, _untrack(id))
 
+    def withdraw_worker(self, name: str) -> None:
+        """Removes the record of a worker program that has ended. Writes 1 key."""
+        return self._call(_WITHDRAW_WORKER, _withdraw_worker(name))
+
     def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
         """The jobs that a worker holds, newest lock first; empty for one that nobody knows."""
         return self._call(_WORKER, _worker(worker, now=now))
@@ -1434,6 +1473,10 @@ class CalledJobs(CallFace):
     def worker_deregister(self, *workers: str) -> None:
         """Takes workers off the list; a worker comes back when it pops or heartbeats."""
         return self._call(_WORKER_DEREGISTER, _worker_deregister(*workers))
+
+    def worker_programs(self, *, now: float | None = None) -> list[WorkerProgram]:
+        """Returns the worker programs that are alive, by name."""
+        return self._call(_WORKER_PROGRAMS, _worker_programs(now=now))
 
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
         """All workers, those seen last first; forgets those not seen for `max-worker-age`
@@ -1444,6 +1487,10 @@ class CalledJobs(CallFace):
 
 class AwaitedJobs(AwaitFace):
     """The operations of `Jobs`, each a coroutine."""
+
+    async def announce_worker(self, program: WorkerProgram, *, now: float | None = None) -> None:
+        """Says that a worker program is alive, and what it is doing."""
+        return await self._call(_ANNOUNCE_WORKER, _announce_worker(program, now=now))
 
     async def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over."""
@@ -1984,6 +2031,10 @@ class AwaitedJobs(AwaitFace):
         """Ends the tracking of a job, also of one that is gone; says whether it was tracked."""
         return await self._call(_UNTRACK, _untrack(id))
 
+    async def withdraw_worker(self, name: str) -> None:
+        """Removes the record of a worker program that has ended. Writes 1 key."""
+        return await self._call(_WITHDRAW_WORKER, _withdraw_worker(name))
+
     async def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
         """The jobs that a worker holds, newest lock first; empty for one that nobody knows."""
         return await self._call(_WORKER, _worker(worker, now=now))
@@ -1991,6 +2042,10 @@ class AwaitedJobs(AwaitFace):
     async def worker_deregister(self, *workers: str) -> None:
         """Takes workers off the list; a worker comes back when it pops or heartbeats."""
         return await self._call(_WORKER_DEREGISTER, _worker_deregister(*workers))
+
+    async def worker_programs(self, *, now: float | None = None) -> list[WorkerProgram]:
+        """Returns the worker programs that are alive, by name."""
+        return await self._call(_WORKER_PROGRAMS, _worker_programs(now=now))
 
     async def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
         """All workers, those seen last first; forgets those not seen for `max-worker-age`
@@ -2001,6 +2056,10 @@ class AwaitedJobs(AwaitFace):
 
 class RecordedJobs(RecordFace):
     """The operations of `Jobs`, kept to be sent together."""
+
+    def announce_worker(self, program: WorkerProgram, *, now: float | None = None) -> Handle[None]:
+        """Says that a worker program is alive, and what it is doing."""
+        return self._record(_ANNOUNCE_WORKER, _announce_worker(program, now=now))
 
     def complete(
         self,
@@ -2463,6 +2522,10 @@ class RecordedJobs(RecordFace):
         """Ends the tracking of a job, also of one that is gone; says whether it was tracked."""
         return self._record(_UNTRACK, _untrack(id))
 
+    def withdraw_worker(self, name: str) -> Handle[None]:
+        """Removes the record of a worker program that has ended. Writes 1 key."""
+        return self._record(_WITHDRAW_WORKER, _withdraw_worker(name))
+
     def worker(self, worker: str, *, now: float | None = None) -> Handle[WorkerJobs]:
         """The jobs that a worker holds, newest lock first; empty for one that nobody knows."""
         return self._record(_WORKER, _worker(worker, now=now))
@@ -2470,3 +2533,7 @@ class RecordedJobs(RecordFace):
     def worker_deregister(self, *workers: str) -> Handle[None]:
         """Takes workers off the list; a worker comes back when it pops or heartbeats."""
         return self._record(_WORKER_DEREGISTER, _worker_deregister(*workers))
+
+    def worker_programs(self, *, now: float | None = None) -> Handle[list[WorkerProgram]]:
+        """Returns the worker programs that are alive, by name."""
+        return self._record(_WORKER_PROGRAMS, _worker_programs(now=now))
