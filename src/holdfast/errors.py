@@ -9,6 +9,7 @@ HoldfastError
 │   ├── OutsideSpace
 │   ├── ViewOnlyReads
 │   ├── BadFrame
+│   │   └── HttpOnRespPort
 │   ├── HeadTooLarge
 │   ├── UrlTooLong
 │   ├── RequestTooLarge
@@ -203,6 +204,12 @@ class BadFrame(BadInput):
     """Bytes came that are not of the protocol; the connection is closed."""
 
     code = "bad_frame"
+
+
+class HttpOnRespPort(BadFrame):
+    """A client speaks HTTP to the port of Redis clients."""
+
+    hint = "HTTP is on another port of the server: 9966, unless --http says otherwise."
 
 
 class HeadTooLarge(BadInput):

@@ -11,7 +11,7 @@ from typing import Final
 
 import hiredis
 
-from holdfast.errors import BadFrame, RequestTooLarge
+from holdfast.errors import BadFrame, HttpOnRespPort, RequestTooLarge
 from holdfast.limits import MAX_COMMAND_ARGUMENTS, MAX_INLINE_BYTES, MAX_REQUEST_BYTES
 
 Command = list[bytes]
@@ -241,7 +241,7 @@ class CommandReader:
             return at
         line = data[at:end]
         if _HTTP.match(line):
-            raise BadFrame("this is HTTP, and this port speaks RESP; the server has another for it")
+            raise HttpOnRespPort("this is HTTP, and this port speaks RESP")
         words = _split(line)
         if words:
             commands.append(words)
@@ -344,8 +344,19 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 def last_words(failed: BadFrame | RequestTooLarge) -> bytes:
     """The error line before the connection is closed, because nothing can follow."""
+    if isinstance(failed, HttpOnRespPort):
+        return _http_refusal(failed)
     kind = "Protocol error: " if isinstance(failed, BadFrame) else ""
     return error(f"ERR {kind}{failed.message}")
+
+
+def _http_refusal(failed: HttpOnRespPort) -> bytes:
+    """The answer in HTTP, so that curl and browsers show it."""
+    body = f"{failed.message}. {failed.hint}\n".encode()
+    return (
+        b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body)
+    )
 
 
 def bulk(value: bytes) -> bytes:

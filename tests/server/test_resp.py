@@ -1,5 +1,6 @@
 """The RESP door: what any Redis client in any language meets."""
 
+import http.client
 import json
 import socket
 import time
@@ -14,7 +15,7 @@ from holdfast.limits import (
     MAX_MESSAGE_BYTES,
     MAX_REQUEST_BYTES,
 )
-from tests.server.running import RawClient, Server, command
+from tests.server.running import DEADLINE, RawClient, Server, command
 
 # --- greetings -----------------------------------------------------------------------------------
 
@@ -429,7 +430,6 @@ def test_what_takes_several_transactions_is_no_part_of_a_batch(client: RawClient
         (b'ECHO """three"""\r\n', b"unbalanced quotes"),
         (b"\x16\x03\x01\x02\x00", b"TLS"),
         (b"\x00\x01\x02", b"begins with"),
-        (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"HTTP"),
     ],
 )
 def test_bytes_of_another_kind_get_one_error_line_and_the_connection_ends(
@@ -443,6 +443,17 @@ def test_bytes_of_another_kind_get_one_error_line_and_the_connection_ends(
         assert said in rest
         assert rest.index(b"\r\n") == len(rest) - 2
     assert client.ask("PING") == b"PONG"
+
+
+def test_a_client_of_http_is_told_of_the_other_port_in_http(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.resp_port, timeout=DEADLINE)
+
+    connection.request("GET", "/livez")
+    answer = connection.getresponse()
+
+    assert answer.status == 400
+    assert b"HTTP is on another port of the server: 9966" in answer.read()
+    connection.close()
 
 
 @pytest.mark.parametrize(
