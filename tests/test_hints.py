@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.errors import BadArgument, BadInput, InvalidTable, TableNotFound, Unreachable
 from holdfast.store import Store
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.client.conftest import client, colour, server, url
 from tests.server.running import Server
 

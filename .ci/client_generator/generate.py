@@ -1,9 +1,9 @@
-"""Writes src/holdfast/client/generated/ from operations.py: each operation as a typed method, three
-times.
+"""Writes src/holdfast/client/generated/ from operations.py: each operation as a typed method.
 
-`Called` classes call and return, `Awaited` ones are the same with `await`, and `Recorded` ones keep
-a call for a batch and return a handle. Signatures are those of the layers, copied from their source
-with the names that they use. What a client does beyond operations is written by hand beside them.
+A `Called` class has every method once, with its signature and docstring, and calls and returns.
+`Awaited` and `Recorded` classes name the same methods, to be awaited or kept for a batch: a line
+each. Signatures are those of the layers, copied from their source with the names that they use.
+What a client does beyond operations is written by hand beside them.
 
     python .ci/client_generator/generate.py
 """
@@ -61,33 +61,38 @@ def module_of(layer: str) -> str:
         for name, home in method.imports():
             if imports.setdefault(name, home) != home:
                 raise SystemExit(f"{layer}: {name} is of {home} and of {imports[name]}")
-    faces = {"Called": "CallFace", "Awaited": "AwaitFace", "Recorded": "RecordFace"}
-    names = {*faces.values(), "Call"} | ({"as_text"} if any(m.texts for m in methods) else set())
-    parts = [HEAD.format(layer=layer)]
-    if layer == "entities":
-        imports["as_entities"] = "holdfast.client.values"
-    parts += [f"from {home} import {name}" for name, home in imports.items()]
-    parts.append(
-        f"from holdfast.client.calls import {', '.join(sorted(names - {*faces.values()}))}"
-    )
-    handle = ["Handle"] if any(method.fits_a_batch for method in methods) else []
-    parts.append(f"from holdfast.client.faces import {', '.join([*faces.values(), *handle])}")
-    parts += [f"\n{method.constant()}" for method in methods]
-    parts += [f"\n\n{method.arguments()}" for method in methods if method.fields]
-    title = layer.capitalize()
-    for prefix, base in faces.items():
-        served = [m for m in methods if prefix != "Recorded" or m.fits_a_batch]
-        body = "\n\n".join(textwrap.indent(method.written(prefix), "    ") for method in served)
-        doc = f'    """The operations of `{title}`, {SAID[prefix]}."""'
-        parts.append(f"\n\nclass {prefix}{title}({base}):\n{doc}\n\n{body}")
+    imports |= {"Call": "holdfast.client.calls", "CalledLayer": "holdfast.client.layers"}
+    imports |= {"AwaitedLayer": "holdfast.client.layers", "awaited": "holdfast.client.layers"}
+    imports |= {"RecordedLayer": "holdfast.client.layers", "recorded": "holdfast.client.layers"}
+    if any(method.texts for method in methods):
+        imports["as_text"] = "holdfast.client.calls"
+    if any(method.converted for method in methods):
+        imports["as_entities"] = "holdfast.client.conversions"
+    body = class_of(layer.capitalize(), methods)
+    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    head = [f"from {home} import {name}" for name, home in imports.items() if name in used]
+    return HEAD.format(layer=layer) + "\n".join(head) + body
+
+
+def class_of(layer: str, methods: list["Method"]) -> str:
+    """The three classes of a layer, and what each method of theirs calls."""
+    called = f"Called{layer}"
+    parts = [f'\n\nclass {called}(CalledLayer):\n    """The operations of `{layer}`, called."""\n']
+    parts += [textwrap.indent(method.written(), "    ") + "\n" for method in methods]
+    for way, some in {
+        "awaited": methods,
+        "recorded": [m for m in methods if m.fits_a_batch],
+    }.items():
+        name = way.capitalize()
+        doc = f"The operations of `{layer}`, {MEANT[way]}."
+        parts.append(f'\n\nclass {name}{layer}({name}Layer):\n    """{doc}"""\n')
+        parts += [f"    {each.tree.name} = {way}({called}.{each.tree.name})" for each in some]
+    parts.append("\n")
+    parts += [method.constant(called) for method in methods]
     return "\n".join(parts) + "\n"
 
 
-SAID = {
-    "Called": "each a call to a server",
-    "Awaited": "each a coroutine",
-    "Recorded": "kept to be sent together",
-}
+MEANT = {"awaited": "each a coroutine", "recorded": "kept to be sent together"}
 
 
 def is_text(names: set[str]) -> bool:
@@ -128,60 +133,21 @@ class Method:
     def constant_name(self) -> str:
         return f"_{self.operation.method.upper()}"
 
-    @property
-    def arguments_name(self) -> str:
-        return f"_{self.operation.method}"
+    def constant(self, called: str) -> str:
+        operation = self.operation
+        words = [f'"{operation.full_name}"', f'"{operation.kind}"', f"{called}.{self.tree.name}"]
+        if operation.only_reads != (operation.kind == "read"):
+            words.append(f"only_reads={operation.only_reads}")
+        if not is_decodable(operation.result):
+            words.append("has_plain_result=True")
+        return f"{self.constant_name}: Final = Call({', '.join(words)})"
 
-    def constant(self) -> str:
+    def written(self) -> str:
+        signature = ast.unparse(self._signature())
         result = ast.unparse(self.tree.returns) if self.tree.returns else "None"
-        kind = self.operation.kind
-        words = [
-            f'"{self.operation.full_name}"',
-            f'"{kind}"',
-            f"only_reads={self.operation.only_reads}",
-        ]
-        if not is_decodable(self.operation.result):
-            words.append("result=Any")
-        else:
-            words.append(f"result={result}")
-        return f"{self.constant_name}: Final[Call[{result}]] = Call({', '.join(words)})"
-
-    def arguments(self) -> str:
-        """The function that makes the object to send: what was given, and no defaults."""
-        signature = ast.unparse(self._signature(with_self=False))
-        required, optional = [], []
-        for argument, default in self._defaults():
-            name = self.fields[argument].encode_name
-            value = f"as_text({argument})" if argument in self.texts else argument
-            if self.converted == argument:
-                value = "as_entities(entities)"
-            if argument == self.operation.star:
-                optional.append(f'if {argument}:\n    given["{name}"] = {value}')
-            elif default is None:
-                required.append(f'"{name}": {value}')
-            else:
-                given = ast.unparse(default)
-                test = "is not" if given in ("None", "UNSET", "True", "False") else "!="
-                optional.append(f'if {argument} {test} {given}:\n    given["{name}"] = {value}')
-        made = "{" + ", ".join(required) + "}"
-        lines = [f"return {made}"]
-        if optional:
-            lines = [f"given: dict[str, Any] = {made}", *optional, "return given"]
-        body = textwrap.indent("\n".join(lines), "    ")
-        return f"def {self.arguments_name}({signature}) -> dict[str, Any]:\n{body}"
-
-    def written(self, colour: str) -> str:
-        signature = ast.unparse(self._signature(with_self=True))
-        result = ast.unparse(self.tree.returns) if self.tree.returns else "None"
-        doc = self._doc()
-        passed = f"{self.arguments_name}({self._passed()})" if self.fields else "{}"
-        if colour == "Recorded":
-            head, call = f"def {self.tree.name}({signature}) -> Handle[{result}]:", "self._record"
-        elif colour == "Awaited":
-            head, call = f"async def {self.tree.name}({signature}) -> {result}:", "await self._call"
-        else:
-            head, call = f"def {self.tree.name}({signature}) -> {result}:", "self._call"
-        return f"{head}\n{doc}\n    return {call}({self.constant_name}, {passed})"
+        head = f"def {self.tree.name}({signature}) -> {result}:"
+        passed = ", ".join([self.constant_name, *self._passed()])
+        return f"{head}\n{self._doc()}\n    return self._call({passed})"
 
     def _doc(self) -> str:
         """The first paragraph of the layer's own."""
@@ -234,7 +200,7 @@ class Method:
         ]
         return [(name, default) for name, default in found if name in self.fields]
 
-    def _signature(self, *, with_self: bool) -> ast.arguments:
+    def _signature(self) -> ast.arguments:
         """The signature without what does not travel, such as a function to be called back."""
         given = self.tree.args
         kept = [
@@ -244,7 +210,7 @@ class Method:
         ]
         return ast.arguments(
             posonlyargs=[],
-            args=given.args if with_self else given.args[1:],
+            args=given.args,
             vararg=given.vararg,
             kwonlyargs=[argument for argument, _ in kept],
             kw_defaults=[default for _, default in kept],
@@ -252,14 +218,16 @@ class Method:
             defaults=given.defaults,
         )
 
-    def _passed(self) -> str:
-        """The arguments as a call hands them on."""
-        given = self.tree.args
-        words = [each.arg for each in given.args[1:]]
-        if given.vararg:
-            words.append(f"*{given.vararg.arg}")
-        words += [f"{a.arg}={a.arg}" for a in given.kwonlyargs if a.arg in self.fields]
-        return ", ".join(words)
+    def _passed(self) -> Iterator[str]:
+        """The arguments as a call takes them: in the order of the signature, *values last."""
+        signature = self._signature()
+        star = [signature.vararg] if signature.vararg else []
+        for argument in [*signature.args[1:], *signature.kwonlyargs, *star]:
+            name = argument.arg
+            if name == self.converted:
+                yield f"as_entities({name})"
+            else:
+                yield f"as_text({name})" if name in self.texts else name
 
     def _names(self, node: ast.AST) -> Iterator[str]:
         for each in ast.walk(node):

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = ["Declaration", "Role", "Scope", "declared", "operation"]
+__all__ = ["Declaration", "Role", "Scope", "declared", "operation", "public_name"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Role: TypeAlias = Literal["read", "write", "admin"]
@@ -58,3 +58,8 @@ def declared(method: Callable[..., Any]) -> Declaration:
             "does and who may call it, or let its name begin with an underscore"
         )
     return found
+
+
+def public_name(argument: str) -> str:
+    """Returns an argument's name outside Python, where `from` needs no underscore behind it."""
+    return argument.removesuffix("_")

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, Union
 import msgspec
 
 from holdfast.admin import StoreAdmin
-from holdfast.declarations import Declaration, declared
+from holdfast.declarations import Declaration, declared, public_name
 from holdfast.entities import Entities, StoreEntities
 from holdfast.errors import BadInput, HoldfastError, UnknownOperation
 from holdfast.events import AnyEvent, Events, StoreEvents
@@ -202,7 +202,7 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
         fields,
         kw_only=True,
         forbid_unknown_fields=True,
-        rename=_outside,
+        rename=public_name,
     )
     return Operation(
         layer=layer,
@@ -218,11 +218,6 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
         star=star,
         in_order=in_order,
     )
-
-
-def _outside(name: str) -> str:
-    """A name that Python reserves, `from_`, is written without its underscore."""
-    return name.removesuffix("_")
 
 
 # --- types that travel ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.server.running import Server, serving
 
 

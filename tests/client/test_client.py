@@ -1,20 +1,25 @@
 """The client itself: URLs, spaces, threads, forks, TLS, and all that is not an operation."""
 
 import os
+import pydoc
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trustme
 
 import holdfast
+from holdfast.client.batches import Batch
+from holdfast.client.generated.jobs import RecordedJobs
+from holdfast.client.jobs import AsyncJobs, ClientJobs
 from holdfast.client.urls import Target
 from holdfast.entities import Model, column, schema_yaml, select
 from holdfast.errors import BadInput, ServerBusy, UnknownSpace, Unreachable, VersionMismatch
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.client.scripted import HANG, scripted, well
 from tests.server.running import Server, serving
 
@@ -288,13 +293,38 @@ def test_an_encrypted_connection_trusts_the_named_certificate_only(
 # --- what is generated ---------------------------------------------------------------------------
 
 
-def test_the_generated_faces_are_those_of_operations() -> None:
+def test_the_generated_operations_are_up_to_date() -> None:
     import runpy
 
     made = runpy.run_path(str(ROOT / ".ci" / "client_generator" / "generate.py"))["modules"]()
 
-    lying = {path: (ROOT / path).read_text() for path in made}
-    assert lying == made, "run `make client`"
+    committed = {path: (ROOT / path).read_text() for path in made}
+    assert committed == made, "run `make client`"
+
+
+def test_help_shows_signature_and_text_of_a_call_however_it_is_made() -> None:
+    methods = ClientJobs.tagged, AsyncJobs.tagged, RecordedJobs.tagged
+
+    shown = [pydoc.plain(pydoc.render_doc(each)) for each in methods]
+
+    head = "tagged(self, tag: str | int | float, *, offset: int = 0, count: int = 25) -> "
+    assert [head in each for each in shown] == [True] * 3
+    assert ["The jobs that carry `tag`" in each for each in shown] == [True] * 3
+    assert "Handle[holdfast.jobs.records.JobPage]" in shown[2]
+
+
+def test_a_call_sends_no_argument_that_is_as_its_default() -> None:
+    batch = Batch()
+
+    batch.jobs.put("emails")
+    batch.jobs.put("emails", priority=7)
+    batch.events.series("['views', '2015']", "size", from_="2015-01-01", to="2015-01-02")
+
+    sent = [
+        msgspec.msgpack.decode(command.split(b"\r\n", 4)[4][:-2]) for command in batch._commands
+    ]
+    assert sent[:2] == [{"queue": "emails"}, {"queue": "emails", "priority": 7}]
+    assert sorted(sent[2]) == ["by", "from", "template", "to"]
 
 
 def test_importing_holdfast_does_not_load_the_client() -> None:

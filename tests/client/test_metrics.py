@@ -12,7 +12,7 @@ from holdfast.errors import (
     UnknownCondition,
 )
 from holdfast.metrics import GlobalEntityKey, LimitCondition, LocalEntityKey
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.client.scripted import CLOSE, scripted, well
 
 SPECS = {"edits": {"sequences": [{"timeStep": 10, "expiry": 3600}]}, "load": {"type": "gauge"}}

@@ -27,7 +27,7 @@ from holdfast.errors import (
     Unreachable,
 )
 from holdfast.limits import CONNECT_SECONDS
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.client.scripted import CLOSE, HANG, at, scripted, well
 from tests.server.running import Server, serving
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import InvalidEvent
 from holdfast.events import Event
 from holdfast.store import Store
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.client.conftest import colour, server, url
 
 __all__ = ["colour", "server", "url"]

@@ -16,7 +16,7 @@ from holdfast.errors import BadInput, HoldfastError
 from holdfast.operations import OPERATIONS
 from holdfast.server import payloads
 from holdfast.store import Space
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.server.examples import EXAMPLES, Call
 from tests.server.running import DEADLINE, RawClient, Server
 from tests.stores import Stores

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from holdfast.client.async_client import AsyncClient, AsyncSpace
-    from holdfast.client.async_listening import AsyncSubscription
+    from holdfast.client.async_subscriptions import AsyncSubscription
+    from holdfast.client.batches import Batch, Handle, Pipeline
     from holdfast.client.client import Client, ClientSpace
-    from holdfast.client.faces import Handle
-    from holdfast.client.listening import ClientSubscription
-    from holdfast.client.recording import Batch, Pipeline
+    from holdfast.client.subscriptions import ClientSubscription
 
 __all__ = [
     "AsyncClient",
@@ -31,13 +30,13 @@ __all__ = [
 _HOMES: Final = {
     "AsyncClient": "async_client",
     "AsyncSpace": "async_client",
-    "AsyncSubscription": "async_listening",
-    "Batch": "recording",
+    "AsyncSubscription": "async_subscriptions",
+    "Batch": "batches",
     "Client": "client",
     "ClientSpace": "client",
-    "ClientSubscription": "listening",
-    "Handle": "faces",
-    "Pipeline": "recording",
+    "ClientSubscription": "subscriptions",
+    "Handle": "batches",
+    "Pipeline": "batches",
 }
 
 

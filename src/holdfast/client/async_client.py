@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from holdfast.client import calls
-from holdfast.client.async_listening import AsyncSubscription
 from holdfast.client.async_pool import AsyncPool
-from holdfast.client.calls import Call, Given
+from holdfast.client.async_subscriptions import AsyncSubscription
+from holdfast.client.batches import Batch, Pipeline
+from holdfast.client.calls import Call
 from holdfast.client.client import PIPELINE_STEP, patience
-from holdfast.client.recording import Batch, Pipeline
 from holdfast.client.urls import Target
 
 if TYPE_CHECKING:
@@ -93,16 +93,15 @@ class AsyncSpace:
 
     # --- calls ------------------------------------------------------------------------------------
 
-    async def call(self, call: Call[T], given: Given, *, timeout: float | None = None) -> T:
+    async def call(self, call: Call[T], *values: Any) -> T:
         """Calls one operation and returns its result.
 
         Calls that are made at the same time follow each other on one connection, closely.
         """
         is_quick = call.kind in ("read", "write")
-        if timeout is None:
-            timeout = self._timeout if is_quick else patience(self._pool.target, call, given)
+        timeout = self._timeout if is_quick else patience(self._pool.target, call, values)
         reply = await self._exchange(
-            call.command(given),
+            call.command(values),
             self.name,
             timeout=timeout,
             only_reads=call.only_reads,

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from holdfast.client import calls
+from holdfast.client.addresses import look_up
 from holdfast.client.calls import Broken
 from holdfast.client.connection import check_greeting, greeting, late, lost, no_resp, unreachable
 from holdfast.client.replies import ProtocolError, ReplyReader
-from holdfast.client.resolving import look_up
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import Unreachable
 from holdfast.keepalive import keep_alive

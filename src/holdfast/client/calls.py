@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
+from inspect import CO_VARARGS
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from holdfast import exact_msgpack, wire
 from holdfast.client.replies import ReplyError
+from holdfast.declarations import public_name
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -27,36 +30,58 @@ from holdfast.limits import MAX_REQUEST_BYTES
 
 T = TypeVar("T")
 Kind = Literal["read", "write", "long", "wait"]
-Given: TypeAlias = dict[str, Any]
+Values: TypeAlias = tuple[Any, ...]  # an operation's arguments, in the order of `Call.names`
+Encode: TypeAlias = Callable[[Values], bytes]
 
 _WITH_VALUES: Final = frozenset({"entities", "tables"})  # layers that hold values of any type
 
 
 class Call(Generic[T]):
-    """An operation as a client calls it."""
+    """An operation as a client calls it. Its method says the arguments, defaults and result."""
 
-    __slots__ = ("_begin", "_decode", "_encode", "kind", "name", "only_reads")
-
-    def __init__(self, name: str, kind: Kind, *, only_reads: bool, result: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        method: Callable[..., T],
+        *,
+        only_reads: bool | None = None,
+        has_plain_result: bool = False,
+    ) -> None:
         self.name = name
         self.kind = kind
-        self.only_reads = only_reads
+        self.only_reads = kind == "read" if only_reads is None else only_reads
+        self._method: Any = method
+        self._has_plain_result = has_plain_result
         self._begin = b"*2\r\n" + wire.bulk(name.upper().encode())
-        layer, _, operation = name.partition(".")
-        self._encode = _encoder_for(layer, operation)
-        self._decode: Callable[[bytes], T] = msgspec.msgpack.Decoder(
-            result, ext_hook=exact_msgpack.extension
-        ).decode
 
-    def command(self, given: Given) -> bytes:
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The arguments in the order in which a method passes them on: *values last."""
+        code = self._method.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        return tuple(code.co_varnames[1 : count + bool(code.co_flags & CO_VARARGS)])
+
+    @cached_property
+    def defaults(self) -> Values:
+        """What each argument is if it is not given; for one that must be given, an own object."""
+        code, by_position = self._method.__code__, self._method.__defaults__ or ()
+        placed = code.co_varnames[1 : code.co_argcount]
+        known = dict(zip(placed[len(placed) - len(by_position) :], by_position, strict=True))
+        known |= self._method.__kwdefaults__ or {}
+        if code.co_flags & CO_VARARGS:
+            known[self.names[-1]] = ()
+        return tuple(known.get(name, _Required()) for name in self.names)
+
+    def command(self, values: Values) -> bytes:
         """The command for these arguments."""
-        payload = self.payload(given)
+        payload = self.payload(values)
         return b"%b$%d\r\n%b\r\n" % (self._begin, len(payload), payload)
 
-    def payload(self, given: Given) -> bytes:
-        """Returns these arguments as the bytes that are sent."""
+    def payload(self, values: Values) -> bytes:
+        """Returns these arguments as the bytes that are sent, without those at their default."""
         try:
-            payload = self._encode(given)
+            payload = self._encode(values)
         except (RecursionError, TypeError, ValueError, OverflowError) as error:
             raise BadInput(f"the arguments of {self.name} can't be sent: {error}") from None
         if len(payload) > MAX_REQUEST_BYTES:
@@ -78,65 +103,119 @@ class Call(Generic[T]):
                 hint="Client and server should be of the same version.",
             ) from None
 
+    # Both are made when they are first used: a program uses few of the operations.
 
-def _encoder_for(layer: str, operation: str) -> Callable[[Given], bytes]:
+    @cached_property
+    def _encode(self) -> Encode:
+        layer, _, operation = self.name.partition(".")
+        return _encoder_for(layer, operation, self)
+
+    @cached_property
+    def _decode(self) -> Callable[[bytes], T]:
+        result = Any if self._has_plain_result else self._method.__annotations__["return"]
+        return msgspec.msgpack.Decoder(result, ext_hook=exact_msgpack.extension).decode
+
+    def arguments(self) -> Callable[..., Any]:
+        """A record of the arguments that leaves out what is as its default."""
+        fields = [(n, Any, d) for n, d in zip(self.names, self.defaults, strict=True)]
+        return msgspec.defstruct(
+            "Arguments", fields, omit_defaults=True, rename=public_name, gc=False
+        )
+
+    def given(self, values: Values) -> dict[str, Any]:
+        """The arguments that are not as their defaults, by their public names."""
+        every = zip(self._public_names, values, self.defaults, strict=True)
+        return {name: value for name, value, default in every if value is not default}
+
+    @cached_property
+    def _public_names(self) -> tuple[str, ...]:
+        return tuple(map(public_name, self.names))
+
+
+class _Required:
+    """Stands for the default of an argument that has none."""
+
+
+def _encoder_for(layer: str, operation: str, call: Call[Any]) -> Encode:
+    if layer in _WITH_VALUES:
+        return _exact_encoder(call)
     if layer == "metrics":
-        return _metrics_encoder()
+        return _metrics_encoder(call)
     if layer == "jobs":
-        return _jobs_encoder(operation)
-    if layer == "events":
-        return _encode_events
-    return _encode_values if layer in _WITH_VALUES else _encode
+        return _jobs_encoder(operation, call)
+    return _events_encoder(call) if layer == "events" else _plain_encoder(call)
 
 
-def _encode(given: Given) -> bytes:
-    try:
-        return exact_msgpack.encode(given)
-    except OverflowError:  # the data of a job may hold an integer of any size
-        return _encode_values(given)
+def _plain_encoder(call: Call[Any]) -> Encode:
+    make, encode, encode_exactly = call.arguments(), exact_msgpack.encode, _exact_encoder(call)
+
+    def encode_values(values: Values) -> bytes:
+        try:
+            return encode(make(*values))
+        except OverflowError:  # the data of a job may hold an integer of any size
+            return encode_exactly(values)
+
+    return encode_values
 
 
-def _encode_values(given: Given) -> bytes:
-    return exact_msgpack.encode(exact_msgpack.replaced(given))
+def _exact_encoder(call: Call[Any]) -> Encode:
+    given, encode, replaced = call.given, exact_msgpack.encode, exact_msgpack.replaced
+    return lambda values: encode(replaced(given(values)))
 
 
-def _jobs_encoder(operation: str) -> Callable[[Given], bytes]:
+def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
     """Refuses data that JSON can't give back here: once it is encoded, a set looks like a list."""
     from holdfast.jobs.arguments import CALLS, check_json
 
-    call = CALLS.get(operation, operation.capitalize())
+    shown = CALLS.get(operation, operation.capitalize())
+    encode = _plain_encoder(call)
+    names, defaults = call.names, call.defaults
+    checked = [(names.index(each), each) for each in ("data", "result") if each in names]
+    listed = names.index("jobs") if "jobs" in names else None
+    if not checked and listed is None:
+        return encode
 
-    def encode(given: Given) -> bytes:
-        for argument in ("data", "result"):
-            if argument in given:
-                check_json(given[argument], call, argument)
-        for job in given.get("jobs", ()):
-            check_json(job.get("data") if isinstance(job, dict) else job.data, call)
-        return _encode(given)
+    def check_and_encode(values: Values) -> bytes:
+        for position, argument in checked:
+            if values[position] is not defaults[position]:
+                check_json(values[position], shown, argument)
+        for job in values[listed] if listed is not None else ():
+            check_json(job.get("data") if isinstance(job, dict) else job.data, shown)
+        return encode(values)
 
-    return encode
+    return check_and_encode
 
 
-def _encode_events(given: Given) -> bytes:
+def _events_encoder(call: Call[Any]) -> Encode:
     """Lets values that no event can carry travel as what they are, for the store to refuse."""
-    for event in given.get("events", ()) or [given.get("event")]:
-        attributes = getattr(event, "attributes", None)
-        if isinstance(event, dict):
-            attributes = event.get("attributes")
-        if attributes and unfit_in(attributes, "") is not None:
-            return _encode_values(given)
-    return _encode(given)
+    encode, encode_exactly = _plain_encoder(call), _exact_encoder(call)
+    position = next((at for at, name in enumerate(call.names) if name in ("event", "events")), None)
+    if position is None:
+        return encode
+    is_list = call.names[position] == "events"
+
+    def encode_events(values: Values) -> bytes:
+        for event in values[position] if is_list else (values[position],):
+            attributes = getattr(event, "attributes", None)
+            if isinstance(event, dict):
+                attributes = event.get("attributes")
+            if attributes and unfit_in(attributes, "") is not None:
+                return encode_exactly(values)
+        return encode(values)
+
+    return encode_events
 
 
-def _metrics_encoder() -> Callable[[Given], bytes]:
+def _metrics_encoder(call: Call[Any]) -> Encode:
     from holdfast.metrics.entity import EntityKey, entity_object
 
     def written(value: Any) -> Any:
-        return (
-            entity_object(value) if isinstance(value, EntityKey) else exact_msgpack.written(value)
-        )
+        if isinstance(value, EntityKey):
+            return entity_object(value)
+        return exact_msgpack.written(value)
 
-    return msgspec.msgpack.Encoder(enc_hook=written).encode
+    make, encode = call.arguments(), msgspec.msgpack.Encoder(enc_hook=written).encode
+    return lambda values: encode(make(*values))
 
 
 def as_text(value: Any) -> Any:

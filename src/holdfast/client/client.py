@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from holdfast.client import calls
-from holdfast.client.calls import Broken, Call, Given
-from holdfast.client.listening import ClientSubscription
+from holdfast.client.batches import Batch, Pipeline
+from holdfast.client.calls import Broken, Call, Values
 from holdfast.client.pool import Pool
-from holdfast.client.recording import Batch, Pipeline
+from holdfast.client.subscriptions import ClientSubscription
 from holdfast.client.urls import Target
 from holdfast.limits import MAX_WAIT_SECONDS
 
@@ -95,13 +95,12 @@ class ClientSpace:
 
     # --- calls ------------------------------------------------------------------------------------
 
-    def call(self, call: Call[T], given: Given, *, timeout: float | None = None) -> T:
+    def call(self, call: Call[T], *values: Any) -> T:
         """Calls one operation and returns its result."""
-        if timeout is None:
-            is_quick = call.kind in ("read", "write")
-            timeout = self._timeout if is_quick else patience(self._pool.target, call, given)
+        is_quick = call.kind in ("read", "write")
+        timeout = self._timeout if is_quick else patience(self._pool.target, call, values)
         reply = self._exchange(
-            call.command(given), self.name, timeout=timeout, only_reads=call.only_reads
+            call.command(values), self.name, timeout=timeout, only_reads=call.only_reads
         )
         return call.result(reply)
 
@@ -203,9 +202,9 @@ class Client(ClientSpace):
         self.close()
 
 
-def patience(target: Target, call: Call[Any], given: Given) -> float:
+def patience(target: Target, call: Call[Any], values: Values) -> float:
     """How long to wait for an operation that takes its time."""
     if call.kind == "wait":
-        waits = given.get("timeout", MAX_WAIT_SECONDS)
+        waits = call.given(values).get("timeout", MAX_WAIT_SECONDS)
         return target.timeout + (waits if isinstance(waits, int | float) else 0)
     return target.timeout if call.only_reads else target.long_timeout

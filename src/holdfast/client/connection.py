@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.client import calls
+from holdfast.client.addresses import look_up
 from holdfast.client.calls import Broken
 from holdfast.client.replies import ProtocolError, ReplyReader
-from holdfast.client.resolving import look_up
 from holdfast.client.urls import DEFAULT_SPACE, Target
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
 from holdfast.keepalive import keep_alive

@@ -1,13 +1,12 @@
 """Entities of a server: the operations, and the calls with models on them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from holdfast.client import values
-from holdfast.client.faces import Handle
-from holdfast.client.generated import entities as generated
+from holdfast.client import conversions
+from holdfast.client.batches import Handle
 from holdfast.client.generated.entities import AwaitedEntities, CalledEntities, RecordedEntities
 from holdfast.entities import mapper
 from holdfast.entities.columns import EVERYTHING
@@ -16,7 +15,6 @@ from holdfast.entities.messages import (
     CHANGED,
     Change,
     ChangeNotice,
-    Put,
     PutMode,
     Query,
     Reply,
@@ -39,12 +37,11 @@ from holdfast.limits import DEFAULT_PAGE_ENTITIES
 
 if TYPE_CHECKING:
     from holdfast.client.async_client import AsyncSpace
-    from holdfast.client.async_listening import AsyncSubscription
+    from holdfast.client.async_subscriptions import AsyncSubscription
     from holdfast.client.client import ClientSpace
-    from holdfast.client.listening import ClientSubscription
+    from holdfast.client.subscriptions import ClientSubscription
 
 M = TypeVar("M", bound=Model)
-T = TypeVar("T")
 
 _read_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
 
@@ -57,16 +54,16 @@ def topic_of(table: str) -> str:
 class ClientEntities(CalledEntities, ModelCalls):
     """The entities of one space of a server."""
 
-    _line: "ClientSpace"
+    _space: "ClientSpace"
 
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         listed = list(queries)
-        return values.replies(listed, super().execute(listed))
+        return conversions.replies(listed, super().execute(listed))
 
     def subscribe(self, table: str = "") -> "ClientSubscription":
         """The change notices of one table, or of all, from now on; `read_notice` reads them."""
-        return self._line.subscribe(topic_of(table))
+        return self._space.subscribe(topic_of(table))
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
@@ -77,16 +74,16 @@ class ClientEntities(CalledEntities, ModelCalls):
 class AsyncEntities(AwaitedEntities, AsyncModelCalls):
     """The entities of one space of a server."""
 
-    _line: "AsyncSpace"
+    _space: "AsyncSpace"
 
     async def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         listed = list(queries)
-        return values.replies(listed, await super().execute(listed))
+        return conversions.replies(listed, await super().execute(listed))
 
     def subscribe(self, table: str = "") -> "AsyncSubscription":
         """The change notices of one table, or of all, from now on; `read_notice` reads them."""
-        return self._line.subscribe(topic_of(table))
+        return self._space.subscribe(topic_of(table))
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
@@ -100,11 +97,8 @@ class BatchEntities(RecordedEntities):
     def execute(self, queries: Sequence[Query]) -> Handle[list[Reply]]:
         """Runs queries, on any tables, one after the other; a reply for each."""
         listed = list(queries)
-        return self._then(
-            generated._EXECUTE,
-            {"queries": listed},
-            lambda found: values.replies(listed, found),
-        )
+        handle = super().execute(listed)
+        return handle._then(lambda found: conversions.replies(listed, found))
 
     def put(
         self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
@@ -112,32 +106,26 @@ class BatchEntities(RecordedEntities):
         """Puts objects; each learns its id when the batch was sent."""
         puts = mapper.to_put(objects, ttl, mode)
         if len(puts) == 1:
-            given = generated._put_raw(puts[0].table, puts[0].entities, mode=mode)
-            return self._then(generated._PUT_RAW, given, lambda ids: mapper.put_done(objects, ids))
+            handle = self.put_raw(puts[0].table, puts[0].entities, mode=mode)
+            return handle._then(lambda ids: mapper.put_done(objects, ids))
 
         def done(found: Sequence[Any]) -> list[str]:
             return mapper.put_done(objects, [id for reply in found for id in reply])
 
-        queries: list[Put] = puts
-        return self._then(generated._EXECUTE, {"queries": queries}, done)
+        return super().execute(puts)._then(done)
 
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> Handle[list[M]]:
         """The objects with these ids, in their order; those that are missing are left out."""
-        given = generated._get_raw(
-            mapper.table_of(model), texts(ids), properties=names(model, properties)
-        )
-        return self._then(generated._GET_RAW, given, lambda found: mapper.load(model, found))
+        columns = names(model, properties)
+        handle = self.get_raw(mapper.table_of(model), texts(ids), properties=columns)
+        return handle._then(lambda found: mapper.load(model, found))
 
     def get_one(
         self, model: type[M], id: str, *, properties: Sequence[Any] = ()
     ) -> Handle[M | None]:
         """The object with this id, or None."""
-        given = generated._get_raw(
-            mapper.table_of(model), texts((id,)), properties=names(model, properties)
-        )
-        return self._then(
-            generated._GET_RAW, given, lambda found: next(iter(mapper.load(model, found)), None)
-        )
+        handle = self.get(model, id, properties=properties)
+        return handle._then(lambda found: next(iter(found), None))
 
     @overload
     def select(self, model: Select[M], *filters: Where) -> Handle[Page[M]]: ...
@@ -159,10 +147,8 @@ class BatchEntities(RecordedEntities):
     ) -> Handle[Page[M]]:
         """A page of the objects that all filters match; without a filter, of all objects."""
         chosen = selection(model, filters, options)
-        given = generated._select_raw(*selected(chosen), **select_options(chosen))
-        return self._then(
-            generated._SELECT_RAW, given, lambda found: mapper.page(chosen.model, found)
-        )
+        handle = self.select_raw(*selected(chosen), **select_options(chosen))
+        return handle._then(lambda found: mapper.page(chosen.model, found))
 
     def count(self, model: type[Model], *filters: Where) -> Handle[int]:
         """How many objects match; without a filter, how many there are."""
@@ -177,12 +163,9 @@ class BatchEntities(RecordedEntities):
     ) -> Handle[int]:
         """Changes what the filters select, and gives how many that were."""
         filters, changes = mapper.to_update(model, filters_and_changes, expire, changed)
-        given = generated._update_raw(mapper.table_of(model), filters, changes)
-        return self._then(generated._UPDATE_RAW, given, lambda updated: updated.num)
+        handle = self.update_raw(mapper.table_of(model), filters, changes)
+        return handle._then(lambda updated: updated.num)
 
     def delete(self, model: type[Model], *filters: Where) -> Handle[int]:
         """Deletes what the filters select, and gives how many that were."""
         return self.delete_raw(mapper.table_of(model), flat(filters))
-
-    def _then(self, call: Any, given: dict[str, Any], make: Callable[[Any], T]) -> Handle[T]:
-        return self._recorder.keep(call, given, lambda reply: make(call.result(reply)))

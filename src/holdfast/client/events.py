@@ -1,12 +1,11 @@
 """Events of a server: the operations, streams of events, and the changes of keys."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from holdfast.client import values
-from holdfast.client.faces import Handle
-from holdfast.client.generated import events as generated
+from holdfast.client import conversions
+from holdfast.client.batches import Handle
 from holdfast.client.generated.events import AwaitedEvents, CalledEvents, RecordedEvents
 from holdfast.events import AnyEvent, KeySubscription, Query, Result
 from holdfast.events.layout import CHANGED
@@ -15,18 +14,18 @@ from holdfast.limits import EVENTS_PER_STREAM_STEP
 
 if TYPE_CHECKING:
     from holdfast.client.async_client import AsyncSpace
-    from holdfast.client.async_listening import AsyncKeySubscription
+    from holdfast.client.async_subscriptions import AsyncKeySubscription
     from holdfast.client.client import ClientSpace
 
 
 class ClientEvents(CalledEvents):
     """The events of one space of a server."""
 
-    _line: "ClientSpace"
+    _space: "ClientSpace"
 
     def read(self, queries: Sequence[Query]) -> list[Result]:
         """Many reads in one snapshot, each answered as if it were asked alone."""
-        return values.answers(queries, super().read(queries))
+        return conversions.answers(queries, super().read(queries))
 
     def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
@@ -38,17 +37,17 @@ class ClientEvents(CalledEvents):
     def subscribe(self, key: str | None = None, *, prefix: str = "") -> KeySubscription:
         """The changes of a key, or of all keys that begin with `prefix`, from now on."""
         wanted = prefix if key is None else key
-        return KeySubscription(self._line.subscribe(CHANGED + wanted), key)
+        return KeySubscription(self._space.subscribe(CHANGED + wanted), key)
 
 
 class AsyncEvents(AwaitedEvents):
     """The events of one space of a server."""
 
-    _line: "AsyncSpace"
+    _space: "AsyncSpace"
 
     async def read(self, queries: Sequence[Query]) -> list[Result]:
         """Many reads in one snapshot, each answered as if it were asked alone."""
-        return values.answers(queries, await super().read(queries))
+        return conversions.answers(queries, await super().read(queries))
 
     async def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
@@ -59,10 +58,10 @@ class AsyncEvents(AwaitedEvents):
 
     def subscribe(self, key: str | None = None, *, prefix: str = "") -> "AsyncKeySubscription":
         """The changes of a key, or of all keys that begin with `prefix`, from now on."""
-        from holdfast.client.async_listening import AsyncKeySubscription
+        from holdfast.client.async_subscriptions import AsyncKeySubscription
 
         wanted = prefix if key is None else key
-        return AsyncKeySubscription(self._line.subscribe(CHANGED + wanted), key)
+        return AsyncKeySubscription(self._space.subscribe(CHANGED + wanted), key)
 
 
 class BatchEvents(RecordedEvents):
@@ -70,11 +69,8 @@ class BatchEvents(RecordedEvents):
 
     def read(self, queries: Sequence[Query]) -> Handle[list[Result]]:
         """Many reads, each answered as if it were asked alone."""
-        read: Callable[[Any], Any] = generated._READ.result
-        given = generated._read(queries)
-        return self._recorder.keep(
-            generated._READ, given, lambda reply: values.answers(queries, read(reply))
-        )
+        handle = super().read(queries)
+        return handle._then(lambda found: conversions.answers(queries, found))
 
 
 def steps(events: Iterable[AnyEvent]) -> Iterator[list[AnyEvent]]:

@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.client.calls import Call
-from holdfast.client.faces import Handle
-from holdfast.client.generated import metrics as generated
+from holdfast.client.batches import Handle
 from holdfast.client.generated.metrics import CalledMetrics, RecordedMetrics
 from holdfast.errors import BadInput
 from holdfast.metrics.conditions import (
@@ -139,19 +137,19 @@ class BatchLimiter:
         self, condition: str, entity: EntityLike = None, amount: int = 1
     ) -> Handle[LimitResult]:
         """Counts `amount`; if it is not allowed, the batch raises `LimitExceeded`."""
-        return self._one(generated._REQUIRE, condition, entity, amount)
+        return self._one(self._metrics.require, condition, entity, amount)
 
     def try_incr(
         self, condition: str, entity: EntityLike = None, amount: int = 1
     ) -> Handle[LimitResult]:
         """Counts `amount` if it is allowed; the rest of the batch is done either way."""
-        return self._one(generated._TRY_INCR, condition, entity, amount)
+        return self._one(self._metrics.try_incr, condition, entity, amount)
 
     def peek(
         self, condition: str, entity: EntityLike = None, amount: int = 1
     ) -> Handle[LimitResult]:
         """What `try_incr` would say at this place of the batch."""
-        return self._one(generated._PEEK, condition, entity, amount)
+        return self._one(self._metrics.peek, condition, entity, amount)
 
     def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> Handle[None]:
         """Counts `amount` without asking."""
@@ -161,20 +159,16 @@ class BatchLimiter:
     charge = incr
 
     def _one(
-        self, call: Call[BatchResult], condition: str, entity: EntityLike, amount: int
+        self,
+        decide: Callable[..., Handle[BatchResult]],
+        condition: str,
+        entity: EntityLike,
+        amount: int,
     ) -> Handle[LimitResult]:
         self.plan.find(condition)
-        conditions, bucket_count, algorithm = self._asked
-        given = {
-            "operations": [Operation(condition=condition, entity=entity, amount=amount)],
-            "conditions": conditions,
-            "bucket_count": bucket_count,
-            "algorithm": algorithm,
-            **self._where,
-        }
-        return self._metrics._recorder.keep(
-            call, given, lambda reply: call.result(reply).results[0]
-        )
+        operation = Operation(condition=condition, entity=entity, amount=amount)
+        handle = decide([operation], *self._asked, **self._where)
+        return handle._then(lambda found: found.results[0])
 
 
 class _StoreLimits:

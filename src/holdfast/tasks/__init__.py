@@ -23,7 +23,7 @@ from holdfast.tasks.run import Run
 from holdfast.tasks.task import Puts, Task, TaskCall
 
 if TYPE_CHECKING:
-    from holdfast.client.recording import Batch
+    from holdfast.client.batches import Batch
     from holdfast.tasks.worker import Worker
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a program that only puts jobs loads neither a client nor the worker
-    _HOMES = {"Batch": "holdfast.client.recording", "Worker": "holdfast.tasks.worker"}
+    _HOMES = {"Batch": "holdfast.client.batches", "Worker": "holdfast.tasks.worker"}
 
     def __getattr__(name: str) -> Any:
         import importlib

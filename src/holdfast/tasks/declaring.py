@@ -14,7 +14,7 @@ from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task
 
 if TYPE_CHECKING:
-    from holdfast.client.recording import Batch
+    from holdfast.client.batches import Batch
 
 __all__ = ["TaskDecorator"]
 

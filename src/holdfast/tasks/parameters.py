@@ -21,7 +21,7 @@ from holdfast.tasks.values import from_plain, to_plain
 __all__ = ["Parameters", "provided"]
 
 Kind: TypeAlias = Literal["data", "run", "tx", "batch", "provided"]
-_BATCH: Final = ("holdfast.client.recording", "Batch")
+_BATCH: Final = ("holdfast.client.batches", "Batch")
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 _P: Final = inspect.Parameter
 

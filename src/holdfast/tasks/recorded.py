@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast import exact_msgpack
-from holdfast.client.calls import Call, Given
-from holdfast.client.faces import Handle
-from holdfast.client.recording import Batch
+from holdfast.client.batches import Batch, Handle
+from holdfast.client.calls import Call
 from holdfast.errors import BadInput, at_position
 from holdfast.operations import find
 from holdfast.store import Tx
@@ -28,10 +27,10 @@ class RecordedBatch(Batch):
         super().__init__()
         self._payloads: list[bytes] = []
 
-    def keep(self, call: Call[Any], given: Given, read: Callable[[Any], T]) -> Handle[T]:
-        """Records a call, as it would be sent."""
-        handle = super().keep(call, given, read)
-        self._payloads.append(call.payload(given))
+    def record(self, call: Call[T], *values: Any) -> Handle[T]:
+        """Keeps a call, as it would be sent."""
+        handle = super().record(call, *values)
+        self._payloads.append(call.payload(values))
         return handle
 
     def apply(self, tx: Tx) -> None:

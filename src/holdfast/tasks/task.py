@@ -18,8 +18,8 @@ from holdfast.tasks.values import from_plain
 
 if TYPE_CHECKING:
     from holdfast.client.async_client import AsyncSpace
+    from holdfast.client.batches import Recording
     from holdfast.client.client import ClientSpace
-    from holdfast.client.recording import Recording
     from holdfast.store import Space, Tx
 
 __all__ = ["Puts", "Task", "TaskCall"]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.client.calls import Call
-from holdfast.client.faces import AwaitFace, CallFace, Handle, RecordFace
+from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited, recorded
 from holdfast.metrics import distributions
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions
 from holdfast.metrics.entity import EntityLike, Prefix
@@ -29,605 +29,9 @@ from holdfast.metrics.registry import OnConflict
 from holdfast.metrics.specs import Specs
 from holdfast.metrics.totals import Future
 
-_ADD: Final[Call[None]] = Call("metrics.add", "write", only_reads=False, result=None)
 
-_BUCKETS: Final[Call[BucketPage]] = Call(
-    "metrics.buckets", "read", only_reads=True, result=BucketPage
-)
-
-_DEFINE: Final[Call[dict[str, Metric]]] = Call(
-    "metrics.define", "write", only_reads=False, result=dict[str, Metric]
-)
-
-_DEFINE_LIMITS: Final[Call[None]] = Call(
-    "metrics.define_limits", "write", only_reads=False, result=None
-)
-
-_DISTRIBUTION: Final[Call[DistributionReading]] = Call(
-    "metrics.distribution", "read", only_reads=True, result=DistributionReading
-)
-
-_GAUGE: Final[Call[GaugeReading]] = Call(
-    "metrics.gauge", "read", only_reads=True, result=GaugeReading
-)
-
-_INCR: Final[Call[None]] = Call("metrics.incr", "write", only_reads=False, result=None)
-
-_LIFETIME: Final[Call[Number]] = Call("metrics.lifetime", "read", only_reads=True, result=Number)
-
-_LIMIT_INCR: Final[Call[None]] = Call("metrics.limit_incr", "write", only_reads=False, result=None)
-
-_PEEK: Final[Call[BatchResult]] = Call("metrics.peek", "read", only_reads=True, result=BatchResult)
-
-_PROMETHEUS: Final[Call[str]] = Call("metrics.prometheus", "read", only_reads=True, result=str)
-
-_RATE: Final[Call[Rate]] = Call("metrics.rate", "read", only_reads=True, result=Rate)
-
-_RATES: Final[Call[list[Rate]]] = Call("metrics.rates", "read", only_reads=True, result=list[Rate])
-
-_RECORD: Final[Call[None]] = Call("metrics.record", "write", only_reads=False, result=None)
-
-_REQUIRE: Final[Call[BatchResult]] = Call(
-    "metrics.require", "write", only_reads=False, result=BatchResult
-)
-
-_RESET: Final[Call[Deleted]] = Call("metrics.reset", "write", only_reads=False, result=Deleted)
-
-_SERIES: Final[Call[Series]] = Call("metrics.series", "read", only_reads=True, result=Series)
-
-_SET: Final[Call[None]] = Call("metrics.set", "write", only_reads=False, result=None)
-
-_THROTTLE: Final[Call[list[int]]] = Call(
-    "metrics.throttle", "write", only_reads=False, result=list[int]
-)
-
-_TOP: Final[Call[list[TopEntity]]] = Call(
-    "metrics.top", "read", only_reads=True, result=list[TopEntity]
-)
-
-_TRY_INCR: Final[Call[BatchResult]] = Call(
-    "metrics.try_incr", "write", only_reads=False, result=BatchResult
-)
-
-_WRITE: Final[Call[Written]] = Call("metrics.write", "write", only_reads=False, result=Written)
-
-
-def _add(
-    metric: str,
-    entity: EntityLike = None,
-    delta: Number = 1,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if delta != 1:
-        given["delta"] = delta
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _buckets(
-    metric: str | None = None,
-    limit: int = 1000,
-    after: str | None = None,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if metric is not None:
-        given["metric"] = metric
-    if limit != 1000:
-        given["limit"] = limit
-    if after is not None:
-        given["after"] = after
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _define(
-    specs: Specs,
-    on_conflict: OnConflict = "refuse",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"specs": specs}
-    if on_conflict != "refuse":
-        given["on_conflict"] = on_conflict
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _define_limits(
-    conditions: Conditions,
-    bucket_count: int = BUCKET_COUNT,
-    algorithm: Algorithm | str = "estimate",
-    on_conflict: OnConflict = "refuse",
-    *,
-    prefix: Prefix = PREFIX,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"conditions": conditions}
-    if bucket_count != BUCKET_COUNT:
-        given["bucket_count"] = bucket_count
-    if algorithm != "estimate":
-        given["algorithm"] = algorithm
-    if on_conflict != "refuse":
-        given["on_conflict"] = on_conflict
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    return given
-
-
-def _distribution(
-    metric: str,
-    entity: EntityLike = None,
-    latest: float | None = None,
-    start: float | None = None,
-    end: float | None = None,
-    quantiles: Sequence[float] = distributions.QUANTILES,
-    entities: Iterable[EntityLike] | None = None,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if latest is not None:
-        given["latest"] = latest
-    if start is not None:
-        given["start"] = start
-    if end is not None:
-        given["end"] = end
-    if quantiles != distributions.QUANTILES:
-        given["quantiles"] = quantiles
-    if entities is not None:
-        given["entities"] = entities
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _gauge(
-    metric: str,
-    entity: EntityLike = None,
-    latest: float | None = None,
-    start: float | None = None,
-    end: float | None = None,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if latest is not None:
-        given["latest"] = latest
-    if start is not None:
-        given["start"] = start
-    if end is not None:
-        given["end"] = end
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _incr(
-    metric: str,
-    entity: EntityLike = None,
-    value: Number = 1,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if value != 1:
-        given["value"] = value
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _lifetime(
-    metric: str,
-    entity: EntityLike = None,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _limit_incr(
-    operations: Sequence[Operation | dict[str, Any]],
-    conditions: Conditions,
-    bucket_count: int = BUCKET_COUNT,
-    algorithm: Algorithm | str = "estimate",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"operations": operations, "conditions": conditions}
-    if bucket_count != BUCKET_COUNT:
-        given["bucket_count"] = bucket_count
-    if algorithm != "estimate":
-        given["algorithm"] = algorithm
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _peek(
-    operations: Sequence[Operation | dict[str, Any]],
-    conditions: Conditions,
-    bucket_count: int = BUCKET_COUNT,
-    algorithm: Algorithm | str = "estimate",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"operations": operations, "conditions": conditions}
-    if bucket_count != BUCKET_COUNT:
-        given["bucket_count"] = bucket_count
-    if algorithm != "estimate":
-        given["algorithm"] = algorithm
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _prometheus(
-    openmetrics: bool = False,
-    *,
-    prefix: Prefix | None = None,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if openmetrics is not False:
-        given["openmetrics"] = openmetrics
-    if prefix is not None:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _rate(
-    metric: str,
-    entity: EntityLike = None,
-    latest: float | None = None,
-    start: float | None = None,
-    end: float | None = None,
-    future: Future = "clamp",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if latest is not None:
-        given["latest"] = latest
-    if start is not None:
-        given["start"] = start
-    if end is not None:
-        given["end"] = end
-    if future != "clamp":
-        given["future"] = future
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _rates(
-    queries: Sequence[RateQuery | dict[str, Any]],
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"queries": queries}
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _record(
-    metric: str,
-    entity: EntityLike = None,
-    value: Number = 0,
-    count: int = 1,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if value != 0:
-        given["value"] = value
-    if count != 1:
-        given["count"] = count
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _require(
-    operations: Sequence[Operation | dict[str, Any]],
-    conditions: Conditions,
-    bucket_count: int = BUCKET_COUNT,
-    algorithm: Algorithm | str = "estimate",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"operations": operations, "conditions": conditions}
-    if bucket_count != BUCKET_COUNT:
-        given["bucket_count"] = bucket_count
-    if algorithm != "estimate":
-        given["algorithm"] = algorithm
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _reset(
-    entities: Sequence[EntityLike] | None = None,
-    metrics: Sequence[str] | None = None,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if entities is not None:
-        given["entities"] = entities
-    if metrics is not None:
-        given["metrics"] = metrics
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _series(
-    metric: str,
-    entity: EntityLike = None,
-    start: float | None = None,
-    end: float | None = None,
-    step: float | None = None,
-    value: str = "total",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if start is not None:
-        given["start"] = start
-    if end is not None:
-        given["end"] = end
-    if step is not None:
-        given["step"] = step
-    if value != "total":
-        given["value"] = value
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _set(
-    metric: str,
-    entity: EntityLike = None,
-    value: Number = 0,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if entity is not None:
-        given["entity"] = entity
-    if value != 0:
-        given["value"] = value
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _throttle(
-    key: str,
-    max_burst: int,
-    count: int,
-    period: int,
-    quantity: int = 1,
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"key": key, "max_burst": max_burst, "count": count, "period": period}
-    if quantity != 1:
-        given["quantity"] = quantity
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _top(
-    metric: str,
-    latest: float | None = None,
-    start: float | None = None,
-    end: float | None = None,
-    n: int = 10,
-    scope: str = "local",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"metric": metric}
-    if latest is not None:
-        given["latest"] = latest
-    if start is not None:
-        given["start"] = start
-    if end is not None:
-        given["end"] = end
-    if n != 10:
-        given["n"] = n
-    if scope != "local":
-        given["scope"] = scope
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _try_incr(
-    operations: Sequence[Operation | dict[str, Any]],
-    conditions: Conditions,
-    bucket_count: int = BUCKET_COUNT,
-    algorithm: Algorithm | str = "estimate",
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"operations": operations, "conditions": conditions}
-    if bucket_count != BUCKET_COUNT:
-        given["bucket_count"] = bucket_count
-    if algorithm != "estimate":
-        given["algorithm"] = algorithm
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-def _write(
-    writes: Sequence[Write | dict[str, Any]],
-    *,
-    prefix: Prefix = PREFIX,
-    namespace: str = NAMESPACE,
-    at: float | None = None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"writes": writes}
-    if prefix != PREFIX:
-        given["prefix"] = prefix
-    if namespace != NAMESPACE:
-        given["namespace"] = namespace
-    if at is not None:
-        given["at"] = at
-    return given
-
-
-class CalledMetrics(CallFace):
-    """The operations of `Metrics`, each a call to a server."""
+class CalledMetrics(CalledLayer):
+    """The operations of `Metrics`, called."""
 
     def add(
         self,
@@ -640,9 +44,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> None:
         """Takes a sample of a gauge that is `delta` above the last one. Costs 1 read more."""
-        return self._call(
-            _ADD, _add(metric, entity, delta, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_ADD, metric, entity, delta, prefix, namespace, at)
 
     def buckets(
         self,
@@ -655,9 +57,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> BucketPage:
         """The stored counters of all scopes by their readable keys. Reads 1 key for each."""
-        return self._call(
-            _BUCKETS, _buckets(metric, limit, after, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_BUCKETS, metric, limit, after, prefix, namespace, at)
 
     def define(
         self,
@@ -669,9 +69,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> dict[str, Metric]:
         """Stores the specs of metrics and returns them normalised, sequences in search order."""
-        return self._call(
-            _DEFINE, _define(specs, on_conflict, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_DEFINE, specs, on_conflict, prefix, namespace, at)
 
     def define_limits(
         self,
@@ -683,10 +81,7 @@ class CalledMetrics(CallFace):
         prefix: Prefix = PREFIX,
     ) -> None:
         """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
-        return self._call(
-            _DEFINE_LIMITS,
-            _define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix),
-        )
+        return self._call(_DEFINE_LIMITS, conditions, bucket_count, algorithm, on_conflict, prefix)
 
     def distribution(
         self,
@@ -707,18 +102,16 @@ class CalledMetrics(CallFace):
         """
         return self._call(
             _DISTRIBUTION,
-            _distribution(
-                metric,
-                entity,
-                latest,
-                start,
-                end,
-                quantiles,
-                entities,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
+            metric,
+            entity,
+            latest,
+            start,
+            end,
+            quantiles,
+            entities,
+            prefix,
+            namespace,
+            at,
         )
 
     def gauge(
@@ -734,10 +127,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> GaugeReading:
         """Last, min, max, mean and count of a gauge's samples. Reads 1 key for each bucket."""
-        return self._call(
-            _GAUGE,
-            _gauge(metric, entity, latest, start, end, prefix=prefix, namespace=namespace, at=at),
-        )
+        return self._call(_GAUGE, metric, entity, latest, start, end, prefix, namespace, at)
 
     def incr(
         self,
@@ -750,9 +140,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> None:
         """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
-        return self._call(
-            _INCR, _incr(metric, entity, value, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_INCR, metric, entity, value, prefix, namespace, at)
 
     def lifetime(
         self,
@@ -764,9 +152,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> Number:
         """All that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
-        return self._call(
-            _LIFETIME, _lifetime(metric, entity, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_LIFETIME, metric, entity, prefix, namespace, at)
 
     def limit_incr(
         self,
@@ -783,16 +169,7 @@ class CalledMetrics(CallFace):
         each.
         """
         return self._call(
-            _LIMIT_INCR,
-            _limit_incr(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
+            _LIMIT_INCR, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
 
     def peek(
@@ -808,16 +185,7 @@ class CalledMetrics(CallFace):
     ) -> BatchResult:
         """What `try_incr` would say, for the same reads. Writes nothing."""
         return self._call(
-            _PEEK,
-            _peek(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
+            _PEEK, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
 
     def prometheus(
@@ -829,9 +197,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> str:
         """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
-        return self._call(
-            _PROMETHEUS, _prometheus(openmetrics, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_PROMETHEUS, openmetrics, prefix, namespace, at)
 
     def rate(
         self,
@@ -847,20 +213,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> Rate:
         """Total and rates over `latest` seconds, or a range. Reads 1 key for each bucket."""
-        return self._call(
-            _RATE,
-            _rate(
-                metric,
-                entity,
-                latest,
-                start,
-                end,
-                future,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
+        return self._call(_RATE, metric, entity, latest, start, end, future, prefix, namespace, at)
 
     def rates(
         self,
@@ -871,7 +224,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> list[Rate]:
         """Several rates of one snapshot. Reads as `rate` does for each."""
-        return self._call(_RATES, _rates(queries, prefix=prefix, namespace=namespace, at=at))
+        return self._call(_RATES, queries, prefix, namespace, at)
 
     def record(
         self,
@@ -885,10 +238,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> None:
         """Notes a value of a distribution. Reads and writes 1 key for each sequence."""
-        return self._call(
-            _RECORD,
-            _record(metric, entity, value, count, prefix=prefix, namespace=namespace, at=at),
-        )
+        return self._call(_RECORD, metric, entity, value, count, prefix, namespace, at)
 
     def require(
         self,
@@ -905,16 +255,7 @@ class CalledMetrics(CallFace):
         transaction.
         """
         return self._call(
-            _REQUIRE,
-            _require(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
+            _REQUIRE, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
 
     def reset(
@@ -927,9 +268,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> Deleted:
         """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix."""
-        return self._call(
-            _RESET, _reset(entities, metrics, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_RESET, entities, metrics, prefix, namespace, at)
 
     def series(
         self,
@@ -945,12 +284,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> Series:
         """Values for a plot, one for each `step` from `start` to `end`."""
-        return self._call(
-            _SERIES,
-            _series(
-                metric, entity, start, end, step, value, prefix=prefix, namespace=namespace, at=at
-            ),
-        )
+        return self._call(_SERIES, metric, entity, start, end, step, value, prefix, namespace, at)
 
     def set(
         self,
@@ -963,9 +297,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> None:
         """Takes a sample of a gauge. Reads 2 keys, writes 1, and both for each sequence."""
-        return self._call(
-            _SET, _set(metric, entity, value, prefix=prefix, namespace=namespace, at=at)
-        )
+        return self._call(_SET, metric, entity, value, prefix, namespace, at)
 
     def throttle(
         self,
@@ -980,12 +312,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> list[int]:
         """GCRA as redis-cell has it, `count` in `period` seconds, with its five integers."""
-        return self._call(
-            _THROTTLE,
-            _throttle(
-                key, max_burst, count, period, quantity, prefix=prefix, namespace=namespace, at=at
-            ),
-        )
+        return self._call(_THROTTLE, key, max_burst, count, period, quantity, prefix, namespace, at)
 
     def top(
         self,
@@ -1001,10 +328,7 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> list[TopEntity]:
         """The `n` entities with the highest totals. Scans the buckets of the range."""
-        return self._call(
-            _TOP,
-            _top(metric, latest, start, end, n, scope, prefix=prefix, namespace=namespace, at=at),
-        )
+        return self._call(_TOP, metric, latest, start, end, n, scope, prefix, namespace, at)
 
     def try_incr(
         self,
@@ -1019,16 +343,7 @@ class CalledMetrics(CallFace):
     ) -> BatchResult:
         """Counts all operations if their conditions allow all of them, none otherwise."""
         return self._call(
-            _TRY_INCR,
-            _try_incr(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
+            _TRY_INCR, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
 
     def write(
@@ -1040,838 +355,82 @@ class CalledMetrics(CallFace):
         at: float | None = None,
     ) -> Written:
         """Makes all writes or none: the flush of a writer."""
-        return self._call(_WRITE, _write(writes, prefix=prefix, namespace=namespace, at=at))
+        return self._call(_WRITE, writes, prefix, namespace, at)
 
 
-class AwaitedMetrics(AwaitFace):
+class AwaitedMetrics(AwaitedLayer):
     """The operations of `Metrics`, each a coroutine."""
 
-    async def add(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        delta: Number = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> None:
-        """Takes a sample of a gauge that is `delta` above the last one. Costs 1 read more."""
-        return await self._call(
-            _ADD, _add(metric, entity, delta, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def buckets(
-        self,
-        metric: str | None = None,
-        limit: int = 1000,
-        after: str | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BucketPage:
-        """The stored counters of all scopes by their readable keys. Reads 1 key for each."""
-        return await self._call(
-            _BUCKETS, _buckets(metric, limit, after, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def define(
-        self,
-        specs: Specs,
-        on_conflict: OnConflict = "refuse",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> dict[str, Metric]:
-        """Stores the specs of metrics and returns them normalised, sequences in search order."""
-        return await self._call(
-            _DEFINE, _define(specs, on_conflict, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def define_limits(
-        self,
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        on_conflict: OnConflict = "refuse",
-        *,
-        prefix: Prefix = PREFIX,
-    ) -> None:
-        """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
-        return await self._call(
-            _DEFINE_LIMITS,
-            _define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix),
-        )
-
-    async def distribution(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        quantiles: Sequence[float] = distributions.QUANTILES,
-        entities: Iterable[EntityLike] | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> DistributionReading:
-        """Quantiles and more of an entity, or of `entities` merged. Reads 1 key for each
-        bucket.
-        """
-        return await self._call(
-            _DISTRIBUTION,
-            _distribution(
-                metric,
-                entity,
-                latest,
-                start,
-                end,
-                quantiles,
-                entities,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    async def gauge(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> GaugeReading:
-        """Last, min, max, mean and count of a gauge's samples. Reads 1 key for each bucket."""
-        return await self._call(
-            _GAUGE,
-            _gauge(metric, entity, latest, start, end, prefix=prefix, namespace=namespace, at=at),
-        )
-
-    async def incr(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        value: Number = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> None:
-        """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
-        return await self._call(
-            _INCR, _incr(metric, entity, value, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def lifetime(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Number:
-        """All that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
-        return await self._call(
-            _LIFETIME, _lifetime(metric, entity, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def limit_incr(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> None:
-        """Counts all operations without asking. With buckets reads 1 key and writes 2 for
-        each.
-        """
-        return await self._call(
-            _LIMIT_INCR,
-            _limit_incr(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    async def peek(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BatchResult:
-        """What `try_incr` would say, for the same reads. Writes nothing."""
-        return await self._call(
-            _PEEK,
-            _peek(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    async def prometheus(
-        self,
-        openmetrics: bool = False,
-        *,
-        prefix: Prefix | None = None,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> str:
-        """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
-        return await self._call(
-            _PROMETHEUS, _prometheus(openmetrics, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def rate(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        future: Future = "clamp",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Rate:
-        """Total and rates over `latest` seconds, or a range. Reads 1 key for each bucket."""
-        return await self._call(
-            _RATE,
-            _rate(
-                metric,
-                entity,
-                latest,
-                start,
-                end,
-                future,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    async def rates(
-        self,
-        queries: Sequence[RateQuery | dict[str, Any]],
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> list[Rate]:
-        """Several rates of one snapshot. Reads as `rate` does for each."""
-        return await self._call(_RATES, _rates(queries, prefix=prefix, namespace=namespace, at=at))
-
-    async def record(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        value: Number = 0,
-        count: int = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> None:
-        """Notes a value of a distribution. Reads and writes 1 key for each sequence."""
-        return await self._call(
-            _RECORD,
-            _record(metric, entity, value, count, prefix=prefix, namespace=namespace, at=at),
-        )
-
-    async def require(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BatchResult:
-        """Counts all operations, or raises `LimitExceeded`, which undoes the whole
-        transaction.
-        """
-        return await self._call(
-            _REQUIRE,
-            _require(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    async def reset(
-        self,
-        entities: Sequence[EntityLike] | None = None,
-        metrics: Sequence[str] | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Deleted:
-        """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix."""
-        return await self._call(
-            _RESET, _reset(entities, metrics, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def series(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        start: float | None = None,
-        end: float | None = None,
-        step: float | None = None,
-        value: str = "total",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Series:
-        """Values for a plot, one for each `step` from `start` to `end`."""
-        return await self._call(
-            _SERIES,
-            _series(
-                metric, entity, start, end, step, value, prefix=prefix, namespace=namespace, at=at
-            ),
-        )
-
-    async def set(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        value: Number = 0,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> None:
-        """Takes a sample of a gauge. Reads 2 keys, writes 1, and both for each sequence."""
-        return await self._call(
-            _SET, _set(metric, entity, value, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    async def throttle(
-        self,
-        key: str,
-        max_burst: int,
-        count: int,
-        period: int,
-        quantity: int = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> list[int]:
-        """GCRA as redis-cell has it, `count` in `period` seconds, with its five integers."""
-        return await self._call(
-            _THROTTLE,
-            _throttle(
-                key, max_burst, count, period, quantity, prefix=prefix, namespace=namespace, at=at
-            ),
-        )
-
-    async def top(
-        self,
-        metric: str,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        n: int = 10,
-        scope: str = "local",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> list[TopEntity]:
-        """The `n` entities with the highest totals. Scans the buckets of the range."""
-        return await self._call(
-            _TOP,
-            _top(metric, latest, start, end, n, scope, prefix=prefix, namespace=namespace, at=at),
-        )
-
-    async def try_incr(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BatchResult:
-        """Counts all operations if their conditions allow all of them, none otherwise."""
-        return await self._call(
-            _TRY_INCR,
-            _try_incr(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    async def write(
-        self,
-        writes: Sequence[Write | dict[str, Any]],
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Written:
-        """Makes all writes or none: the flush of a writer."""
-        return await self._call(_WRITE, _write(writes, prefix=prefix, namespace=namespace, at=at))
+    add = awaited(CalledMetrics.add)
+    buckets = awaited(CalledMetrics.buckets)
+    define = awaited(CalledMetrics.define)
+    define_limits = awaited(CalledMetrics.define_limits)
+    distribution = awaited(CalledMetrics.distribution)
+    gauge = awaited(CalledMetrics.gauge)
+    incr = awaited(CalledMetrics.incr)
+    lifetime = awaited(CalledMetrics.lifetime)
+    limit_incr = awaited(CalledMetrics.limit_incr)
+    peek = awaited(CalledMetrics.peek)
+    prometheus = awaited(CalledMetrics.prometheus)
+    rate = awaited(CalledMetrics.rate)
+    rates = awaited(CalledMetrics.rates)
+    record = awaited(CalledMetrics.record)
+    require = awaited(CalledMetrics.require)
+    reset = awaited(CalledMetrics.reset)
+    series = awaited(CalledMetrics.series)
+    set = awaited(CalledMetrics.set)
+    throttle = awaited(CalledMetrics.throttle)
+    top = awaited(CalledMetrics.top)
+    try_incr = awaited(CalledMetrics.try_incr)
+    write = awaited(CalledMetrics.write)
 
 
-class RecordedMetrics(RecordFace):
+class RecordedMetrics(RecordedLayer):
     """The operations of `Metrics`, kept to be sent together."""
 
-    def add(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        delta: Number = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[None]:
-        """Takes a sample of a gauge that is `delta` above the last one. Costs 1 read more."""
-        return self._record(
-            _ADD, _add(metric, entity, delta, prefix=prefix, namespace=namespace, at=at)
-        )
+    add = recorded(CalledMetrics.add)
+    buckets = recorded(CalledMetrics.buckets)
+    define = recorded(CalledMetrics.define)
+    define_limits = recorded(CalledMetrics.define_limits)
+    distribution = recorded(CalledMetrics.distribution)
+    gauge = recorded(CalledMetrics.gauge)
+    incr = recorded(CalledMetrics.incr)
+    lifetime = recorded(CalledMetrics.lifetime)
+    limit_incr = recorded(CalledMetrics.limit_incr)
+    peek = recorded(CalledMetrics.peek)
+    prometheus = recorded(CalledMetrics.prometheus)
+    rate = recorded(CalledMetrics.rate)
+    rates = recorded(CalledMetrics.rates)
+    record = recorded(CalledMetrics.record)
+    require = recorded(CalledMetrics.require)
+    reset = recorded(CalledMetrics.reset)
+    series = recorded(CalledMetrics.series)
+    set = recorded(CalledMetrics.set)
+    throttle = recorded(CalledMetrics.throttle)
+    top = recorded(CalledMetrics.top)
+    try_incr = recorded(CalledMetrics.try_incr)
+    write = recorded(CalledMetrics.write)
 
-    def buckets(
-        self,
-        metric: str | None = None,
-        limit: int = 1000,
-        after: str | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[BucketPage]:
-        """The stored counters of all scopes by their readable keys. Reads 1 key for each."""
-        return self._record(
-            _BUCKETS, _buckets(metric, limit, after, prefix=prefix, namespace=namespace, at=at)
-        )
 
-    def define(
-        self,
-        specs: Specs,
-        on_conflict: OnConflict = "refuse",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[dict[str, Metric]]:
-        """Stores the specs of metrics and returns them normalised, sequences in search order."""
-        return self._record(
-            _DEFINE, _define(specs, on_conflict, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    def define_limits(
-        self,
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        on_conflict: OnConflict = "refuse",
-        *,
-        prefix: Prefix = PREFIX,
-    ) -> Handle[None]:
-        """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
-        return self._record(
-            _DEFINE_LIMITS,
-            _define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix),
-        )
-
-    def distribution(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        quantiles: Sequence[float] = distributions.QUANTILES,
-        entities: Iterable[EntityLike] | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[DistributionReading]:
-        """Quantiles and more of an entity, or of `entities` merged. Reads 1 key for each
-        bucket.
-        """
-        return self._record(
-            _DISTRIBUTION,
-            _distribution(
-                metric,
-                entity,
-                latest,
-                start,
-                end,
-                quantiles,
-                entities,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    def gauge(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[GaugeReading]:
-        """Last, min, max, mean and count of a gauge's samples. Reads 1 key for each bucket."""
-        return self._record(
-            _GAUGE,
-            _gauge(metric, entity, latest, start, end, prefix=prefix, namespace=namespace, at=at),
-        )
-
-    def incr(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        value: Number = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[None]:
-        """Adds `value` to a counter. Reads 1 key, writes 1 for each sequence."""
-        return self._record(
-            _INCR, _incr(metric, entity, value, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    def lifetime(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[Number]:
-        """All that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
-        return self._record(
-            _LIFETIME, _lifetime(metric, entity, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    def limit_incr(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[None]:
-        """Counts all operations without asking. With buckets reads 1 key and writes 2 for
-        each.
-        """
-        return self._record(
-            _LIMIT_INCR,
-            _limit_incr(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    def peek(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[BatchResult]:
-        """What `try_incr` would say, for the same reads. Writes nothing."""
-        return self._record(
-            _PEEK,
-            _peek(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    def prometheus(
-        self,
-        openmetrics: bool = False,
-        *,
-        prefix: Prefix | None = None,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[str]:
-        """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
-        return self._record(
-            _PROMETHEUS, _prometheus(openmetrics, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    def rate(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        future: Future = "clamp",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[Rate]:
-        """Total and rates over `latest` seconds, or a range. Reads 1 key for each bucket."""
-        return self._record(
-            _RATE,
-            _rate(
-                metric,
-                entity,
-                latest,
-                start,
-                end,
-                future,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    def rates(
-        self,
-        queries: Sequence[RateQuery | dict[str, Any]],
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[list[Rate]]:
-        """Several rates of one snapshot. Reads as `rate` does for each."""
-        return self._record(_RATES, _rates(queries, prefix=prefix, namespace=namespace, at=at))
-
-    def record(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        value: Number = 0,
-        count: int = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[None]:
-        """Notes a value of a distribution. Reads and writes 1 key for each sequence."""
-        return self._record(
-            _RECORD,
-            _record(metric, entity, value, count, prefix=prefix, namespace=namespace, at=at),
-        )
-
-    def require(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[BatchResult]:
-        """Counts all operations, or raises `LimitExceeded`, which undoes the whole
-        transaction.
-        """
-        return self._record(
-            _REQUIRE,
-            _require(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    def reset(
-        self,
-        entities: Sequence[EntityLike] | None = None,
-        metrics: Sequence[str] | None = None,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[Deleted]:
-        """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix."""
-        return self._record(
-            _RESET, _reset(entities, metrics, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    def series(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        start: float | None = None,
-        end: float | None = None,
-        step: float | None = None,
-        value: str = "total",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[Series]:
-        """Values for a plot, one for each `step` from `start` to `end`."""
-        return self._record(
-            _SERIES,
-            _series(
-                metric, entity, start, end, step, value, prefix=prefix, namespace=namespace, at=at
-            ),
-        )
-
-    def set(
-        self,
-        metric: str,
-        entity: EntityLike = None,
-        value: Number = 0,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[None]:
-        """Takes a sample of a gauge. Reads 2 keys, writes 1, and both for each sequence."""
-        return self._record(
-            _SET, _set(metric, entity, value, prefix=prefix, namespace=namespace, at=at)
-        )
-
-    def throttle(
-        self,
-        key: str,
-        max_burst: int,
-        count: int,
-        period: int,
-        quantity: int = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[list[int]]:
-        """GCRA as redis-cell has it, `count` in `period` seconds, with its five integers."""
-        return self._record(
-            _THROTTLE,
-            _throttle(
-                key, max_burst, count, period, quantity, prefix=prefix, namespace=namespace, at=at
-            ),
-        )
-
-    def top(
-        self,
-        metric: str,
-        latest: float | None = None,
-        start: float | None = None,
-        end: float | None = None,
-        n: int = 10,
-        scope: str = "local",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[list[TopEntity]]:
-        """The `n` entities with the highest totals. Scans the buckets of the range."""
-        return self._record(
-            _TOP,
-            _top(metric, latest, start, end, n, scope, prefix=prefix, namespace=namespace, at=at),
-        )
-
-    def try_incr(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[BatchResult]:
-        """Counts all operations if their conditions allow all of them, none otherwise."""
-        return self._record(
-            _TRY_INCR,
-            _try_incr(
-                operations,
-                conditions,
-                bucket_count,
-                algorithm,
-                prefix=prefix,
-                namespace=namespace,
-                at=at,
-            ),
-        )
-
-    def write(
-        self,
-        writes: Sequence[Write | dict[str, Any]],
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> Handle[Written]:
-        """Makes all writes or none: the flush of a writer."""
-        return self._record(_WRITE, _write(writes, prefix=prefix, namespace=namespace, at=at))
+_ADD: Final = Call("metrics.add", "write", CalledMetrics.add)
+_BUCKETS: Final = Call("metrics.buckets", "read", CalledMetrics.buckets)
+_DEFINE: Final = Call("metrics.define", "write", CalledMetrics.define)
+_DEFINE_LIMITS: Final = Call("metrics.define_limits", "write", CalledMetrics.define_limits)
+_DISTRIBUTION: Final = Call("metrics.distribution", "read", CalledMetrics.distribution)
+_GAUGE: Final = Call("metrics.gauge", "read", CalledMetrics.gauge)
+_INCR: Final = Call("metrics.incr", "write", CalledMetrics.incr)
+_LIFETIME: Final = Call("metrics.lifetime", "read", CalledMetrics.lifetime)
+_LIMIT_INCR: Final = Call("metrics.limit_incr", "write", CalledMetrics.limit_incr)
+_PEEK: Final = Call("metrics.peek", "read", CalledMetrics.peek)
+_PROMETHEUS: Final = Call("metrics.prometheus", "read", CalledMetrics.prometheus)
+_RATE: Final = Call("metrics.rate", "read", CalledMetrics.rate)
+_RATES: Final = Call("metrics.rates", "read", CalledMetrics.rates)
+_RECORD: Final = Call("metrics.record", "write", CalledMetrics.record)
+_REQUIRE: Final = Call("metrics.require", "write", CalledMetrics.require)
+_RESET: Final = Call("metrics.reset", "write", CalledMetrics.reset)
+_SERIES: Final = Call("metrics.series", "read", CalledMetrics.series)
+_SET: Final = Call("metrics.set", "write", CalledMetrics.set)
+_THROTTLE: Final = Call("metrics.throttle", "write", CalledMetrics.throttle)
+_TOP: Final = Call("metrics.top", "read", CalledMetrics.top)
+_TRY_INCR: Final = Call("metrics.try_incr", "write", CalledMetrics.try_incr)
+_WRITE: Final = Call("metrics.write", "write", CalledMetrics.write)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client import resolving
+from holdfast.client import addresses
 from holdfast.errors import Unreachable
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.server.running import DEADLINE, Server
 
 NAME = "db.example"
@@ -70,9 +70,9 @@ def test_one_who_waits_no_longer_takes_the_answer_from_no_one_else(
 ) -> None:
     async def give_up() -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(resolving.look_up(NAME, 1)), 0.01)
+            await asyncio.wait_for(asyncio.wrap_future(addresses.look_up(NAME, 1)), 0.01)
 
-    waiting = resolving.look_up(NAME, 1)
+    waiting = addresses.look_up(NAME, 1)
     asyncio.run(give_up())
     slow_names.set()
 

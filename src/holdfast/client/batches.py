@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from holdfast.client import calls
-from holdfast.client.calls import Call, Given
-from holdfast.client.faces import Handle
+from holdfast.client.calls import Call
 from holdfast.client.replies import ReplyError
 from holdfast.errors import BadInput, HoldfastError, RequestTooLarge, at_position
 from holdfast.limits import MAX_BATCH_COMMANDS
@@ -20,6 +19,50 @@ if TYPE_CHECKING:
     from holdfast.client.metrics import BatchMetrics
 
 T = TypeVar("T")
+U = TypeVar("U")
+
+_NOTHING: Final = object()
+
+
+class Handle(Generic[T]):
+    """The result of an operation that was recorded: there once all of them were sent."""
+
+    __slots__ = ("_error", "_read", "_result")
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        self._read: Callable[[Any], Any] = read
+        self._result: Any = _NOTHING
+        self._error: BaseException | None = None
+
+    def result(self) -> T:
+        """What the operation returned; raises its error if it failed alone, as in a pipeline."""
+        if self._error is not None:
+            raise self._error
+        if self._result is _NOTHING:
+            raise BadInput(
+                "there is no result yet: the operations were not sent",
+                hint="Results are there behind the `with` block that records, if it did not raise.",
+            )
+        result: T = self._result
+        return result
+
+    def settle(self, reply: Any) -> None:
+        """Takes the reply; raises, and keeps, the error that it stands for."""
+        try:
+            self._result = self._read(reply)
+        except Exception as error:
+            self._error = error
+            raise
+
+    def refuse(self, error: BaseException) -> None:
+        self._error = error
+
+    def _then(self, make: Callable[[T], U]) -> "Handle[U]":
+        """This handle, with a result that is made of the operation's own."""
+        read = self._read
+        self._read = lambda reply: make(read(reply))
+        changed: Any = self
+        return changed  # type: ignore[no-any-return]  # it is the same object, of another result
 
 
 class Recording:
@@ -64,12 +107,12 @@ class Recording:
     def __len__(self) -> int:
         return len(self._commands)
 
-    def keep(self, call: Call[Any], given: Given, read: Callable[[Any], T]) -> Handle[T]:
-        """Records a call; `read` makes of its reply what the handle gives."""
+    def record(self, call: Call[T], *values: Any) -> Handle[T]:
+        """Keeps a call and returns the handle of its result."""
         if self._is_sent:
             raise BadInput("this was sent already", hint="Begin a new one.")
-        handle = Handle(read)
-        self._commands.append(call.command(given))
+        handle = Handle(call.result)
+        self._commands.append(call.command(values))
         self._handles.append(handle)
         self._calls.append(call)
         return handle

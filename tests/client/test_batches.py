@@ -16,7 +16,7 @@ from holdfast.errors import (
     Unreachable,
 )
 from holdfast.limits import MAX_BATCH_COMMANDS
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.client.scripted import CLOSE, at, scripted
 
 

@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.entities.messages import ChangeNotice
 from holdfast.errors import Unreachable
-from tests.client.colours import connected
+from tests.client.both_clients import connected
 from tests.server.running import serving
 
 
@@ -52,7 +52,7 @@ def test_a_subscription_outlives_the_time_without_a_server(colour: str, tmp_path
 def test_a_slow_reader_lets_notices_wait_at_the_server_and_gets_them_all(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.client.async_listening.MAX_QUEUED_NOTICES", 10)
+    monkeypatch.setattr("holdfast.client.async_subscriptions.MAX_QUEUED_NOTICES", 10)
 
     async def run() -> tuple[list[bool], list[bytes], int]:
         async with holdfast.aio.connect(url) as client, client.subscribe("jobs.ready") as notices:
