@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, get_type_hints
 
@@ -128,3 +129,9 @@ def test_lists_may_be_tuples_and_sets(store: Store) -> None:
     store.jobs.put("queue", id="a", tags={"x"}, depends=("b",))  # type: ignore[arg-type]  # a set, as before
 
     assert store.jobs.tagged("x").jobs == ("a",)
+
+
+@pytest.mark.parametrize("delay", ["1 day", timedelta(days=1)])
+def test_a_duration_of_another_kind_is_told_its_unit(store: Store, delay: Any) -> None:
+    with pytest.raises(BadArgument, match=r"numbers of seconds: 60"):
+        store.jobs.put("emails", delay=delay)

@@ -140,9 +140,14 @@ def _check(
                 raise _refusal(method, star[0], star[1], value)
 
 
+_DURATIONS: Final = {"delay", "interval", "lock_seconds", "offset", "timeout", "unique_for"}
+_IN_SECONDS: Final = "Durations are numbers of seconds: 60, or timedelta(...).total_seconds()."
+
+
 def _refusal(method: Callable[..., Any], name: str, kind: Kind, value: Any) -> BadArgument:
     call = method.__name__.capitalize()
-    return BadArgument(f'{call}(): Arg "{name}" not {kind.words}: {_shown(value)}')
+    hint = _IN_SECONDS if name in _DURATIONS else None
+    return BadArgument(f'{call}(): Arg "{name}" not {kind.words}: {_shown(value)}', hint=hint)
 
 
 def _shown(value: Any) -> str:

@@ -179,7 +179,10 @@ def _typed(fields: Mapping[str, Any], field: str, kind: type, default: Any, wher
 
 def _check_positive(value: Any, field: str, where: str) -> None:
     if not is_positive(value):
-        raise BadMetricSpec(f"{where}: {field} is a finite number above 0, not {shown(value)}")
+        seconds = " of seconds" if field in ("timeStep", "expiry") else ""
+        raise BadMetricSpec(
+            f"{where}: {field} is a finite number{seconds} above 0, not {shown(value)}"
+        )
 
 
 def is_positive(value: Any) -> bool:

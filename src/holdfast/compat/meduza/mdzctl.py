@@ -72,7 +72,12 @@ class Server:
             response = connection.getresponse()
             if response.status != http.HTTPStatus.OK:
                 said = response.read().decode(errors="replace").strip()
-                raise self._failure("refused", said or f"the server said {response.status}")
+                unknown = response.status == http.HTTPStatus.UNAUTHORIZED
+                raise self._failure(
+                    "refused",
+                    said or f"the server said {response.status}",
+                    "Give --token TOKEN, or -s http://USER:TOKEN@HOST:PORT." if unknown else "",
+                )
             yield response
         except http.client.HTTPException as error:
             raise self._failure("broken_answer", f"{self._url} broke off: {error!r}") from None
@@ -87,8 +92,8 @@ class Server:
         with self.ask(method, path, body, **parameters) as response:
             return response.read().decode(errors="replace")
 
-    def _failure(self, code: str, message: str) -> Failure:
-        return Failure(code, message, "", is_json=self._is_json)
+    def _failure(self, code: str, message: str, hint: str = "") -> Failure:
+        return Failure(code, message, hint, is_json=self._is_json)
 
 
 def _bare(url: str) -> str:

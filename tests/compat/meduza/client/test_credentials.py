@@ -117,4 +117,5 @@ def test_mdzctl_takes_credentials_in_the_url_of_the_server(plain: Server) -> Non
     assert (allowed.exit_code, "test.Users" in allowed.output) == (0, True), allowed.output
     assert refused.exit_code != 0
     assert nobody.exit_code != 0
+    assert "--token TOKEN" in nobody.output
     assert "secret" not in nowhere.output
