@@ -1,6 +1,7 @@
 """The page of the campaign is made from its results, and no part of it is forgotten."""
 
 import importlib
+import re
 from datetime import date
 from pathlib import Path
 
@@ -69,3 +70,15 @@ def test_every_part_is_registered_and_has_a_short_form_among_the_tests() -> None
 
     assert set(PARTS) == parts
     assert {f"test_{name}" for name in parts} <= modules
+
+
+def test_each_part_tries_to_break_a_promise_that_the_guarantees_link_to_it() -> None:
+    promises = (PAGE.parent / "guarantees.md").read_text()
+    linked = set(re.findall(r"reliability\.md#([\w-]+)", promises))
+    titles = {
+        (importlib.import_module(f"tests.campaign.{name}").__doc__ or "").partition("\n")[0]
+        for name in PARTS
+    }
+
+    assert linked == {title.rstrip(".").lower().replace(" ", "-") for title in titles}
+    assert "](reliability.md)" not in promises.partition("## At every commit")[2]
