@@ -152,6 +152,8 @@ MAX_BSON_DEPTH: Final = (
 MAX_STRETCHES: Final = (
     10_000  # pieces of an index that one query may join, the product of its IN lists
 )
+MAX_CHANGED_ENTITIES: Final = 100_000  # of one put, update or delete: others wait for it, some 2 s
+MAX_QUERIES: Final = 10_000  # of one `execute`, and of a TX of Meduza
 MAX_NOTICE_CHANGES: Final = 1_000  # entities named in one change notice; more of them share several
 MILESTONE_ENTRIES: Final = 512  # index entries between two counted milestones, on average
 WALKED_ENTRIES: Final = 512  # counted one by one before the milestones are asked

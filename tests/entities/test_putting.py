@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.entities import StoreEntities
-from holdfast.entities.messages import Filter, PutEntity
-from holdfast.errors import BadQuery, BadValue, DuplicateKey, VersionMismatch
+from holdfast.entities import StoreEntities, writing
+from holdfast.entities.messages import Filter, Ping, PutEntity
+from holdfast.errors import BadQuery, BadValue, DuplicateKey, RequestTooLarge, VersionMismatch
+from holdfast.limits import MAX_QUERIES
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 
@@ -128,3 +129,25 @@ def test_several_tables_are_written_in_one_transaction(
         store.transact(work)
 
     assert entities.count_raw("test.Users") == entities.count_raw("test.Plain") == 0
+
+
+def test_one_call_changes_a_bounded_number_of_entities(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MAX_CHANGED_ENTITIES", 10)
+    schema = "schema: s\ntables: {T: {primary: {type: random}, columns: {n: {type: Int}}}}"
+    store.entities.deploy(schema)
+    ids = store.entities.put_raw("s.T", [PutEntity({"n": n}) for n in range(10)])
+    ids += store.entities.put_raw("s.T", [PutEntity({"n": 10})])
+
+    with pytest.raises(RequestTooLarge):
+        store.entities.put_raw("s.T", [PutEntity({"n": n}) for n in range(11)])
+    with pytest.raises(RequestTooLarge):
+        store.entities.delete_raw("s.T", [Filter("id", "IN", ids)])
+
+    assert store.entities.count_raw("s.T") == 11
+
+
+def test_a_bounded_number_of_queries_is_executed_at_once(store: Store) -> None:
+    with pytest.raises(RequestTooLarge):
+        store.entities.execute([Ping()] * (MAX_QUERIES + 1))

@@ -17,7 +17,8 @@ from holdfast.entities.messages import (
     Filter,
 )
 from holdfast.entities.values import MAX_UINT, MIN_INT, keep
-from holdfast.errors import BadFilter, BadPaging, BadValue
+from holdfast.errors import BadFilter, BadPaging, BadValue, RequestTooLarge
+from holdfast.limits import MAX_QUERIES
 
 _FILTER_HINT: Final = 'One is Filter("name", "=", ["ann"]).'
 _CONTAINERS: Final = frozenset({list, dict, Ext})
@@ -106,3 +107,12 @@ def _check_value(name: str, value: Any) -> Any:
     if type(kept) is int and not MIN_INT <= kept <= MAX_UINT:
         raise BadFilter(f"the filter on {name!r} compares with {kept}, which has more than 64 bits")
     return kept
+
+
+def check_queries(count: int) -> None:
+    """Refuses more queries at once than others should have to wait for."""
+    if count > MAX_QUERIES:
+        raise RequestTooLarge(
+            f"{count} queries came at once, at most {MAX_QUERIES} are taken",
+            hint="Split them: each part is a transaction of its own.",
+        )

@@ -8,7 +8,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import deploying, reading, stats
 from holdfast.entities.access import TableAccess, access_to
 from holdfast.entities.changing import Changing, check_changes
-from holdfast.entities.checking import check_filters, check_paging
+from holdfast.entities.checking import check_filters, check_paging, check_queries
 from holdfast.entities.choosing import ByIndex, ByPrimary, Selection, choose
 from holdfast.entities.mapper import StoredModelCalls
 from holdfast.entities.messages import (
@@ -199,6 +199,7 @@ class Entities(StoredModelCalls):
     @operation(holds_values=True)
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        check_queries(len(queries))
         return [self._execute(query) for query in queries]
 
     # --- for mappers --------------------------------------------------------------------------

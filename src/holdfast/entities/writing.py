@@ -14,9 +14,9 @@ from holdfast.entities.counting import count_changes
 from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry
 from holdfast.entities.messages import changed_topic
 from holdfast.entities.records import StoredEntity, write_entity, write_record
-from holdfast.errors import DuplicateKey
+from holdfast.errors import DuplicateKey, RequestTooLarge
 from holdfast.keys import pack_int, prefix_range
-from holdfast.limits import MAX_NOTICE_CHANGES
+from holdfast.limits import MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
 
 EXPIRY_KIND: Final = "entities.expired"  # the subject is a table's full name
 
@@ -60,7 +60,7 @@ class Writer:
             self._index_again(id_part, old, properties, expires)
         if old_expires != expires:
             self._move_expiry(id_part, old_expires, expires)
-        self._changes.append((id, op, version, names))
+        self._changed(id, op, version, names)
 
     def put_new(
         self, id: str, id_part: bytes, properties: dict[str, Any], names: tuple[str, ...]
@@ -69,7 +69,7 @@ class Writer:
         self.tx.put(self.access.entities + id_part, write_entity(1, 0, properties))
         self._size += 1
         self._index_new(id_part, properties, 0)
-        self._changes.append((id, "put", 1, names))
+        self._changed(id, "put", 1, names)
 
     def remove(
         self, id: str, id_part: bytes, old: StoredEntity, *, op: Literal["delete", "expire"]
@@ -83,7 +83,15 @@ class Writer:
                 self._remove_entry(position, index, values + id_part)
         if old.expires:
             self._move_expiry(id_part, old.expires, 0)
-        self._changes.append((id, op, old.version, ()))
+        self._changed(id, op, old.version, ())
+
+    def _changed(self, id: str, op: str, version: int, names: tuple[str, ...]) -> None:
+        self._changes.append((id, op, version, names))
+        if len(self._changes) > MAX_CHANGED_ENTITIES:
+            raise RequestTooLarge(
+                f"more than {MAX_CHANGED_ENTITIES} entities would change in one call",
+                hint="Change them in several calls: fewer entities, or filters for some of them.",
+            )
 
     def finish(self) -> None:
         """Brings the counters up to date and leaves the notices."""

@@ -25,6 +25,7 @@ from holdfast.compat.meduza.wire_queries import (
 from holdfast.engine.contract import Transaction
 from holdfast.entities import bson_codec
 from holdfast.entities.bson_values import properties_to_wire
+from holdfast.entities.checking import check_queries
 from holdfast.entities.core import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
 from holdfast.entities.reading import Found
@@ -71,7 +72,9 @@ def read_query(kind: str, body: bytes) -> WireQuery:
         return Ping()
     document = bson_codec.decode(body)
     if kind == "TX":
-        return Tx([_inner_query(inner) for inner in documents(document, "queries")])
+        queries = documents(document, "queries")
+        check_queries(len(queries))
+        return Tx([_inner_query(inner) for inner in queries])
     return _READERS[kind](document)
 
 
