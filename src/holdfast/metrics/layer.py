@@ -6,7 +6,7 @@ belong to, and `at`, the time to use instead of the clock: for backfills and tes
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Any, Self
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
@@ -44,6 +44,7 @@ from holdfast.metrics.records import (
     Written,
 )
 from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.scope import NAMESPACE, PREFIX, UNSCOPED, MetricsScope
 from holdfast.metrics.series import read_series
 from holdfast.metrics.specs import Specs, listed, normalize
 from holdfast.metrics.throttles import throttle
@@ -51,9 +52,6 @@ from holdfast.metrics.top import read_top
 from holdfast.metrics.totals import Future, check_time, time_range
 from holdfast.metrics.writer import Writer
 from holdfast.metrics.writes import incr_one, write_all
-
-PREFIX: Final = "WRStats"
-NAMESPACE: Final = "local"
 
 
 class Metrics:
@@ -63,8 +61,21 @@ class Metrics:
         error_for_argument
     )  # the server asks for it, see operations.py
 
+    _scope: MetricsScope | None = None  # None: the arguments of each call are all there is
+
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
+
+    @operation(local=True)
+    def scoped(self, *, prefix: Prefix = PREFIX, namespace: str = NAMESPACE) -> Self:
+        """Returns these metrics with a prefix, a namespace or both bound for every call.
+
+        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of
+        the result have its scope too. Reads and writes nothing.
+        """
+        scoped = type(self)(self._tx)
+        scoped._scope = (self._scope or UNSCOPED).narrowed(prefix, namespace)
+        return scoped
 
     # --- specs --------------------------------------------------------------------------------
 
@@ -353,6 +364,8 @@ class Metrics:
     ) -> str:
         """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
         _, _, now = self._where(PREFIX if prefix is None else prefix, namespace, at)
+        if prefix is None and self._scope is not None and self._scope.prefix != PREFIX:
+            prefix = self._scope.prefix
         only = None if prefix is None else as_prefix(prefix)
         return prometheus.exposition(self._tx, now, prefix=only, openmetrics=openmetrics)
 
@@ -535,33 +548,33 @@ class Metrics:
         """A limiter whose charges are undone if this transaction fails."""
         self.define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix)
         plan = make_plan(conditions, bucket_count, algorithm)
-        keys = self._keys(prefix)
-        return Limiter(
-            self,
-            plan,
-            **self._bound(prefix, namespace),
-            sleep=None,
-            try_one=SingleHits(
-                lambda work: work(self._tx), keys, plan, as_namespace(namespace)
-            ).try_incr,
-        )
+        bound = self._bound(prefix, namespace)
+        hits = SingleHits(lambda work: work(self._tx), self._keys(prefix), plan, bound["namespace"])
+        return Limiter(self, plan, **bound, sleep=None, try_one=hits.try_incr)
 
     # --- pieces -------------------------------------------------------------------------------
 
     def _keys(self, prefix: Prefix) -> Keys:
+        if self._scope is not None:
+            prefix, _ = self._scope.fill(prefix, NAMESPACE)
         return keys_of(self._tx.space, as_prefix(prefix))
 
     def _where(self, prefix: Prefix, namespace: str, at: float | None) -> tuple[Keys, str, float]:
         tx = self._tx
-        keys = named_keys(tx.space, prefix) if type(prefix) is str else self._keys(prefix)
+        if self._scope is not None:
+            prefix, namespace = self._scope.fill(prefix, namespace)
+        if type(prefix) is str:
+            keys = named_keys(tx.space, prefix)
+        else:
+            keys = keys_of(tx.space, as_prefix(prefix))
         if namespace is not NAMESPACE:
             as_namespace(namespace)
         return keys, namespace, tx.now if at is None else check_time(at)
 
     def _bound(self, prefix: Prefix, namespace: str) -> dict[str, Any]:
-        """What writers, readers and limiters of this transaction have in common."""
-        named = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
-        return {**named, "clock": lambda: self._tx.now}
+        """Returns the arguments that writers, readers and limiters have in common."""
+        scope = self._scope or UNSCOPED
+        return {**scope.arguments(prefix, namespace), "clock": lambda: self._tx.now}
 
     def _spec(
         self, metric: str, prefix: Prefix, namespace: str, at: float | None

@@ -1,15 +1,16 @@
 """The layer on a store: each call a transaction, and writers, readers and limiters that last."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.metrics import admission, registry
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
-from holdfast.metrics.entity import Prefix, as_namespace, as_prefix
-from holdfast.metrics.layer import NAMESPACE, PREFIX, Metrics
+from holdfast.metrics.entity import Prefix
+from holdfast.metrics.layer import Metrics
 from holdfast.metrics.layout import keys_of
 from holdfast.metrics.limiter import Limiter, Sleep
 from holdfast.metrics.limiter_fast_path import SingleHits
@@ -17,6 +18,7 @@ from holdfast.metrics.limits_package_windows import LimitsPackageWindows
 from holdfast.metrics.reader import Reader
 from holdfast.metrics.records import BatchResult, Metric
 from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.scope import NAMESPACE, PREFIX, UNSCOPED, MetricsScope
 from holdfast.metrics.specs import Specs, normalize
 from holdfast.metrics.totals import Future
 from holdfast.metrics.writer import Writer
@@ -31,9 +33,30 @@ class StoreMetrics(_PerCall):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
     _runner: Runner
+    _make: Callable[[Transaction], Metrics]
+    _scope: MetricsScope
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)  # type: ignore[arg-type]  # the base is `per_call` of the layer
+        self._scope = UNSCOPED
+
+    @operation(local=True)
+    def scoped(self, *, prefix: Prefix = PREFIX, namespace: str = NAMESPACE) -> Self:
+        """Returns these metrics with a prefix, a namespace or both bound for every call.
+
+        >>> visits = store.metrics.scoped(namespace="shop")
+        >>> _ = visits.define({"visits": {}})
+        >>> visits.incr("visits", ["ann"])
+        >>> visits.rate("visits", ["ann"], latest=3600).total
+        1
+
+        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of
+        the result have its scope too. Reads and writes nothing.
+        """
+        scoped = type(self)(self._runner)
+        scoped._scope = scope = (self._scope or UNSCOPED).narrowed(prefix, namespace)
+        scoped._make = lambda tx: Metrics(tx).scoped(**scope._asdict())
+        return scoped
 
     @operation(local=True)
     def writer(
@@ -48,9 +71,7 @@ class StoreMetrics(_PerCall):
         return Writer(
             self,
             self._settled(specs, prefix, on_conflict),
-            prefix=as_prefix(prefix),
-            namespace=as_namespace(namespace),
-            clock=self._runner.read_clock,
+            **self._bound(prefix, namespace),
         )
 
     @operation(local=True)
@@ -67,9 +88,7 @@ class StoreMetrics(_PerCall):
         return Reader(
             self._runner.view,
             self._settled(specs, prefix, on_conflict),
-            prefix=as_prefix(prefix),
-            namespace=as_namespace(namespace),
-            clock=self._runner.read_clock,
+            **self._bound(prefix, namespace),
             future=future,
         )
 
@@ -87,26 +106,26 @@ class StoreMetrics(_PerCall):
     ) -> Limiter:
         """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits."""
         plan = make_plan(conditions, bucket_count, algorithm)
-        named = as_prefix(prefix)
+        bound = self._bound(prefix, namespace)
         with self._runner.view() as view:
-            keys = keys_of(view.space, named)
+            keys = keys_of(view.space, bound["prefix"])
             settled = admission.has_all_specs(view, keys, plan)
         if not settled:
             self._runner.transact(lambda tx: admission.store_all_specs(tx, keys, plan, on_conflict))
+        hits = SingleHits(self._runner.transact, keys, plan, bound["namespace"])
         return Limiter(
-            _StoreLimits(self, self._runner),
-            plan,
-            prefix=named,
-            namespace=as_namespace(namespace),
-            clock=self._runner.read_clock,
-            sleep=sleep,
-            try_one=SingleHits(self._runner.transact, keys, plan, as_namespace(namespace)).try_incr,
+            _StoreLimits(self, self._runner), plan, **bound, sleep=sleep, try_one=hits.try_incr
         )
+
+    def _bound(self, prefix: Prefix, namespace: str) -> dict[str, Any]:
+        """Returns the arguments that writers, readers and limiters have in common."""
+        found = self._scope.arguments(prefix, namespace)
+        return {**found, "clock": self._runner.read_clock}
 
     def _settled(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:
         """The metrics of `specs`; what is stored already costs a view and no transaction."""
         metrics = normalize(specs)
-        named = as_prefix(prefix)
+        named = self._bound(prefix, NAMESPACE)["prefix"]
         with self._runner.view() as view:
             keys = keys_of(view.space, named)
             is_settled = registry.is_settled(view, keys, metrics, on_conflict)

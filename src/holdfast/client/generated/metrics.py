@@ -8,7 +8,6 @@ from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awa
 from holdfast.metrics import distributions
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions
 from holdfast.metrics.entity import EntityLike, Prefix
-from holdfast.metrics.layer import NAMESPACE, PREFIX
 from holdfast.metrics.records import (
     BatchResult,
     BucketPage,
@@ -26,6 +25,7 @@ from holdfast.metrics.records import (
     Written,
 )
 from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.scope import NAMESPACE, PREFIX
 from holdfast.metrics.specs import Specs
 from holdfast.metrics.totals import Future
 
