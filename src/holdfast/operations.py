@@ -171,6 +171,18 @@ def _methods(layer: type[Any]) -> list[str]:
     ]
 
 
+def _summary(doc: str) -> str:
+    """The first line of a docstring, or all of a first sentence that goes on behind it.
+
+    >>> _summary("Puts a job.\\n\\nMore."), _summary("Puts a job,\\nor moves it.")
+    ('Puts a job.', 'Puts a job, or moves it.')
+    """
+    first, _, rest = doc.partition("\n\n")[0].partition("\n")
+    if not rest or first.endswith("."):
+        return first
+    return " ".join(f"{first} {rest.partition('. ')[0]}".rstrip(".").split()) + "."
+
+
 def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operation:
     function = getattr(face, method)
     hints = typing.get_type_hints(inspect.unwrap(function))
@@ -210,7 +222,7 @@ def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operatio
         method=method,
         kind=kind,
         declaration=declaration,
-        summary=doc.partition("\n")[0],
+        summary=_summary(doc),
         doc=doc,
         arguments=arguments,
         result=hints.get("return"),

@@ -218,3 +218,10 @@ def test_the_cost_of_a_command_is_told_in_whole_sentences() -> None:
     assert costs["jobs.put"].endswith("each tag adds 4, each dependency 3.")
     assert costs["jobs.complete"] == "Reads 4 keys, writes 6."
     assert [name for name, cost in costs.items() if not cost.endswith(".")] == []
+
+
+def test_the_summary_of_a_command_is_a_whole_sentence() -> None:
+    summaries = {name: each.summary for name, each in OPERATIONS.items()}
+
+    assert summaries["jobs.put"].startswith("Puts a job into `queue`")
+    assert [name for name, said in summaries.items() if not said.endswith(".")] == []
