@@ -5,11 +5,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 import holdfast
-from holdfast.errors import BadTask
+from holdfast.errors import BadTask, StoreUnreachable
 from holdfast.store import Store
 from holdfast.tasks import Batch, Run, Tasks, Tx, Worker, provided
 from holdfast.testing import temporary_server
@@ -300,3 +301,22 @@ def test_tx_on_a_server_is_refused_when_the_worker_is_made() -> None:
         pytest.raises(BadTask, match="task mark asks for Tx, and this worker is on a server"),
     ):
         Worker(client, tasks)
+
+
+def test_reports_wait_for_a_store_that_is_away(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = Tasks(queue="q")
+    tasks.task(name="work")(lambda: 1)
+    report, calls = store.jobs.report, list[int]()
+
+    def away_at_first(*args: Any, **kwargs: Any) -> Any:
+        calls.append(len(args[0]))
+        if args[0] and calls.count(1) == 1:
+            raise StoreUnreachable("for a moment")
+        return report(*args, **kwargs)
+
+    monkeypatch.setattr(store.jobs, "report", away_at_first)
+    with caplog.at_level(logging.CRITICAL, "holdfast.tasks"), Worker(store, tasks):
+        store.jobs.put("q", "work", {}, id="a")
+        assert store.jobs.result_wait("a", timeout=20).state == "complete"

@@ -77,7 +77,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to reports: those that were refused, and the jobs that were taken.
 
-    `wake` is in how many seconds one of the queues can have a job without a put; None if never.
+    `wake` is in how many seconds one of the queues can have a job without a put; None if never, 0
+    if there may be more jobs, which did not fit this answer.
     """
 
     refused: tuple[Refusal, ...] = ()
@@ -120,9 +121,12 @@ class ReportOperations:
         refused = [
             refusal for each in reports for refusal in _reported(ledger, each, time, all_or_none)
         ]
+        begun = ledger.long_data_bytes
         jobs = all_shown(ledger, _taken(ledger, takes, time))
         wake = None
-        if len(jobs) < sum(take.count for take in takes):
+        if _is_full(ledger, begun):
+            wake = time
+        elif len(jobs) < sum(take.count for take in takes):
             queues = dict.fromkeys(queue for take in takes for queue in take.queues)
             wake = next_wake(ledger, queues)
         return Reported(
@@ -216,12 +220,17 @@ def _taken(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobR
         expires = None if take.lock_seconds is None else now + take.lock_seconds
         for queue in take.queues:
             while wanted > 0 and queue not in empty:
-                read = ledger.long_data_bytes - begun
-                if read + MAX_JOB_DATA_BYTES > MAX_ANSWER_BYTES:
+                if _is_full(ledger, begun):
                     return
-                asked = 1 if read else wanted  # several at once have the whole answer to fill
+                # Several at once have the whole answer to fill.
+                asked = 1 if ledger.long_data_bytes > begun else wanted
                 jobs = pop(ledger, queue, take.worker, asked, now, expires)
                 if len(jobs) < asked:
                     empty.add(queue)
                 wanted -= len(jobs)
                 yield from jobs
+
+
+def _is_full(ledger: "Ledger", begun: int) -> bool:
+    """Whether another job might not fit the answer, after what was read since `begun`."""
+    return ledger.long_data_bytes - begun + MAX_JOB_DATA_BYTES > MAX_ANSWER_BYTES

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from holdfast.errors import ServerBusy, StoreUnusable, Unanswered
 from holdfast.jobs.ledger import READY
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report, Reported, Take
@@ -17,6 +18,7 @@ __all__ = ["Fetcher", "QueueOrder", "Ready", "strict"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
+AWAY: Final = (StoreUnusable, Unanswered, ServerBusy)  # errors that pass by themselves
 QueueOrder = Callable[[Sequence[str]], tuple[str, ...]]  # the queues in the order to ask them
 
 
@@ -101,6 +103,7 @@ class Fetcher:
         self._order = order
         self._lock_seconds = lock_seconds
         self._finished: deque[Finished] = deque()
+        self._unsent: list[Report] = []  # while the store is away
 
     def finish(self, finished: Finished) -> None:
         """Notes the end of a run, from any thread; the next `exchange` tells the store."""
@@ -110,7 +113,7 @@ class Fetcher:
     @property
     def has_finished(self) -> bool:
         """Whether there is something to tell."""
-        return bool(self._finished)
+        return bool(self._finished or self._unsent)
 
     def exchange(self, start: Callable[[Slot, Job], None], *, take: bool = True) -> int:
         """Settles what is finished and takes jobs for free slots; returns how many were taken."""
@@ -134,7 +137,7 @@ class Fetcher:
         return len(reported.jobs)
 
     def _take_finished(self) -> list[Report]:
-        reports = []
+        reports, self._unsent = self._unsent, []
         while self._finished:
             finished = self._finished.popleft()
             self.running -= 1
@@ -146,6 +149,9 @@ class Fetcher:
     def _reported(self, reports: list[Report], takes: list[Take]) -> Reported:
         try:
             reported: Reported = self._jobs.report(reports, takes=takes)
+        except AWAY:
+            self._unsent = reports  # a second time, what was done the first time is refused
+            raise
         except Exception as error:
             if not reports:
                 raise
@@ -161,6 +167,8 @@ class Fetcher:
     def _report_alone(self, report: Report) -> None:
         try:
             self._jobs.report([report])
+        except AWAY:
+            self._unsent.append(report)
         except Exception as error:
             _log.exception("the report of job %s was refused", report.id)
             failed = Report(

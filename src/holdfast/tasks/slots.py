@@ -4,10 +4,11 @@ The worker gives a slot an attempt and hears of its end by a call from any threa
 here; slots on an event loop and in processes keep the same protocol.
 """
 
+import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
@@ -15,6 +16,9 @@ from holdfast.tasks.execution import Attempt, Runtime
 from holdfast.tasks.run import Run
 
 __all__ = ["Done", "Finished", "Slot", "ThreadSlot"]
+
+
+_log: Final = logging.getLogger("holdfast.tasks")
 
 
 class Finished:
@@ -101,6 +105,10 @@ class ThreadSlot:
 
     def _work(self) -> None:
         while (attempt := self._given.get()) is not None:
-            report = attempt.report(attempt.execute())
+            report = None
+            try:
+                report = attempt.report(attempt.execute())
+            except Exception:  # of this package, not of the task: its lock ends by itself
+                _log.exception("the run of job %s broke", attempt.job.id)
             self.run = None
             self._done(Finished(self, attempt.job, report))

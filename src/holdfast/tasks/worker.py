@@ -119,6 +119,7 @@ class Worker:
         Jobs that are scheduled for later, as those that wait for a retry, are left.
         """
         runs = 0
+        self.runtime.tasks.deploy(self._where)
         try:
             while True:
                 self._fetcher.ready.clear()
@@ -127,7 +128,7 @@ class Worker:
                 if not taken and not self._fetcher.running and not self._fetcher.has_finished:
                     return runs
                 if not taken:
-                    self._fetcher.ready.wait(REMOTE_POLL_SECONDS)
+                    self._fetcher.ready.wait(None)  # for a slot that is done
         finally:
             self._drain(self._drain_seconds)
             self._close()
@@ -146,9 +147,7 @@ class Worker:
         """Settles and takes jobs once, then waits until there may be more to do."""
         fetcher = self._fetcher
         fetcher.ready.clear()
-        taken = fetcher.exchange(self._begin)
-        if taken and fetcher.free:
-            return  # there may be more
+        fetcher.exchange(self._begin)
         fetcher.ready.wait(self._patience())
 
     def _patience(self) -> float | None:
@@ -157,8 +156,7 @@ class Worker:
             return None  # a slot that is done wakes it
         if not self._fetcher.ready.is_listening:
             return REMOTE_POLL_SECONDS
-        wake = self._fetcher.wake
-        return None if wake is None else max(0.001, wake)
+        return self._fetcher.wake
 
     def _begin(self, slot: Slot, job: Job) -> None:
         task = self.runtime.tasks.find(job.klass)
