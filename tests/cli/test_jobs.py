@@ -3,6 +3,8 @@
 import pytest
 
 import holdfast
+from holdfast.tasks import Run, Tasks
+from holdfast.testing import run_tasks
 from tests.cli.conftest import Command
 
 
@@ -45,6 +47,29 @@ def test_a_job_is_shown_with_its_history(command: Command, emails: holdfast.Stor
 
     assert "failed: timeout: no answer from ann" in shown.out
     assert command("jobs", "show", "first", "--json").json["data"] == {"to": "ann"}
+
+
+def test_a_job_of_a_task_is_shown_with_its_progress_log_and_retries(
+    command: Command, emails: holdfast.Store
+) -> None:
+    tasks = Tasks(queue="tasks")
+
+    @tasks.task(retries=1, backoff=0)
+    def work(run: Run) -> None:
+        run.progress(0.5, "half")
+        run.log("warning", "it is slow")
+        if run.job.attempt == 1:
+            raise OSError("no route")
+
+    job = work.put(emails)
+    run_tasks(emails, tasks, keep_failures=True)
+
+    shown = command("jobs", "show", job.id)
+    assert "progress: 50% half" in shown.out
+    assert "message=OSError: no route" in shown.out
+    assert shown.out.splitlines()[-1].endswith("warning it is slow")
+    logged = command("jobs", "show", job.id, "--json").json["log"]
+    assert [line["text"] for line in logged] == ["it is slow", "it is slow"]
 
 
 def test_failed_jobs_are_retried_by_name_and_by_what_they_are(

@@ -1,5 +1,6 @@
 """`holdfast jobs`: looking after jobs."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ from holdfast.cli.output import Failure, Output, counted, moment
 from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
-    from holdfast.jobs import Job
+    from holdfast.jobs import Job, LogLine
     from holdfast.store import Space
 
 _OF_A_QUEUE = ("waiting", "running", "stalled", "scheduled", "depends", "recurring")
@@ -61,13 +62,17 @@ def list_jobs(
 @click.argument("id")
 @location_options
 def show(location: Location, out: Output, id: str) -> None:
-    """Show all about the job ID: its data, its history, why it failed.
+    """Show all about the job ID: its data, progress, history, log, and why it failed.
 
     Example: holdfast jobs show --data data receipt-1001
     """
+    import msgspec
+
     with location.open() as opened:
         job = _found(opened.space, id, out)
-    out.result(job, lambda: _show(out, job))
+        log = opened.space.jobs.read_log(id)
+    shown = {**msgspec.structs.asdict(job), "log": log}
+    out.result(shown, lambda: _show(out, job, log))
 
 
 @command.command("retry")
@@ -189,7 +194,7 @@ def _found(space: "Space", id: str, out: Output) -> "Job":
     return job
 
 
-def _show(out: Output, job: "Job") -> None:
+def _show(out: Output, job: "Job", log: "Sequence[LogLine]") -> None:
     import msgspec
 
     rows: list[tuple[str, Any]] = [("id", job.id), ("class", job.klass), ("state", job.state)]
@@ -198,6 +203,8 @@ def _show(out: Output, job: "Job") -> None:
     rows += [("tags", " ".join(map(str, job.tags))), ("waits for", " ".join(job.dependencies))]
     rows += [("waited for by", " ".join(job.dependents))]
     rows += [("lock ends", moment(job.expires) if job.expires else "")]
+    if job.progress is not None:
+        rows += [("progress", f"{job.progress:.0%} {job.progress_text}".rstrip())]
     for name, value in rows:
         if value not in ("", None):
             out.say(f"{name}: {value}")
@@ -207,6 +214,10 @@ def _show(out: Output, job: "Job") -> None:
     for entry in job.history:
         more = " ".join(f"{name}={value}" for name, value in entry.more.items())
         out.say(f"  {moment(entry.when)} {entry.what} {more}".rstrip())
+    for number, line in enumerate(log):
+        if number == 0:
+            out.say("log:")
+        out.say(f"  {moment(line.when)} {line.level} {line.text}".rstrip())
 
 
 def _back(count: int) -> str:
