@@ -4,6 +4,7 @@ Stored ones are encoded by their annotations and kept by name; injected ones are
 annotations and never part of the data.
 """
 
+import hashlib
 import inspect
 import types
 import typing
@@ -22,6 +23,7 @@ __all__ = ["Parameters", "provided"]
 
 Kind: TypeAlias = Literal["data", "run", "tx", "batch", "provided"]
 _BATCH: Final = ("holdfast.client.batches", "Batch")
+_encode_json: Final = msgspec.json.Encoder().encode
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 _P: Final = inspect.Parameter
 
@@ -96,6 +98,13 @@ class Parameters:
             for each in self.data
             if each.name in bound.arguments
         }
+
+    def digest(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """Returns a text that is the same for calls with equal arguments."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        plain = to_plain(bound.arguments, in_order=True)
+        return hashlib.sha256(_encode_json(plain)).hexdigest()[:32]
 
     def _encoded(self, parameter: Parameter, value: Any) -> Any:
         if parameter.classes and not isinstance(value, parameter.classes):

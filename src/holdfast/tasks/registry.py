@@ -24,7 +24,7 @@ class Tasks:
     >>> tasks = Tasks(queue="receipts", retries=3)
     >>> @tasks.task
     ... def send(order: str) -> None: ...
-    >>> send.put(store, "1001").get().queue
+    >>> send.new_job("1001").queue
     'receipts'
 
     `name` tells the registries of one store apart: `deploy` removes only schedules that a registry

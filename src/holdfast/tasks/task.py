@@ -1,6 +1,5 @@
 """A task: a function that is registered under a name, and the ways to put its jobs."""
 
-import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial, update_wrapper
@@ -28,8 +27,6 @@ C = ParamSpec("C")  # of a plain call
 V = TypeVar("V")  # what a plain call returns: of an async function, a coroutine
 P = ParamSpec("P")  # of `put`: without what is injected
 R = TypeVar("R", covariant=True)  # what the task returns in the end
-
-_encode_json: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Context(Protocol):
@@ -131,7 +128,7 @@ class Puts(Generic[P, R]):
         task, given = self._task, self._given
         options = task.options_given
         data: dict[str, Any] = task.parameters.encode(args, kwargs)
-        unique = task.unique_key(given.unique, args, kwargs, data)
+        unique = task.unique_key(given.unique, args, kwargs)
         for name, value in task.context.headers().items():
             data[HEADER + name] = value
         return NewJob(
@@ -244,7 +241,7 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         return (*self.options_given.throttles, *self._own_throttle) or None
 
     def unique_key(
-        self, given: str | None, args: tuple[Any, ...], kwargs: Mapping[str, Any], data: Any
+        self, given: str | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> str | None:
         """Returns the unique key of a job with these arguments, within the task's own keys."""
         key: str | None = given
@@ -252,7 +249,7 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         if key is None and callable(option):
             key = str(option(*args, **kwargs))
         elif key is None and option:
-            key = hashlib.sha256(_encode_json(data)).hexdigest()[:32]
+            key = self.parameters.digest(args, kwargs)
         return None if key is None else f"{self.name}:{key}"
 
 

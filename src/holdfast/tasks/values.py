@@ -27,13 +27,16 @@ _COLUMN_TYPES: Final[dict[str, Any]] = {
 }
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: Any, *, in_order: bool = False) -> Any:
     """Returns `value` as dicts, lists, texts, numbers, booleans and None.
+
+    With `in_order` equal sets and dicts give equal lists and dicts, whatever order they have.
 
     >>> to_plain({"seen": {1}, "at": datetime(2026, 1, 2)})
     {'seen': [1], 'at': '2026-01-02T00:00:00'}
     """
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_written, order="deterministic")
+    order: Any = "deterministic" if in_order else None
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_written, order=order)
 
 
 def from_plain(value: Any, annotation: Any) -> Any:
