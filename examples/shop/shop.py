@@ -1,10 +1,11 @@
-"""A shop: an order, its e-mail, an event and a limit, all of them in one transaction."""
+"""A shop: an order, its tasks, an event and a limit, all of them in one transaction."""
 
 import holdfast
 from holdfast.entities import Model, column, schema_yaml
 from holdfast.errors import LimitExceeded
+from holdfast.tasks import Run, Tasks, Tx, Worker
 
-QUEUE = "emails"
+tasks = Tasks("shop", queue="shop")
 ORDERS_OF = {"orders_of": "2/minute"}  # how many orders a customer may place
 
 
@@ -14,17 +15,34 @@ class Order(Model, schema="shop", table="Orders", primary=("number",)):
     item: str = column(default="")
 
 
+@tasks.task
+def send_receipt(run: Run, number: str) -> None:
+    """Sends an e-mail. It may be sent again if the worker dies right after it."""
+    order = run.store.entities.get_one(Order, f"{number}|")
+    print(f"mail to {order.customer}: thank you for order {order.number}")
+    run.put_next(give_points, number)
+
+
+@tasks.task
+def give_points(tx: Tx, number: str) -> None:
+    """Gives a point. This and the completion of its job are one commit: it happens once."""
+    order = tx.entities.get_one(Order, f"{number}|")
+    assert order is not None  # it was put together with its job
+    tx.metrics.incr("points", [order.customer])
+
+
 def prepare(store: holdfast.Store) -> None:
     """Tables and event handlers; to do it again changes nothing."""
     store.entities.deploy(schema_yaml(Order))
     store.events.deploy({"order": [{"targets": ["['bestsellers']"], "count_frequency": "item"}]})
+    store.metrics.define({"points": {"lifetime": True}})
 
 
 def place(tx: holdfast.Tx, order: Order) -> None:
     """All that an order is. If any line of this raises, none of them ever happened."""
     tx.metrics.limiter(ORDERS_OF).require("orders_of", [order.customer])
-    [id] = tx.entities.put(order)
-    tx.jobs.put(QUEUE, "SendReceipt", {"order": id}, id=f"receipt-{order.number}")
+    tx.entities.put(order)
+    send_receipt.options(id=f"receipt-{order.number}").put(tx, order.number)
     tx.events.send({"name": "order", "attributes": {"item": order.item}})
     if order.item == "moon":
         raise ValueError("we are out of moons")
@@ -40,16 +58,6 @@ def try_to_place(store: holdfast.Store, order: Order) -> None:
         print(f"order {order.number}: {error}")
 
 
-def send_receipts(store: holdfast.Store) -> None:
-    """What a worker does, in this process or in any other."""
-    while jobs := store.jobs.pop(QUEUE, worker="mailer"):
-        for job in jobs:
-            order = store.entities.get_one(Order, job.data["order"])
-            assert order is not None  # it was put together with its job
-            print(f"mail to {order.customer}: thank you for order {order.number}")
-            store.jobs.complete(job.id, "mailer")
-
-
 def main() -> None:
     with holdfast.open("shop-data") as store:
         prepare(store)
@@ -58,9 +66,10 @@ def main() -> None:
         try_to_place(store, Order(number="3", customer="bob", item="tea"))
         try_to_place(store, Order(number="4", customer="bob", item="cups"))
         try_to_place(store, Order(number="5", customer="bob", item="tea"))
-        send_receipts(store)
+        Worker(store, tasks).run_until_empty()
         for entry in store.events.top("bestsellers"):
             print(f"sold {entry.count}: {entry.value}")
+        print(f"points of bob: {store.metrics.lifetime('points', ['bob'])}")
 
 
 if __name__ == "__main__":
