@@ -23,7 +23,7 @@ IMPORT_PATH: Final = (
 
 _PROGRAM: Final = """
 import json, os, signal, socket, sys
-import holdfast.client.client, holdfast.entities.dumping, holdfast.entities.schema_file
+import holdfast.client.client, holdfast.entities.dumps, holdfast.entities.schema_file
 import holdfast.cli.location, holdfast.store_copy, holdfast.jobs, holdfast.store
 from holdfast.cli import COMMANDS, main
 from holdfast.compat.meduza.mdzctl import command as mdzctl

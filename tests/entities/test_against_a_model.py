@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast.entities import indexing
+from holdfast.entities import index_builds
 from holdfast.entities.messages import Change, Filter, Ordering, PutEntity
 from holdfast.entities.order import entry_part
 from holdfast.errors import IndexNotReady, NoIndex
@@ -46,7 +46,7 @@ class Entities(RuleBasedStateMachine):
         self.entities = self.store.entities
         # Two entities a step, so that most of what happens meets an index that is half built.
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(indexing, "INDEX_STEP_ENTITIES", 2)
+        self.patch.setattr(index_builds, "INDEX_STEP_ENTITIES", 2)
         self.model: dict[str, tuple[dict[str, Any], int]] = {}
         self.indexes: list[tuple[str, ...]] = []
 

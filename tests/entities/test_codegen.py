@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from holdfast import meduza
 from holdfast.entities import Model
 from holdfast.entities.codegen import Language, Options, Style, generate
-from holdfast.entities.codegen.layout_python import docstring
 from holdfast.entities.codegen.names import Names
-from holdfast.entities.codegen.shape_python import check_python
+from holdfast.entities.codegen.python_layout import docstring
+from holdfast.entities.codegen.python_tree import check_python
 from holdfast.entities.models import schema_yaml
 from holdfast.entities.schema import COLUMN_TYPES, Column, Schema, Table
 from holdfast.entities.schema_file import load_schemas, parse_schema

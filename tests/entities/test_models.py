@@ -214,16 +214,16 @@ def test_kindred_values_are_converted() -> None:
 
 
 def test_models_inherit_columns() -> None:
-    class CommittedBuffer(Model):
+    class Base(Model):
         created: datetime = column(default=now)
 
-    class Child(CommittedBuffer, schema="test", table="Child"):
+    class Child(Base, schema="test", table="Child"):
         name: str
 
     assert [c.name for c in Child.table_record().columns] == ["created", "name"]
     assert Child(name="x").created.tzinfo is UTC
     with pytest.raises(BadModel, match="Base has no table"):
-        CommittedBuffer.table_name()
+        Base.table_name()
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def _pieces(begin: bytes, source: IO[bytes]) -> Iterator[bytes]:
 def _lines_or_documents(
     begin: bytes, source: IO[bytes], subject: Subject, kind: str | None
 ) -> Records:
-    from holdfast.entities.dumping import Records as Dump
+    from holdfast.entities.dumps import Records as Dump
     from holdfast.errors import BadDump
 
     dump = Dump(_pieces(begin, source))
@@ -132,7 +132,7 @@ def _is_record(line: bytes) -> bool:
 
 
 def _array_lines(before: int, rest: bytes, source: IO[bytes]) -> Iterator[Record]:
-    from holdfast.entities.dumping import Records as Dump
+    from holdfast.entities.dumps import Records as Dump
 
     for number, line in Dump(_pieces(b"\n" + rest, source)):
         stripped = line.strip(_BLANKS)

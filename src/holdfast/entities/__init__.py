@@ -1,9 +1,9 @@
 """Schemaless objects with indexes, YAML schemas, typed models and generated code."""
 
 from holdfast.entities.columns import Col, col, column, index, now
-from holdfast.entities.core import Entities
+from holdfast.entities.layer import Entities
 from holdfast.entities.models import Model, schema_yaml
-from holdfast.entities.removing import REMOVERS
+from holdfast.entities.removal import REMOVERS
 from holdfast.entities.statements import Page, select
 from holdfast.entities.store import StoreEntities
 

@@ -7,10 +7,10 @@ finds in the indexes of a table, `entities.repair` sets right.
 from collections.abc import Iterator
 
 from holdfast.engine.contract import Reader, read_counter
-from holdfast.entities.access import IndexAccess, TableAccess, access_to
-from holdfast.entities.counting import is_milestone, stretch_before
+from holdfast.entities.index_counts import is_milestone, stretch_before
 from holdfast.entities.layout import END_OF_INDEX, entry_value, id_in, id_part_of, keys_of
 from holdfast.entities.records import read_entity, read_table
+from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.keys import pack_int, pack_str, prefix_range, unpack, unpack_first
 
 __all__ = ["problems_at"]

@@ -15,9 +15,9 @@ from holdfast.declarations import operation
 from holdfast.entities import messages
 from holdfast.entities.columns import EVERYTHING
 from holdfast.entities.messages import Change, Entity, Filter, Put, PutEntity, PutMode
+from holdfast.entities.model_shapes import VERSION
 from holdfast.entities.models import Model, shape_of
 from holdfast.entities.records import entity_decoder
-from holdfast.entities.shapes import VERSION
 from holdfast.entities.statements import (
     Order,
     Page,

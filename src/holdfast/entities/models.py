@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 from holdfast.entities.columns import EVERYTHING, UNSET, Col, Condition
 from holdfast.entities.messages import Entity
+from holdfast.entities.model_shapes import Shape
 from holdfast.entities.model_types import own_annotations, read_annotation
 from holdfast.entities.schema import COLUMN_TYPES, Index, Primary, Table
-from holdfast.entities.shapes import Shape
 from holdfast.errors import BadModel, UnknownColumn
 
 

@@ -18,7 +18,7 @@ import yaml
 from holdfast.entities.schema import Column, Schema, Table, TableAdmin
 from holdfast.entities.schema_columns import read_column
 from holdfast.entities.schema_keys import read_indexes, read_primary
-from holdfast.entities.schema_text import Place, Problem, Text, kind
+from holdfast.entities.schema_text import Problem, SourcePlace, Text, kind
 from holdfast.entities.schema_values import Misfit, read_element
 from holdfast.errors import SchemaInvalid
 
@@ -36,7 +36,7 @@ class Reading(msgspec.Struct):
 
     schemas: list[Schema]
     problems: list[Problem]  # errors first, each in the order of the files
-    places: dict[tuple[str, ...], Place]  # of (schema, table) and (schema, table, column)
+    places: dict[tuple[str, ...], SourcePlace]  # of (schema, table) and (schema, table, column)
 
     @property
     def errors(self) -> list[Problem]:
@@ -88,7 +88,7 @@ def parse_schema(content: str | bytes, *, file: str = "schema") -> Schema:
 def _read_file(
     text: Text,
     root: yaml.Node,
-    places: dict[tuple[str, ...], Place],
+    places: dict[tuple[str, ...], SourcePlace],
     tables: dict[str, list[Table]],
 ) -> None:
     if not isinstance(root, yaml.MappingNode):
@@ -110,7 +110,7 @@ def _read_file(
 
 
 def _read_table(
-    text: Text, schema: str, name: str, body: yaml.Node, places: dict[tuple[str, ...], Place]
+    text: Text, schema: str, name: str, body: yaml.Node, places: dict[tuple[str, ...], SourcePlace]
 ) -> Table:
     fields = text.fields(body, f"table {name}", _TABLE_KEYS)
     strict = text.flag(fields.get("strict"), "'strict'")

@@ -20,7 +20,7 @@ from holdfast.yaml_text import NULL, YamlProblem, merged, shortened
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}")  # more digits are no length and no priority
 
 
-class Place(msgspec.Struct, frozen=True):
+class SourcePlace(msgspec.Struct, frozen=True):
     """Where in the schema files something is written. Lines count from 1."""
 
     file: str
@@ -33,7 +33,7 @@ class Place(msgspec.Struct, frozen=True):
 class Problem(msgspec.Struct, frozen=True):
     """Something wrong with a schema. An error refuses it, a warning does not."""
 
-    place: Place
+    place: SourcePlace
     message: str
     severity: Literal["error", "warning"] = "error"
 
@@ -64,7 +64,7 @@ class Text:
             return None
 
     def error_at(self, line: int, message: str) -> None:
-        self._note(Problem(Place(self.file, line), message))
+        self._note(Problem(SourcePlace(self.file, line), message))
 
     def error(self, node: yaml.Node, message: str) -> None:
         self._note(Problem(self.place(node), message))
@@ -87,8 +87,8 @@ class Text:
             return ""
         return nearest(word, known)
 
-    def place(self, node: yaml.Node) -> Place:
-        return Place(self.file, node.start_mark.line + 1)
+    def place(self, node: yaml.Node) -> SourcePlace:
+        return SourcePlace(self.file, node.start_mark.line + 1)
 
     def entries(
         self, node: yaml.Node | None, what: str

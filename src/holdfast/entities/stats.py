@@ -5,13 +5,13 @@ from typing import Final, Literal
 import msgspec
 
 from holdfast.engine.contract import Reader
-from holdfast.entities.access import IndexAccess, TableAccess, access_to
-from holdfast.entities.counting import count_stretch
-from holdfast.entities.deploying import stored_tables
-from holdfast.entities.indexing import pending_work
+from holdfast.entities.deploys import stored_tables
+from holdfast.entities.index_builds import pending_work
+from holdfast.entities.index_counts import count_stretch
 from holdfast.entities.layout import END_OF_INDEX
-from holdfast.entities.reading import live_size
 from holdfast.entities.records import IndexWork
+from holdfast.entities.selections import live_size
+from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.keys import prefix_range
 from holdfast.limits import SAMPLED_ENTITIES
 

@@ -8,10 +8,9 @@ import msgspec
 from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Subscription
-from holdfast.entities import repairing
-from holdfast.entities.access import access_to
-from holdfast.entities.core import Entities
-from holdfast.entities.indexing import pending_work, work_step
+from holdfast.entities import repairs
+from holdfast.entities.index_builds import pending_work, work_step
+from holdfast.entities.layer import Entities
 from holdfast.entities.mapper import ModelCalls
 from holdfast.entities.messages import (
     CHANGED,
@@ -21,15 +20,16 @@ from holdfast.entities.messages import (
     changed_topic,
 )
 from holdfast.entities.plan import Plan
-from holdfast.entities.repairing import Repaired
+from holdfast.entities.repairs import Repaired
 from holdfast.entities.schema import Schema
+from holdfast.entities.table_access import access_to
 from holdfast.error_text import counted, shown
 from holdfast.errors import BadDump, SchemaInvalid
 from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
 
 if TYPE_CHECKING:
-    from holdfast.entities.dumping import Numbered
+    from holdfast.entities.dumps import Numbered
 
     _PerCall = Entities
 else:
@@ -111,7 +111,7 @@ class StoreEntities(_PerCall):
     @operation(reads=True)
     def check(self, table: str) -> Repaired:
         """Compares every entity of a table with its index entries; says what `repair` would do."""
-        return repairing.repair(self._runner, table, dry_run=True)
+        return repairs.repair(self._runner, table, dry_run=True)
 
     @operation(role="admin")
     def repair(self, table: str) -> Repaired:
@@ -119,7 +119,7 @@ class StoreEntities(_PerCall):
 
         Works in steps; nothing of it is needed in normal operation.
         """
-        return repairing.repair(self._runner, table, dry_run=False)
+        return repairs.repair(self._runner, table, dry_run=False)
 
     # --- dump and load ------------------------------------------------------------------------
 
@@ -129,10 +129,10 @@ class StoreEntities(_PerCall):
 
         As BSON documents, or as lines of JSON. The snapshot is held until the last one is taken.
         """
-        from holdfast.entities import dumping
+        from holdfast.entities import dumps
 
         with self._runner.view() as reader:
-            yield from dumping.dump(reader, access_to(reader, table), format)
+            yield from dumps.dump(reader, access_to(reader, table), format)
 
     @operation(local=True)
     def load(self, table: str, dump: bytes | Iterable[bytes], *, atomic: bool = False) -> int:
@@ -143,15 +143,15 @@ class StoreEntities(_PerCall):
         stays. With `atomic`, all of it is one transaction and nothing stays; then a dump may have
         64 MiB.
         """
-        from holdfast.entities import dumping
+        from holdfast.entities import dumps
 
         with self._runner.view() as reader:
             access_to(reader, table)
         pieces = [dump] if isinstance(dump, bytes) else dump
         loaded = 0
         try:
-            records = dumping.Records(dumping.bounded(pieces) if atomic else pieces)
-            for batch in dumping.batches(records, None if atomic else LOAD_STEP_ENTITIES):
+            records = dumps.Records(dumps.bounded(pieces) if atomic else pieces)
+            for batch in dumps.batches(records, None if atomic else LOAD_STEP_ENTITIES):
                 for step in self._load(table, batch, atomic=atomic):
                     loaded += step
         except BadDump as error:
@@ -176,10 +176,10 @@ class StoreEntities(_PerCall):
 
         Each piece is consistent in itself. Reads 500 keys.
         """
-        from holdfast.entities import dumping
+        from holdfast.entities import dumps
 
         with self._runner.view() as reader:
-            return dumping.dump_page(reader, access_to(reader, table), format, after)
+            return dumps.dump_page(reader, access_to(reader, table), format, after)
 
     @operation()
     def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
@@ -188,10 +188,10 @@ class StoreEntities(_PerCall):
 
     def _load(self, table: str, batch: "list[Numbered]", *, atomic: bool) -> Iterator[int]:
         """Loads a batch at once; if an entity of it is refused, those before it."""
-        from holdfast.entities import dumping
+        from holdfast.entities import dumps
 
         try:
-            yield self._runner.transact(lambda tx: dumping.load(tx, access_to(tx, table), batch))
+            yield self._runner.transact(lambda tx: dumps.load(tx, access_to(tx, table), batch))
         except BadDump as error:
             before = [each for each in batch if each.number < (error.number or 0)]
             if before and not atomic:

@@ -7,7 +7,7 @@ from holdfast.client.calls import Call, as_text
 from holdfast.client.conversions import as_entities
 from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited, recorded
 from holdfast.entities import stats
-from holdfast.entities.core import _EVERYTHING
+from holdfast.entities.layer import _EVERYTHING
 from holdfast.entities.messages import (
     Change,
     DumpFormat,
@@ -23,7 +23,7 @@ from holdfast.entities.messages import (
     Updated,
 )
 from holdfast.entities.plan import Plan
-from holdfast.entities.repairing import Repaired
+from holdfast.entities.repairs import Repaired
 from holdfast.entities.schema import Schema
 from holdfast.limits import DEFAULT_PAGE_ENTITIES
 

@@ -25,11 +25,11 @@ from holdfast.compat.meduza.wire_queries import (
 from holdfast.engine.contract import Transaction
 from holdfast.entities import bson_codec
 from holdfast.entities.bson_values import properties_to_wire
-from holdfast.entities.checking import check_queries
-from holdfast.entities.core import Entities, project
+from holdfast.entities.layer import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
-from holdfast.entities.reading import Found
+from holdfast.entities.query_checks import check_queries
 from holdfast.entities.records import kept_decoder
+from holdfast.entities.selections import Found
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
 

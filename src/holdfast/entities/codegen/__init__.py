@@ -12,9 +12,9 @@ import msgspec
 
 from holdfast.entities.codegen import golang, python, python_classic, typescript
 from holdfast.entities.codegen.names import Names, check_names, check_records
-from holdfast.entities.codegen.shape_python import check_python
+from holdfast.entities.codegen.python_tree import check_python
 from holdfast.entities.schema import Schema
-from holdfast.entities.schema_text import Place
+from holdfast.entities.schema_text import SourcePlace
 from holdfast.errors import SchemaInvalid
 
 Language = Literal["py", "go", "ts"]
@@ -35,7 +35,7 @@ def generate(
     language: Language,
     options: Options = Options(),  # noqa: B008  # frozen
     *,
-    places: Mapping[tuple[str, ...], Place] | None = None,
+    places: Mapping[tuple[str, ...], SourcePlace] | None = None,
 ) -> str:
     """The source file. Names that clash or can't be names raise `SchemaInvalid`.
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.entities.codegen.layout_python import (
+from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.python_layout import (
     Group,
     comment_lines,
     docstring,
@@ -14,7 +15,6 @@ from holdfast.entities.codegen.layout_python import (
     literal,
     text,
 )
-from holdfast.entities.codegen.names import Names, comment_text
 from holdfast.entities.schema import CONTAINER_TYPES, NOW, Column, Index, Schema, Table
 
 TYPES: Final = {

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.entities.codegen.layout_python import (
+from holdfast.entities.codegen.names import Names, comment_text
+from holdfast.entities.codegen.python import holds_moment, title
+from holdfast.entities.codegen.python_layout import (
     Group,
     comment_lines,
     docstring,
@@ -10,8 +12,6 @@ from holdfast.entities.codegen.layout_python import (
     literal,
     text,
 )
-from holdfast.entities.codegen.names import Names, comment_text
-from holdfast.entities.codegen.python import holds_moment, title
 from holdfast.entities.schema import NOW, SIZED_TYPES, Column, Schema, Table
 
 

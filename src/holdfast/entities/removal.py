@@ -3,11 +3,11 @@
 from typing import Final
 
 from holdfast.engine.contract import Transaction
-from holdfast.entities.access import access_to
-from holdfast.entities.indexing import WORK_KIND, work_step
-from holdfast.entities.reading import expired_range
+from holdfast.entities.entity_writer import EXPIRY_KIND, EntityWriter
+from holdfast.entities.index_builds import WORK_KIND, work_step
 from holdfast.entities.records import read_entity
-from holdfast.entities.writing import EXPIRY_KIND, Writer
+from holdfast.entities.selections import expired_range
+from holdfast.entities.table_access import access_to
 from holdfast.errors import InvalidTable
 from holdfast.expiry import Remover
 from holdfast.keys import pack_str, unpack
@@ -23,7 +23,7 @@ def remove_expired(tx: Transaction, subject: bytes) -> bool:
         access = access_to(tx, subject.decode())
     except InvalidTable:
         return True
-    writer = Writer(tx, access)
+    writer = EntityWriter(tx, access)
     expired = list(tx.scan(*expired_range(access, writer.now_ms), limit=REMOVED_PER_STEP))
     for key, _ in expired:
         id = str(unpack(key, len(access.expiring))[1])

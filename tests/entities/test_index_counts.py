@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.entities import StoreEntities, counting
-from holdfast.entities.access import IndexAccess, access_to
-from holdfast.entities.counting import (
+from holdfast.entities import StoreEntities, index_counts
+from holdfast.entities.index_counts import (
     count_changes,
     count_stretch,
     is_milestone,
@@ -20,6 +19,7 @@ from holdfast.entities.counting import (
 from holdfast.entities.layout import END_OF_INDEX
 from holdfast.entities.records import StoredIndex
 from holdfast.entities.schema import Index
+from holdfast.entities.table_access import IndexAccess, access_to
 from holdfast.keys import pack, prefix_range
 from holdfast.store import Store
 from tests.stores import Stores
@@ -78,7 +78,7 @@ def test_a_milestone_may_be_any_entry(
     """With a milestone at every second entry on average, all neighbourhoods occur."""
     present: set[int] = set()
     with pytest.MonkeyPatch.context() as patch, stores.open() as store:
-        patch.setattr(counting, "_OTHER_BITS", 1)
+        patch.setattr(index_counts, "_OTHER_BITS", 1)
         for put, deleted in changes:
             new, gone = put - present, (deleted & present) - put
             present = (present | new) - gone

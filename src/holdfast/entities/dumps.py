@@ -13,15 +13,15 @@ from bson.int64 import Int64
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import bson_codec, extended_json
-from holdfast.entities.access import TableAccess
 from holdfast.entities.bson_values import from_wire, properties_to_wire
+from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.ids import check_id
 from holdfast.entities.messages import ID, DumpFormat, DumpPage, PutEntity
-from holdfast.entities.putting import expiry_of, live_or_cleared
+from holdfast.entities.puts import expiry_of, live_or_cleared
 from holdfast.entities.records import read_entity
-from holdfast.entities.strict import check_entity
+from holdfast.entities.strict_tables import check_entity
+from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import keep_properties
-from holdfast.entities.writing import Writer
 from holdfast.error_text import shown
 from holdfast.errors import BadDump, BadValue, DuplicateKey, HoldfastError, ValueTooLarge
 from holdfast.expiry import to_ms
@@ -81,7 +81,7 @@ def dump_page(
 def load(tx: Transaction, access: TableAccess, entities: "list[Numbered]") -> int:
     """Writes entities under their ids, in place of what is there, with their expiries."""
     for begin in range(0, len(entities), LOAD_STEP_ENTITIES):
-        writer = Writer(tx, access)
+        writer = EntityWriter(tx, access)
         for number, entity in entities[begin : begin + LOAD_STEP_ENTITIES]:
             try:
                 _load(writer, access, entity)
@@ -92,7 +92,7 @@ def load(tx: Transaction, access: TableAccess, entities: "list[Numbered]") -> in
     return len(entities)
 
 
-def _load(writer: Writer, access: TableAccess, entity: PutEntity) -> None:
+def _load(writer: EntityWriter, access: TableAccess, entity: PutEntity) -> None:
     id = entity.id or ""
     id_part = pack_str(id)
     old = live_or_cleared(writer, id, id_part)

@@ -5,11 +5,9 @@ from typing import Any, Final
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.entities import deploying, reading, stats
-from holdfast.entities.access import TableAccess, access_to
-from holdfast.entities.changing import Changing, check_changes
-from holdfast.entities.checking import check_filters, check_paging, check_queries
-from holdfast.entities.choosing import ByIndex, ByPrimary, Selection, choose
+from holdfast.entities import deploys, selections, stats
+from holdfast.entities.entity_writer import EntityWriter
+from holdfast.entities.index_choice import ByIndex, ByPrimary, Selection, choose
 from holdfast.entities.mapper import StoredModelCalls
 from holdfast.entities.messages import (
     ALL,
@@ -32,12 +30,14 @@ from holdfast.entities.messages import (
     whole_entity,
 )
 from holdfast.entities.plan import Plan, plan
-from holdfast.entities.putting import check_version, put
-from holdfast.entities.reading import Decoder, Found, S
+from holdfast.entities.puts import check_version, put
+from holdfast.entities.query_checks import check_filters, check_paging, check_queries
 from holdfast.entities.records import entity_decoder
 from holdfast.entities.schema import Schema
-from holdfast.entities.strict import check_entity
-from holdfast.entities.writing import Writer
+from holdfast.entities.selections import Decoder, Found, S
+from holdfast.entities.strict_tables import check_entity
+from holdfast.entities.table_access import TableAccess, access_to
+from holdfast.entities.updates import ChangedEntity, check_changes
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, IndexNotReady, NoIndex
 from holdfast.keys import pack_str
@@ -88,7 +88,7 @@ class Entities(StoredModelCalls):
         Reads 1 key, and 1 per id.
         """
         access = _access(self._tx, table)
-        found = reading.load(self._tx, access, ids, reading.answered(entity_decoder.decode))
+        found = selections.load(self._tx, access, ids, selections.answered(entity_decoder.decode))
         return _entities(found, properties)
 
     @operation(name="select", reads=True, holds_entities=True, holds_values=True)
@@ -137,7 +137,7 @@ class Entities(StoredModelCalls):
         """
         checked = check_filters(filters)
         access = _access(self._tx, table)
-        return reading.count_all(self._tx, access, _complete(access, checked))
+        return selections.count_all(self._tx, access, _complete(access, checked))
 
     @operation(name="update", holds_entities=True)
     def update_raw(
@@ -160,11 +160,11 @@ class Entities(StoredModelCalls):
             raise BadQuery("No changes in update query")
         checked, changes = check_filters(filters), check_changes(changes)
         access = access_to(self._tx, table)
-        selected = reading.find_all(self._tx, access, _complete(access, checked))
-        writer, skipped = Writer(self._tx, access), 0
+        selected = selections.find_all(self._tx, access, _complete(access, checked))
+        writer, skipped = EntityWriter(self._tx, access), 0
         for id, old in selected:
             check_version(access, id, old, if_version)
-            entity = Changing(access, old.properties, old.expires, writer.now_ms)
+            entity = ChangedEntity(access, old.properties, old.expires, writer.now_ms)
             entity.apply(changes)
             skipped += entity.skipped
             _write_changed(writer, id, old, entity)
@@ -185,11 +185,11 @@ class Entities(StoredModelCalls):
         access = access_to(self._tx, table)
         selection = _complete(access, checked)
         if isinstance(selection, ByPrimary) and selection.is_all and if_version is None:
-            held = reading.live_size(self._tx, access)
+            held = selections.live_size(self._tx, access)
             if held > MAX_NOTICE_CHANGES:
-                return deploying.drop(self._tx, table)
-        selected = reading.find_all(self._tx, access, selection)
-        writer = Writer(self._tx, access)
+                return deploys.drop(self._tx, table)
+        selected = selections.find_all(self._tx, access, selection)
+        writer = EntityWriter(self._tx, access)
         for id, old in selected:
             check_version(access, id, old, if_version)
             writer.remove(id, pack_str(id), old, op="delete")
@@ -208,7 +208,7 @@ class Entities(StoredModelCalls):
     def fetch(self, table: str, ids: Iterable[str], decoder: Decoder[S]) -> list[tuple[str, S]]:
         """As `get_raw`, but each entity is what `decoder` makes of its stored bytes."""
         access = _access(self._tx, table)
-        return reading.load(self._tx, access, ids, reading.answered(decoder.decode))
+        return selections.load(self._tx, access, ids, selections.answered(decoder.decode))
 
     @operation(reads=True, local=True)
     def fetch_page(
@@ -236,7 +236,7 @@ class Entities(StoredModelCalls):
         selection = choose(access, checked, order)
         if not partial:
             _check_ready(selection)
-        return reading.find(
+        return selections.find(
             self._tx, access, selection, decoder, offset=offset, limit=limit, count=count
         )
 
@@ -245,17 +245,17 @@ class Entities(StoredModelCalls):
     @operation(reads=True)
     def schema(self, name: str) -> Schema | None:
         """The schema as it is deployed, or None. Reads 1 key per table."""
-        return deploying.deployed(self._tx, name)
+        return deploys.deployed(self._tx, name)
 
     @operation(reads=True)
     def schemas(self) -> list[str]:
         """The names of all deployed schemas. Reads 1 key per table."""
-        return deploying.schema_names(self._tx)
+        return deploys.schema_names(self._tx)
 
     @operation(reads=True)
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
         """What `deploy` would change. Reads 1 key per table."""
-        return plan(deploying.deployed(self._tx, schema.name), schema, prune=prune)
+        return plan(deploys.deployed(self._tx, schema.name), schema, prune=prune)
 
     @operation(role="admin")
     def apply(self, schema: Schema, *, prune: bool = False, force: bool = False) -> Plan:
@@ -264,7 +264,7 @@ class Entities(StoredModelCalls):
         Tables that it does not mention stay; with `prune` they go, if they are empty or by `force`.
         Reads 1 key per table, writes 1, and 2 for each index that is to be built or cleared.
         """
-        return deploying.deploy(self._tx, schema, prune=prune, force=force)
+        return deploys.deploy(self._tx, schema, prune=prune, force=force)
 
     @operation(role="admin")
     def drop(self, table: str) -> int:
@@ -272,7 +272,7 @@ class Entities(StoredModelCalls):
 
         Writes 2 keys, and 2 per index; the entities are cleared in the background.
         """
-        return deploying.drop(self._tx, table)
+        return deploys.drop(self._tx, table)
 
     @operation(reads=True)
     def stats(self) -> dict[str, stats.TableStats]:
@@ -348,7 +348,7 @@ def project(properties: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: properties[name] for name in names if name in properties}
 
 
-def _write_changed(writer: Writer, id: str, old: Any, entity: Changing) -> None:
+def _write_changed(writer: EntityWriter, id: str, old: Any, entity: ChangedEntity) -> None:
     id_part = pack_str(id)
     if entity.is_deleted:
         writer.remove(id, id_part, old, op="delete")

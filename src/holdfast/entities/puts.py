@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 from holdfast.engine.contract import Transaction
-from holdfast.entities.access import TableAccess
+from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.ids import check_id, compound_id, plain_id, random_ids
 from holdfast.entities.messages import PutEntity, PutMode
 from holdfast.entities.records import StoredEntity, read_entity
-from holdfast.entities.strict import check_entity
+from holdfast.entities.strict_tables import check_entity
+from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import keep_properties
-from holdfast.entities.writing import Writer
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, BadValue, DuplicateKey, VersionMismatch
 from holdfast.keys import pack_str
@@ -26,7 +26,7 @@ def put(
     """Writes `entities` and returns their ids, in the order given; one bad entity refuses all."""
     if mode not in _MODES:
         raise BadQuery(f"the mode of a PUT is merge, replace or insert, not {shown(mode)}")
-    writer = Writer(tx, access)
+    writer = EntityWriter(tx, access)
     ids = []
     drawn = random_ids(len(entities))
     for entity in entities:
@@ -46,7 +46,7 @@ def put(
     return ids
 
 
-def live_or_cleared(writer: Writer, id: str, id_part: bytes) -> StoredEntity | None:
+def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> StoredEntity | None:
     """The live entity of that id; one that has expired is taken away first. Reads 1 key."""
     stored = writer.tx.get(writer.access.entities + id_part)
     if stored is None:
@@ -83,7 +83,7 @@ def _id_of(access: TableAccess, given: str | None, properties: dict[str, Any]) -
 
 
 def _write(
-    writer: Writer,
+    writer: EntityWriter,
     entity: PutEntity,
     id: str,
     id_part: bytes,

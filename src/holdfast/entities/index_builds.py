@@ -11,8 +11,7 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.entities.access import IndexAccess, TableAccess, access_to
-from holdfast.entities.counting import count_changes
+from holdfast.entities.index_counts import count_changes
 from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry, keys_of
 from holdfast.entities.records import (
     IndexWork,
@@ -22,6 +21,7 @@ from holdfast.entities.records import (
     read_work,
     write_record,
 )
+from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.errors import InvalidTable
 from holdfast.keys import after, pack_int, prefix_range, unpack
 from holdfast.limits import INDEX_STEP_ENTITIES

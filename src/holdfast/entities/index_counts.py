@@ -13,8 +13,8 @@ from typing import Final
 from zlib import crc32
 
 from holdfast.engine.contract import Reader, Transaction, pack_counter, read_counter
-from holdfast.entities.access import IndexAccess
 from holdfast.entities.layout import END_OF_INDEX
+from holdfast.entities.table_access import IndexAccess
 from holdfast.keys import after, prefix_range
 from holdfast.limits import INDEX_STEP_ENTITIES, MILESTONE_ENTRIES
 

@@ -1,19 +1,19 @@
-"""Writing one entity: the entity itself, its index entries, its expiry, the counters and the
-notice, in step.
+"""Writes one entity with all that belongs to it: index entries, expiry, counters and the notice.
 
-A `Writer` serves one operation on one table. It puts keys as it goes, so that later entities of the
-same operation see the earlier ones, and gathers what is cheaper at the end: the size of the table,
-the counts of its indexes, the notice."""
+An `EntityWriter` serves one operation on one table. It puts keys as it goes, so that later entities
+of the same operation see the earlier ones. What is cheaper at the end waits for `finish`: the size
+of the table, the counts of its indexes, the notice.
+"""
 
 from typing import Any, Final, Literal
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Transaction
-from holdfast.entities.access import IndexAccess, TableAccess
-from holdfast.entities.counting import count_changes
+from holdfast.entities.index_counts import count_changes
 from holdfast.entities.layout import entry_value, id_part_of, is_expired_entry
 from holdfast.entities.messages import changed_topic
 from holdfast.entities.records import StoredEntity, write_entity, write_record
+from holdfast.entities.table_access import IndexAccess, TableAccess
 from holdfast.errors import DuplicateKey, RequestTooLarge
 from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
@@ -21,7 +21,7 @@ from holdfast.limits import MAX_CHANGED_ENTITIES, MAX_NOTICE_CHANGES
 EXPIRY_KIND: Final = "entities.expired"  # the subject is a table's full name
 
 
-class Writer:
+class EntityWriter:
     """Writes to one table, within one operation. Nothing is complete before `finish`."""
 
     __slots__ = ("_changes", "_entries", "_size", "access", "now_ms", "tx")

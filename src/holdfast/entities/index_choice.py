@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.entities import order as value_order
-from holdfast.entities.access import IndexAccess, TableAccess
 from holdfast.entities.ids import compound_id
 from holdfast.entities.messages import ALL, EQ, EQUALITIES, ID, RANGES, Filter, Ordering
 from holdfast.entities.order import BEYOND_NULL, END, NULL, entry_part
+from holdfast.entities.table_access import IndexAccess, TableAccess
 from holdfast.entities.text import normalise
 from holdfast.errors import BadFilter, BadKey, NoIndex
 from holdfast.keys import after, pack_str, prefix_range

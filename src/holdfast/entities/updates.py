@@ -7,7 +7,6 @@ on leaves it alone."""
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from holdfast.entities.access import TableAccess
 from holdfast.entities.messages import (
     DEL,
     EXP,
@@ -24,7 +23,8 @@ from holdfast.entities.messages import (
     Change,
 )
 from holdfast.entities.order import identity
-from holdfast.entities.putting import expiry_of
+from holdfast.entities.puts import expiry_of
+from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import (
     MAX_UINT,
     MIN_INT,
@@ -40,7 +40,7 @@ _MAX_INT: Final = 2**63 - 1
 _OF_THE_ENTITY: Final = frozenset({EXP, DEL})  # these need no property
 
 
-class Changing:
+class ChangedEntity:
     """One entity on its way through the changes of a query."""
 
     __slots__ = ("access", "expires", "is_deleted", "names", "now_ms", "properties", "skipped")
@@ -150,21 +150,21 @@ def _keys(op: str, value: Any) -> list[str]:
 # --- what they do -----------------------------------------------------------------------------
 
 
-def _set(entity: Changing, name: str, value: Any) -> None:
+def _set(entity: ChangedEntity, name: str, value: Any) -> None:
     entity.write(name, value)
 
 
-def _delete_property(entity: Changing, name: str, value: Any) -> None:
+def _delete_property(entity: ChangedEntity, name: str, value: Any) -> None:
     if name in entity.properties:
         del entity.properties[name]
         entity.names[name] = None
 
 
-def _delete(entity: Changing, name: str, value: Any) -> None:
+def _delete(entity: ChangedEntity, name: str, value: Any) -> None:
     entity.is_deleted = True
 
 
-def _expire(entity: Changing, name: str, value: int | None) -> None:
+def _expire(entity: ChangedEntity, name: str, value: int | None) -> None:
     if value is None:
         entity.expires = 0
     elif value <= 0:
@@ -173,15 +173,17 @@ def _expire(entity: Changing, name: str, value: int | None) -> None:
         entity.expires = expiry_of(value, 0, entity.now_ms)
 
 
-def _increment(entity: Changing, name: str, value: Any) -> None:
+def _increment(entity: ChangedEntity, name: str, value: Any) -> None:
     _calculate(entity, name, value, lambda number: number + value)
 
 
-def _multiply(entity: Changing, name: str, value: Any) -> None:
+def _multiply(entity: ChangedEntity, name: str, value: Any) -> None:
     _calculate(entity, name, value, lambda number: number * value)
 
 
-def _calculate(entity: Changing, name: str, operand: Any, calculate: Callable[[Any], Any]) -> None:
+def _calculate(
+    entity: ChangedEntity, name: str, operand: Any, calculate: Callable[[Any], Any]
+) -> None:
     number = entity.properties.get(name)
     if number is None:
         number = 0
@@ -199,7 +201,7 @@ def _calculate(entity: Changing, name: str, operand: Any, calculate: Callable[[A
     entity.write(name, result)
 
 
-def _add_to_set(entity: Changing, name: str, elements: list[Any]) -> None:
+def _add_to_set(entity: ChangedEntity, name: str, elements: list[Any]) -> None:
     present = entity.properties.get(name)
     if present is None:
         entity.write(name, keep_set(elements))
@@ -209,7 +211,7 @@ def _add_to_set(entity: Changing, name: str, elements: list[Any]) -> None:
         entity.skipped += 1
 
 
-def _take_from_set(entity: Changing, name: str, elements: list[Any]) -> None:
+def _take_from_set(entity: ChangedEntity, name: str, elements: list[Any]) -> None:
     present = entity.properties.get(name)
     if present is not None and is_set(present):
         taken = {identity(element) for element in elements}
@@ -219,7 +221,7 @@ def _take_from_set(entity: Changing, name: str, elements: list[Any]) -> None:
         entity.skipped += 1
 
 
-def _put_into_map(entity: Changing, name: str, items: dict[str, Any]) -> None:
+def _put_into_map(entity: ChangedEntity, name: str, items: dict[str, Any]) -> None:
     present = entity.properties.get(name)
     if present is None or type(present) is dict:
         entity.write(name, {**(present or {}), **items})
@@ -227,7 +229,7 @@ def _put_into_map(entity: Changing, name: str, items: dict[str, Any]) -> None:
         entity.skipped += 1
 
 
-def _take_from_map(entity: Changing, name: str, keys: list[str]) -> None:
+def _take_from_map(entity: ChangedEntity, name: str, keys: list[str]) -> None:
     present = entity.properties.get(name)
     if type(present) is dict:
         entity.write(name, {key: item for key, item in present.items() if key not in keys})
@@ -235,7 +237,7 @@ def _take_from_map(entity: Changing, name: str, keys: list[str]) -> None:
         entity.skipped += 1
 
 
-def _append_to_list(entity: Changing, name: str, items: list[Any]) -> None:
+def _append_to_list(entity: ChangedEntity, name: str, items: list[Any]) -> None:
     present = entity.properties.get(name)
     if present is None or type(present) is list:
         entity.write(name, [*(present or []), *items])
@@ -243,7 +245,7 @@ def _append_to_list(entity: Changing, name: str, items: list[Any]) -> None:
         entity.skipped += 1
 
 
-_APPLY: Final[dict[str, Callable[[Changing, str, Any], None]]] = {
+_APPLY: Final[dict[str, Callable[[ChangedEntity, str, Any], None]]] = {
     SET: _set,
     INCR: _increment,
     MUL: _multiply,

@@ -5,9 +5,9 @@ import pytest
 import holdfast
 from holdfast.engine.contract import Transaction
 from holdfast.entities import StoreEntities
-from holdfast.entities.access import access_to
 from holdfast.entities.layout import entry_value
 from holdfast.entities.messages import Change, Filter, Ordering, PutEntity
+from holdfast.entities.table_access import access_to
 from holdfast.errors import DuplicateKey, IndexNotReady
 from holdfast.keys import pack_str
 from holdfast.store import Store

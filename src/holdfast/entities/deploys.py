@@ -1,18 +1,19 @@
-"""Deploys schemas: carries out a plan in the store, and gives new indexes to be built.
+"""Deploys schemas: carries out a plan in the store, and schedules new indexes to be built.
 
-A deploy is one transaction that touches the tables' records and no entity: tables without entities
-are ready at once, new indexes of others are built in the background (`indexing`), those that are
-gone are cleared there."""
+A deploy is one transaction that touches the tables' records and no entity. Tables without entities
+are ready at once. New indexes of the others are built in the background (`index_builds`), and
+indexes that are gone are cleared there.
+"""
 
 from holdfast.engine.contract import Notice, Reader, Transaction, read_counter
-from holdfast.entities.access import access_to
-from holdfast.entities.indexing import restart_conflicting, start_building, start_clearing
+from holdfast.entities.index_builds import restart_conflicting, start_building, start_clearing
 from holdfast.entities.layout import keys_of
 from holdfast.entities.messages import ChangeNotice, changed_topic
 from holdfast.entities.plan import Plan, TablePlan, plan
-from holdfast.entities.reading import live_size
 from holdfast.entities.records import StoredIndex, StoredTable, read_table, write_record
 from holdfast.entities.schema import Schema, Table
+from holdfast.entities.selections import live_size
+from holdfast.entities.table_access import access_to
 from holdfast.errors import TableInUse
 from holdfast.keys import pack_int, pack_str, prefix_range, unpack
 

@@ -8,10 +8,10 @@ from typing import Any, Final, NoReturn
 
 from msgspec.msgpack import Ext
 
-from holdfast.entities.access import TableAccess
 from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.order import Instant, entry_part
 from holdfast.entities.schema import Column
+from holdfast.entities.table_access import TableAccess
 from holdfast.entities.values import elements_of, keep
 from holdfast.errors import BadValue
 

@@ -7,10 +7,10 @@ import msgspec
 
 from holdfast.binding import Runner
 from holdfast.engine.contract import Transaction
-from holdfast.entities.access import IndexAccess, TableAccess, access_to
-from holdfast.entities.counting import count_changes, recount_step
+from holdfast.entities.index_counts import count_changes, recount_step
 from holdfast.entities.layout import entry_value, id_part_of
 from holdfast.entities.records import read_entity
+from holdfast.entities.table_access import IndexAccess, TableAccess, access_to
 from holdfast.keys import after, prefix_range
 from holdfast.limits import INDEX_STEP_ENTITIES
 

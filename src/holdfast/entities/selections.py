@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from holdfast.engine.contract import Reader, read_counter
-from holdfast.entities.access import TableAccess
-from holdfast.entities.choosing import (
+from holdfast.entities.ids import plain_id
+from holdfast.entities.index_choice import (
     ByIds,
     ByIndex,
     ByKeyColumns,
@@ -20,12 +20,12 @@ from holdfast.entities.choosing import (
     Selection,
     Stretch,
 )
-from holdfast.entities.counting import count_stretch, skip_backward, skip_forward
-from holdfast.entities.ids import plain_id
+from holdfast.entities.index_counts import count_stretch, skip_backward, skip_forward
 from holdfast.entities.layout import id_in, is_expired_entry
 from holdfast.entities.messages import NO_LIMIT, NOT_COUNTED
 from holdfast.entities.order import entry_part
 from holdfast.entities.records import Stored, kept_decoder, read_entity, read_head
+from holdfast.entities.table_access import TableAccess
 from holdfast.errors import AnswerTooLarge
 from holdfast.expiry import to_ms
 from holdfast.keys import pack_int, pack_str, unpack

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.entities.codegen.layout_python import docstring_value
 from holdfast.entities.codegen.names import Names, comment_text
 from holdfast.entities.codegen.python import ELEMENTS, TYPES, is_optional, literal_choices, title
+from holdfast.entities.codegen.python_layout import docstring_value
 from holdfast.entities.schema import (
     COLUMN_TYPES,
     CONTAINER_TYPES,

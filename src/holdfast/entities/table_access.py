@@ -88,7 +88,7 @@ class TableAccess:
 def access_to(reader: Reader, name: str) -> TableAccess:
     """The access of the table `schema.Table`. Reads 1 key."""
     try:
-        place = _place(reader.space, name)
+        place = _table_key(reader.space, name)
     except TypeError:  # a name is looked at only if it is no text
         raise _not_deployed(name) from None
     stored = reader.get(place.key)
@@ -114,7 +114,7 @@ def _names(reader: Reader) -> list[str]:
     return [str(unpack(key, len(prefix))[0]) for key, _ in found]
 
 
-class _Place:
+class _TableKey:
     """Where a table is stored, and what was found there last: to compare its bytes costs less than
     to look for them in the memo of all tables."""
 
@@ -126,8 +126,8 @@ class _Place:
 
 
 @lru_cache(maxsize=1024)
-def _place(space: bytes, name: str) -> _Place:
-    return _Place(keys_of(space).table(name))
+def _table_key(space: bytes, name: str) -> _TableKey:
+    return _TableKey(keys_of(space).table(name))
 
 
 @lru_cache(maxsize=1024)
