@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.errors import BadInput, OutsideSpace, UnknownSpace
 from holdfast.keys import pack
 from holdfast.limits import CLEARED_PER_STEP, MAX_SPACE_NAME_BYTES
-from holdfast.store import DEFAULT_SPACE, Space, Store
+from holdfast.store import Space, Store
 from holdfast.testing import crash_at_write
 from tests.plain_keys import get_from, keys_below, put_in, put_many
 from tests.processes import start

@@ -32,6 +32,7 @@ from typing import (
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE, can_run_again
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Backup,
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DEFAULT_SPACE: Final = "default"
 DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
 SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the name as its payload

@@ -340,12 +340,12 @@ def test_both_doors_speak_tls_and_read_a_new_certificate_when_told(tmp_path: Pat
 
         issue(authority, tmp_path, "second")
         server.process.send_signal(signal.SIGHUP)
-        wait_for_log(tmp_path / "log", "anew")
+        wait_for_log(tmp_path / "log", "reloaded the users")
         assert common_name(server, server.http_port) == "second"
         assert common_name(server, server.resp_port) == "second"
 
         (tmp_path / "cert.pem").write_text("damaged")
         server.process.send_signal(signal.SIGHUP)
-        wait_for_log(tmp_path / "log", "all stays as it was")
+        wait_for_log(tmp_path / "log", "nothing was changed")
         assert common_name(server, server.http_port) == "second"
         assert server.stop() == 0

@@ -18,6 +18,7 @@ from holdfast.admin.records import (
 )
 from holdfast.binding import Runner
 from holdfast.declarations import operation
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.engine.contract import Backup, Engine
 from holdfast.entities import StoreEntities
 from holdfast.errors import BadInput
@@ -38,7 +39,6 @@ from holdfast.users import (
 )
 from holdfast.version import VERSION
 
-DEFAULT_SPACE: Final = "default"
 DIRECTORY: Final = pack(0)
 
 

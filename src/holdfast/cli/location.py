@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from holdfast.cli.output import Failure, json_option
 from holdfast.cli.settings import SETTINGS, settings
+from holdfast.defaults import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client, ClientSpace
@@ -102,7 +103,11 @@ def folder_options(command: Callable[Concatenate[Location, P], T]) -> Callable[.
 
 def _given_place(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
     def call(
-        data: str, url: str | None, token: str | None = None, space: str = "default", **more: Any
+        data: str,
+        url: str | None,
+        token: str | None = None,
+        space: str = DEFAULT_SPACE,
+        **more: Any,
     ) -> T:
         ctx = click.get_current_context()
         chosen = _stronger(ctx, url)

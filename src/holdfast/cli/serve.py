@@ -17,26 +17,11 @@ if TYPE_CHECKING:
 @click.command("serve")
 @settings("data", *(name for name, setting in SETTINGS.items() if setting.section == "serve"))
 @json_option
-def command(
-    out: Output,
-    data: str,
-    engine: str | None,
-    resp: str,
-    http: str,
-    durability: str,
-    limits: tuple[str, ...],
-    tls_cert: str | None,
-    tls_key: str | None,
-    backups: str | None,
-    schemas: str | None,
-    trusted_proxies: str | None,
-    allowed_host: str | None,
-    **options: Any,
-) -> None:
+def command(out: Output, data: str, engine: str | None, durability: str, **options: Any) -> None:
     """Serve a store over RESP and HTTP.
 
-    The folder is created if there is none. SIGTERM finishes what is in flight; SIGHUP reads the
-    certificate and the users anew.
+    The folder is created if it does not exist. SIGTERM finishes what is in flight; SIGHUP reloads
+    the certificate and the users.
 
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """
@@ -44,26 +29,13 @@ def command(
 
     import holdfast
     from holdfast.errors import HoldfastError
-    from holdfast.server.addresses import Address
-    from holdfast.server.bounds import Bounds
     from holdfast.server.logs import start_logging
     from holdfast.server.server import ServerSettings, serve
 
     start_logging()
     place = Path(data) if engine is None else _place(engine)
     try:
-        chosen = ServerSettings(
-            resp=Address.parse(resp),
-            http=Address.parse(http),
-            bounds=Bounds.parse(limits),
-            tls_cert=Path(tls_cert) if tls_cert else None,
-            tls_key=Path(tls_key) if tls_key else None,
-            backups=Path(backups) if backups else None,
-            schemas=Path(schemas) if schemas else None,
-            trusted_proxies=_words(trusted_proxies),
-            allowed_hosts=_words(allowed_host),
-            **options,
-        )
+        chosen = ServerSettings.parse(options)
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
             uvloop.run(serve(store, chosen, ready=_announce(chosen, out, store)))
     except HoldfastError as error:
@@ -76,13 +48,8 @@ def command(
         raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _words(given: str | None) -> tuple[str, ...]:
-    """What stands between commas or blanks."""
-    return tuple((given or "").replace(",", " ").split())
-
-
 def _place(engine: str) -> Path | str:
-    """What a URL names; `lmdb://data` is a folder as `--data data` is."""
+    """Returns what to open; `lmdb://data` is a folder, like `--data data`."""
     return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 

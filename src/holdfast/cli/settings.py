@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
+from holdfast.defaults import DEFAULT_SPACE, HTTP_PORT, LOOPBACK, RESP_PORT
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE: Final = "holdfast.toml"
@@ -61,19 +63,19 @@ _COMMON: Final = (
     Setting("data", "The store: its folder, or the URL of its engine.", "data", "DIR"),
     Setting("url", "A running server, instead of --data: holdfast://HOST:PORT.", None, "URL"),
     Setting("token", "The token for a server that asks for one.", None, "TOKEN"),
-    Setting("space", "The space to work in.", "default", "NAME"),
+    Setting("space", "The space to work in.", DEFAULT_SPACE, "NAME"),
 )
 _SERVE: Final = (
     Setting("engine", "The store at a URL, instead of --data.", None, "URL"),
-    Setting("resp", "Where Redis clients connect.", "127.0.0.1:9977", "HOST:PORT"),
-    Setting("http", "Where HTTP clients connect.", "127.0.0.1:9966", "HOST:PORT"),
+    Setting("resp", "Where Redis clients connect.", f"{LOOPBACK}:{RESP_PORT}", "HOST:PORT"),
+    Setting("http", "Where HTTP clients connect.", f"{LOOPBACK}:{HTTP_PORT}", "HOST:PORT"),
     Setting(
         "durability",
         "Wait for the disk at every commit, or every second.",
         "commit",
         choices=("commit", "interval"),
     ),
-    Setting("tls_cert", "A PEM certificate, both doors.", None, "FILE"),
+    Setting("tls_cert", "A PEM certificate, for both ports.", None, "FILE"),
     Setting("tls_key", "Its key, without a passphrase.", None, "FILE"),
     Setting("insecure", "Let everyone in, from other machines too.", False, is_flag=True),
     Setting("allow_flush", "Let FLUSHDB erase the jobs of a database.", False, is_flag=True),

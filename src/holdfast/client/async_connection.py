@@ -12,7 +12,8 @@ from holdfast.client.addresses import look_up
 from holdfast.client.calls import Broken
 from holdfast.client.connection import check_greeting, greeting, late, lost, no_resp, unreachable
 from holdfast.client.replies import ProtocolError, ReplyReader
-from holdfast.client.urls import DEFAULT_SPACE, Target
+from holdfast.client.urls import Target
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.errors import Unreachable
 from holdfast.keepalive import keep_alive
 

@@ -13,7 +13,8 @@ from holdfast.client import calls
 from holdfast.client.addresses import look_up
 from holdfast.client.calls import Broken
 from holdfast.client.replies import ProtocolError, ReplyReader
-from holdfast.client.urls import DEFAULT_SPACE, Target
+from holdfast.client.urls import RESP_SIDE, Target
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.errors import HoldfastError, NotAuthenticated, Unreachable
 from holdfast.keepalive import keep_alive
 
@@ -244,7 +245,7 @@ def no_resp(target: Target, error: Exception) -> str:
     if "b'H'" in str(error):
         return (
             f"{target.place} speaks HTTP: it is the HTTP side of a server, and the client uses the "
-            "RESP side, whose port is another one (9977, unless --resp says otherwise)"
+            f"{RESP_SIDE}"
         )
     return f"{target.place} does not speak RESP: {error}"
 

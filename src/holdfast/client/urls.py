@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from holdfast.defaults import DEFAULT_SPACE, RESP_PORT
 from holdfast.errors import BadInput
 from holdfast.limits import (
     CALL_SECONDS,
@@ -17,17 +18,16 @@ from holdfast.limits import (
 )
 
 SCHEMES: Final = {"holdfast": False, "holdfasts": True}  # whether it is encrypted
-DEFAULT_PORT: Final = 9977
-DEFAULT_SPACE: Final = "default"
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d+")
 _HINT: Final = (
-    "Write holdfast://user:password@host:9977/space?timeout=5; most of it may be left out."
+    f"Write holdfast://user:password@host:{RESP_PORT}/space?timeout=5; most of it may be left out."
 )
-
-
+RESP_SIDE: Final = (
+    f"RESP side, whose port is another one ({RESP_PORT}, unless --resp says otherwise)"
+)
 _HTTP_SIDE: Final = (
-    "That is the HTTP side of a server, for curl and browsers. The client uses the RESP side, "
-    "whose port is another one (9977, unless --resp says otherwise): holdfast://host:9977."
+    "That is the HTTP side of a server, for curl and browsers. The client uses the "
+    f"{RESP_SIDE}: holdfast://host:{RESP_PORT}."
 )
 _ENGINE: Final = "That is the URL of an engine: `holdfast.open(url)` opens a store there by itself."
 _HINTS: Final = {
@@ -44,7 +44,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """All that a URL and the arguments of `connect` say."""
 
     host: str
-    port: int = DEFAULT_PORT
+    port: int = RESP_PORT
     user: str = ""
     password: str = ""
     space: str = DEFAULT_SPACE
@@ -76,7 +76,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput(f"{_shown(url)} is no URL of a server", hint=hint)
         given: dict[str, Any] = {
             "host": parts.hostname,
-            "port": DEFAULT_PORT if port is None else port,
+            "port": RESP_PORT if port is None else port,
             "user": unquote(parts.username or ""),
             "password": unquote(parts.password or ""),
             "space": unquote(parts.path[1:]) or DEFAULT_SPACE,

@@ -1,16 +1,35 @@
-"""The ground: an ordered, transactional map of bytes, on the engine that a URL names."""
+"""Engines: ordered, transactional maps of bytes. The scheme of a URL chooses one.
 
+A package of yours can add one: its distribution declares an entry point of the group
+`holdfast.engines`, named after the URL scheme, that loads an `EngineFactory`. Ours are declared in
+the same way in pyproject.toml. docs/why/extending.md shows how.
+"""
+
+import importlib
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final, cast
 
-from holdfast.engine.contract import Engine
-from holdfast.engine.durability import check_durability
+from holdfast.engine.contract import Engine, EngineFactory, EngineOptions
 from holdfast.engine.urls import scheme_of
 from holdfast.errors import BadInput
 from holdfast.limits import CHECKPOINT_SECONDS
 
 __all__ = ["open_engine"]
+
+GROUP: Final = "holdfast.engines"
+# Our own entry points, found without reading the metadata of every installed package: that would
+# take longer than to open a store, and a source tree that is not installed has none.
+OWN_ENGINES: Final = {
+    "lmdb": "holdfast.engine.lmdb:open_lmdb",
+    "postgres": "holdfast.engine.postgres:open_postgres",
+    "postgresql": "holdfast.engine.postgres:open_postgres",
+    "redis": "holdfast.engine.valkey:open_valkey",
+    "rediss": "holdfast.engine.valkey:open_valkey",
+    "valkey": "holdfast.engine.valkey:open_valkey",
+    "valkeys": "holdfast.engine.valkey:open_valkey",
+}
 
 
 def open_engine(
@@ -23,40 +42,39 @@ def open_engine(
     """Opens the engine that `url` names.
 
     A path or `lmdb:PATH` is a folder of the embedded one, `postgresql://user@host/database` a store
-    on PostgreSQL, `valkey://host:port` one on Valkey. `checkpoint_seconds` is for the embedded one.
+    on PostgreSQL, `valkey://host:port` one on Valkey; other schemes belong to installed packages.
+    `checkpoint_seconds` is for the embedded one.
     """
-    scheme = "" if isinstance(url, Path) else scheme_of(url)
-    if scheme in ("", "lmdb"):
-        from holdfast.engine.lmdb import LmdbEngine
+    options = EngineOptions(durability, clock, checkpoint_seconds)
+    if isinstance(url, Path):
+        from holdfast.engine.lmdb import open_folder
 
-        return LmdbEngine(
-            url if isinstance(url, Path) else _folder(url),
-            clock=clock,
-            durability=durability,
-            checkpoint_seconds=checkpoint_seconds,
+        return open_folder(url, options)
+    return _factory(scheme_of(url) or "lmdb")(url, options)
+
+
+def _factory(scheme: str) -> EngineFactory:
+    """Returns what opens the engine of a URL scheme; ours can't be replaced."""
+    target = OWN_ENGINES.get(scheme)
+    if target is not None:
+        module, _, name = target.partition(":")
+        return cast(EngineFactory, getattr(importlib.import_module(module), name))
+    from importlib.metadata import entry_points
+
+    found = list(entry_points(group=GROUP, name=scheme))
+    if not found:
+        raise _unknown(scheme)
+    if len({each.value for each in found}) > 1:
+        names = " and ".join(sorted(each.value for each in found))
+        raise BadInput(
+            f"two packages serve the URL scheme {scheme!r}: {names}",
+            hint="Uninstall one of them.",
         )
-    if scheme in ("postgres", "postgresql"):
-        from holdfast.engine.postgres import PostgresBackend
-        from holdfast.engine.remote import RemoteEngine
+    return cast(EngineFactory, found[0].load())
 
-        check_durability(durability)
-        return RemoteEngine(PostgresBackend(str(url), durability=durability), clock=clock)
-    if scheme in ("valkey", "valkeys", "redis", "rediss"):
-        from holdfast.engine.valkey import open_valkey
 
-        check_durability(durability)
-        return open_valkey(str(url), durability=durability, clock=clock)
+def _unknown(scheme: str) -> BadInput:
     hint = "Name a folder, as in holdfast.open('data'), or a postgresql:// or valkey:// URL."
     if scheme in ("holdfast", "holdfasts"):
         hint = "That is the URL of a server: `holdfast.connect(url)` connects to it."
-    raise BadInput(f"no engine serves the URL scheme {scheme!r}", hint=hint)
-
-
-def _folder(url: str) -> Path:
-    path = url.removeprefix("lmdb:")
-    # "" would be the current folder, and "//data" the folder /data: hardly what was meant.
-    if not path or (path.startswith("//") and not path.startswith("///")):
-        raise BadInput(
-            f"{url!r} names no folder", hint="Write 'data', '/var/data', or 'lmdb:/var/data'."
-        )
-    return Path(path)
+    return BadInput(f"no engine serves the URL scheme {scheme!r}", hint=hint)

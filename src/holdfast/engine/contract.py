@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import shake_128
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -226,6 +226,20 @@ class Engine(Protocol):
     def stats(self) -> dict[str, int]: ...
 
     def close(self) -> None: ...
+
+
+class EngineOptions(NamedTuple):
+    """How a store is to be opened. An engine may ignore what does not apply to it."""
+
+    durability: str  # "commit" or "interval"
+    clock: Callable[[], float]  # seconds since 1970, the `now` of every transaction
+    checkpoint_seconds: float
+
+
+class EngineFactory(Protocol):
+    """Opens an engine: what an entry point of the group `holdfast.engines` names."""
+
+    def __call__(self, url: str, options: EngineOptions, /) -> Engine: ...
 
 
 def read_counter(value: bytes | None) -> int:

@@ -1,10 +1,11 @@
-"""A whole server: both doors on one store, its background work, and an orderly end."""
+"""A whole server: RESP and HTTP on one store, background work, and an orderly shutdown."""
 
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -25,36 +26,49 @@ _log = logging.getLogger(__name__)
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is to be run."""
+    """How to run a server. Each field is named like its setting: `resp` is the flag --resp, the
+    variable HOLDFAST_RESP and the key `resp` of the file (see cli/settings.py)."""
 
     resp: Address
     http: Address
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    insecure: bool = False  # listen everywhere, though everyone may come in
+    insecure: bool = False  # listen everywhere, though every client is an admin
     allow_flush: bool = False
     pixel: bool = False
     backups: Path | None = None  # the folder for backups that clients ask for
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
-    allowed_hosts: tuple[str, ...] = ()  # names that HTTP answers to, beside addresses
-    bounds: Bounds = Bounds()
+    allowed_host: tuple[str, ...] = ()  # names that HTTP answers to, beside addresses
+    limits: Bounds = Bounds()
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> "ServerSettings":
+        """Reads settings as they are written in flags, variables and files.
+
+        >>> given = {"resp": "127.0.0.1:9977", "http": "[::1]:80", "allowed_host": "a.org, b.org"}
+        >>> ServerSettings.parse(given).allowed_host
+        ('a.org', 'b.org')
+        """
+        fields = {each.name: each.type for each in msgspec.structs.fields(cls)}
+        written = {name: text for name, text in given.items() if text is not None}
+        return cls(**{name: _READERS[fields[name]](text) for name, text in written.items()})
 
     def check(self, *, is_open: bool) -> None:
-        """Refuses what would let strangers in."""
+        """Raises if these settings would let in clients without credentials."""
         if (self.tls_cert is None) != (self.tls_key is None):
             raise CannotServe("--tls-cert and --tls-key belong together")
-        for door in (self.resp, self.http):
-            if is_open and not self.insecure and not door.is_loopback:
+        for address in (self.resp, self.http):
+            if is_open and not self.insecure and not address.is_loopback:
                 raise CannotServe(
-                    f"{door} can be reached from other machines, and the store has no users",
+                    f"{address} can be reached from other machines, and the store has no users",
                     hint="Add one with `holdfast user add NAME --grant ROLE`, listen on "
                     "127.0.0.1, or let everyone in with --insecure.",
                 )
 
     @property
     def reaches_others(self) -> bool:
-        """Whether other machines can connect to one of the ports."""
+        """Returns whether other machines can connect to one of the ports."""
         return not (self.resp.is_loopback and self.http.is_loopback)
 
     def certificate(self) -> Certificate | None:
@@ -63,16 +77,29 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return Certificate(self.tls_cert, self.tls_key)
 
     def shown(self) -> dict[str, object]:
-        """For `/confdump`; the key is a file's name, and even that is nobody's business."""
+        """Returns the settings for `/confdump`, without the name of the key's file."""
         return {
             "resp": str(self.resp),
             "http": str(self.http),
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
             "trusted_proxies": list(self.trusted_proxies),
-            "allowed_hosts": list(self.allowed_hosts),
-            "bounds": msgspec.structs.asdict(self.bounds),
+            "allowed_hosts": list(self.allowed_host),
+            "bounds": msgspec.structs.asdict(self.limits),
         }
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
+
+
+_READERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    Address: Address.parse,
+    bool: bool,
+    Path | None: lambda text: Path(text) if text else None,
+    tuple[str, ...]: _words,
+    Bounds: Bounds.parse,
+}
 
 
 async def serve(
@@ -83,18 +110,18 @@ async def serve(
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what is in flight; a second signal ends it.
 
-    SIGHUP reads the certificate and the users anew. Port 0 takes a free one; `ready` is told the
-    addresses once both doors are open.
+    SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called with
+    the addresses once both ports are open.
     """
     dispatcher = make_dispatcher(
         store,
         flush=settings.allow_flush,
         pixel=settings.pixel,
-        bounds=settings.bounds,
+        bounds=settings.limits,
         backups=settings.backups,
         schemas=settings.schemas,
         trusted_proxies=settings.trusted_proxies,
-        allowed_hosts=settings.allowed_hosts,
+        allowed_hosts=settings.allowed_host,
     )
     dispatcher.started_with.update(settings.shown())
     try:
@@ -112,9 +139,9 @@ async def _run(
     certificate = settings.certificate()
     tls = None if certificate is None else certificate.context
     http_socket = settings.http.listen()
-    resp_door = RespServer(dispatcher)
+    resp_listener = RespServer(dispatcher)
     try:
-        resp_server = await resp_door.open(settings.resp.host, settings.resp.port, tls=tls)
+        resp_server = await resp_listener.open(settings.resp.host, settings.resp.port, tls=tls)
     except OSError as error:
         http_socket.close()
         raise settings.resp.refusal(error) from None
@@ -134,15 +161,15 @@ async def _run(
     _log.info("stopping: what is in flight is finished first")
     dispatcher.stopping = True
     sweeping.cancel()
-    await asyncio.gather(resp_door.close(), http_server.close())
+    await asyncio.gather(resp_listener.close(), http_server.close())
 
 
 def _warn(settings: ServerSettings, *ports: Address) -> None:
-    """Says in the log what people in the network could do."""
+    """Logs what others in the network could do."""
     others = [str(port) for port in ports if not port.is_loopback]
     if others and settings.tls_cert is None:
         _log.warning(
-            "%s can be reached from other machines in plain text: whoever is on the way reads "
+            "%s can be reached from other machines in plain text: anyone on the way can read "
             "passwords, tokens and data. Use --tls-cert and --tls-key, or a proxy with TLS",
             " and ".join(others),
         )
@@ -168,9 +195,9 @@ def _hear_signals(dispatcher: Dispatcher, certificate: Certificate | None) -> as
             dispatcher.authenticator.reload()
             if certificate is not None:
                 certificate.reload()
-            _log.info("read the users and the certificate anew")
+            _log.info("reloaded the users and the certificate")
         except HoldfastError as error:
-            _log.error("%s; all stays as it was", error.message)
+            _log.error("%s; nothing was changed", error.message)
 
     loop.add_signal_handler(signal.SIGTERM, stop)
     loop.add_signal_handler(signal.SIGINT, stop)

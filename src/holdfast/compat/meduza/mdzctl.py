@@ -18,6 +18,7 @@ from holdfast.cli.output import Failure, Output, json_option
 from holdfast.cli.root_group import Explaining
 from holdfast.cli.settings import read_file as read_settings
 from holdfast.cli.settings import settings
+from holdfast.defaults import HTTP_PORT
 from holdfast.version import VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,7 +126,7 @@ def _server(command: F) -> F:
     option = click.option(
         "-s",
         "--server",
-        default="http://localhost:9966",
+        default=f"http://localhost:{HTTP_PORT}",
         show_default=True,
         metavar="URL",
         help="The HTTP side of a server; http://USER:TOKEN@HOST names credentials.",

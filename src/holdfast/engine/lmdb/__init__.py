@@ -11,7 +11,32 @@ overlay.py       holds commits that LMDB gets later; redo_log.py makes them dura
 checkpointer.py  interval mode: saves states to return to after a power failure
 """
 
+from pathlib import Path
+
+from holdfast.engine.contract import EngineOptions
 from holdfast.engine.lmdb.engine import LmdbEngine
 from holdfast.engine.lmdb.environment import FORMAT
+from holdfast.errors import BadInput
 
-__all__ = ["FORMAT", "LmdbEngine"]
+__all__ = ["FORMAT", "LmdbEngine", "open_folder", "open_lmdb"]
+
+
+def open_lmdb(url: str, options: EngineOptions) -> LmdbEngine:
+    """Opens the store in the folder that a path or `lmdb:PATH` names."""
+    path = url.removeprefix("lmdb:")
+    # "" would be the current folder, and "//data" the folder /data: hardly what was meant.
+    if not path or (path.startswith("//") and not path.startswith("///")):
+        raise BadInput(
+            f"{url!r} names no folder", hint="Write 'data', '/var/data', or 'lmdb:/var/data'."
+        )
+    return open_folder(Path(path), options)
+
+
+def open_folder(folder: Path, options: EngineOptions) -> LmdbEngine:
+    """Opens the store in `folder`, and creates it if it does not exist."""
+    return LmdbEngine(
+        folder,
+        clock=options.clock,
+        durability=options.durability,
+        checkpoint_seconds=options.checkpoint_seconds,
+    )

@@ -16,7 +16,17 @@ except ImportError as _error:
         hint="Install it with `pip install 'holdfastdb[postgres]'`.",
     ) from _error
 
+from holdfast.engine.contract import EngineOptions
+from holdfast.engine.durability import check_durability
 from holdfast.engine.postgres.backend import PostgresBackend
 from holdfast.engine.postgres.statements import FORMAT
+from holdfast.engine.remote import RemoteEngine
 
-__all__ = ["FORMAT", "PostgresBackend"]
+__all__ = ["FORMAT", "PostgresBackend", "open_postgres"]
+
+
+def open_postgres(url: str, options: EngineOptions) -> RemoteEngine:
+    """Opens the store in the database that `url` names."""
+    check_durability(options.durability)
+    backend = PostgresBackend(url, durability=options.durability)
+    return RemoteEngine(backend, clock=options.clock)

@@ -7,8 +7,8 @@ loss. `connections.py` holds the connections, `durability.py` decides what a com
 `backend.py` puts them together for remote/.
 """
 
-from collections.abc import Callable
-
+from holdfast.engine.contract import EngineOptions
+from holdfast.engine.durability import check_durability
 from holdfast.engine.remote import RemoteEngine
 from holdfast.engine.valkey.address import SCHEMES, parse
 from holdfast.errors import MissingDriver
@@ -16,8 +16,9 @@ from holdfast.errors import MissingDriver
 __all__ = ["SCHEMES", "open_valkey"]
 
 
-def open_valkey(url: str, *, durability: str, clock: Callable[[], float]) -> RemoteEngine:
-    """The engine on the servers that `url` names."""
+def open_valkey(url: str, options: EngineOptions) -> RemoteEngine:
+    """Opens the store on the servers that `url` names."""
+    check_durability(options.durability)
     address = parse(url)
     try:
         from holdfast.engine.valkey.backend import ValkeyBackend
@@ -28,5 +29,5 @@ def open_valkey(url: str, *, durability: str, clock: Callable[[], float]) -> Rem
             "the package valkey is not installed, and a store in Valkey needs it",
             hint="Install it with: pip install 'holdfastdb[valkey]'.",
         ) from error
-    backend = ValkeyBackend(address, durability=durability)
-    return RemoteEngine(backend, clock=clock, reconnect_seconds=address.patience)
+    backend = ValkeyBackend(address, durability=options.durability)
+    return RemoteEngine(backend, clock=options.clock, reconnect_seconds=address.patience)

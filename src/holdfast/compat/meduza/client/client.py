@@ -10,10 +10,11 @@ from typing import Any, Final, Protocol
 
 from holdfast import wire as resp
 from holdfast.binding import Runner
-from holdfast.client.urls import DEFAULT_SPACE, Target
+from holdfast.client.urls import Target
 from holdfast.compat.meduza import wire
 from holdfast.compat.meduza.client.errors import ColumnValueError, MeduzaError, RequestError
 from holdfast.compat.meduza.client.queries import RESPONSES, PingQuery, Query, Response
+from holdfast.defaults import DEFAULT_SPACE, RESP_PORT
 from holdfast.entities import bson_codec
 from holdfast.errors import BadValue, HoldfastError
 
@@ -35,7 +36,7 @@ class RedisClient:
     def __init__(
         self,
         host: str = "localhost",
-        port: int = 9977,
+        port: int = RESP_PORT,
         timeout: float | None = None,
         *,
         user: str = "",
@@ -145,7 +146,7 @@ def _body(query: Query) -> bytes:
 
 def customConnector(
     host: str,
-    port: int = 9977,
+    port: int = RESP_PORT,
     timeout: float | None = 0.5,
     *,
     user: str = "",
@@ -181,7 +182,7 @@ def customConnector(
 
 def defaultConnector() -> AbstractContextManager[Client]:
     """Connects to localhost:9977, without a timeout."""
-    return customConnector("localhost", 9977, None)()
+    return customConnector("localhost", RESP_PORT, None)()
 
 
 def storeConnector(store: Any) -> Connector:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final, Self
 
 from holdfast.compat.meduza.client.errors import MeduzaError
+from holdfast.defaults import HTTP_PORT
 
 DEFAULT_CONNECT_TIMEOUT: Final = 30.0  # a busy machine takes its time to start a server
 _POLL_SECONDS: Final = 0.02
@@ -67,7 +68,7 @@ class DisposableMeduza:
         self.stop()
 
 
-def installSchema(schema: str, port: int = 9966) -> None:
+def installSchema(schema: str, port: int = HTTP_PORT) -> None:
     """Deploys a schema to the server whose control port this is."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:

@@ -1,0 +1,8 @@
+"""What applies when nothing is said: the space, and the ports of a server."""
+
+from typing import Final
+
+DEFAULT_SPACE: Final = "default"
+RESP_PORT: Final = 9977
+HTTP_PORT: Final = 9966
+LOOPBACK: Final = "127.0.0.1"  # where a server listens unless it is told otherwise
