@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.entities.schema_file import parse_schema, read_schemas
-from holdfast.errors import InvalidSchema, InvalidTableSchema, SchemaInvalid, TableError
+from holdfast.errors import InvalidEntitySchema, InvalidEventSchema, InvalidTableSchema, TableError
 from holdfast.events.schema import read_schema
 from holdfast.limits import MAX_SCHEMA_BYTES, MAX_SCHEMA_PROBLEMS
 from holdfast.store import Store
@@ -82,7 +82,7 @@ def hostile(request: pytest.FixtureRequest) -> Any:
 def test_a_hostile_text_is_no_schema_of_entities(hostile: str | bytes) -> None:
     begin = time.thread_time()
 
-    with pytest.raises(SchemaInvalid) as caught:
+    with pytest.raises(InvalidEntitySchema) as caught:
         read_schemas([("a.yaml", hostile)]).checked()
 
     assert time.thread_time() - begin < CPU_SECONDS
@@ -93,7 +93,7 @@ def test_a_hostile_text_is_no_schema_of_entities(hostile: str | bytes) -> None:
 def test_a_hostile_text_is_no_schema_of_events(hostile: str | bytes) -> None:
     begin = time.thread_time()
 
-    with pytest.raises(InvalidSchema):
+    with pytest.raises(InvalidEventSchema):
         read_schema(hostile)
 
     assert time.thread_time() - begin < CPU_SECONDS
@@ -127,7 +127,7 @@ def test_a_hostile_value_inside_a_schema_is_a_problem_with_its_line(hostile_text
     ],
 )
 def test_a_bad_value_of_a_schema_is_named_with_its_line(column: str, problem: str) -> None:
-    with pytest.raises(SchemaInvalid) as caught:
+    with pytest.raises(InvalidEntitySchema) as caught:
         parse_schema(f"schema: s\ntables:\n  T:\n    columns:\n      c: {column}", file="a.yaml")
 
     assert caught.value.problems[0].startswith("a.yaml:5: ")

@@ -22,14 +22,16 @@ HoldfastError
 │   ├── BadPaging
 │   ├── BadChange
 │   ├── BadKey
+│   │   └── BadMetricKey
 │   ├── BadValue
+│   │   └── BadMetricValue
 │   ├── NoIndex
-│   ├── SchemaInvalid
+│   ├── InvalidEntitySchema
 │   ├── BadModel
 │   ├── UnknownColumn
 │   ├── Malformed
 │   ├── BadDump
-│   ├── InvalidSchema
+│   ├── InvalidEventSchema
 │   ├── InvalidEvent
 │   ├── ExpandsTooFar
 │   ├── WrongKind
@@ -42,8 +44,6 @@ HoldfastError
 │   ├── WrongMetricType
 │   ├── BadMetricSpec
 │   ├── EmptyPrefix
-│   ├── BadMetricKey
-│   ├── BadMetricValue
 │   ├── MetricOverflow
 │   ├── BadRange
 │   ├── BadWindow
@@ -122,7 +122,7 @@ HoldfastError
 ├── TaskTimedOut
 └── LimitExceeded
 
-Those of the ground and of the server come first, then one section for each layer.
+Errors of engines and of the server come first, then one section for each layer.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -690,7 +690,7 @@ class NoIndex(BadInput):
     code = "no_index"
 
 
-class SchemaInvalid(BadInput):
+class InvalidEntitySchema(BadInput):
     """A schema has errors; `problems` names each of them, with file and line."""
 
     code = "bad_schema"
@@ -701,9 +701,12 @@ class SchemaInvalid(BadInput):
         self.problems = tuple(problems)
 
     @classmethod
-    def of(cls, problems: Iterable[str]) -> "SchemaInvalid":
+    def of(cls, problems: Iterable[str]) -> "InvalidEntitySchema":
         listed = tuple(problems)
         return cls("\n".join(listed), problems=listed)
+
+
+SchemaInvalid = InvalidEntitySchema  # its former name, which programs may import
 
 
 class BadModel(BadInput):
@@ -817,7 +820,7 @@ class TableInUse(HoldfastError):
 # --- events -----------------------------------------------------------------------------------
 
 
-class InvalidSchema(BadInput):
+class InvalidEventSchema(BadInput):
     """A schema was refused; `problems` has a sentence for each reason, with its place."""
 
     code = "invalid_schema"
@@ -827,6 +830,9 @@ class InvalidSchema(BadInput):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+
+
+InvalidSchema = InvalidEventSchema  # its former name, which programs may import
 
 
 class UnknownSchema(NotFound):
@@ -1008,17 +1014,14 @@ class EmptyPrefix(BadInput):
     hint = "Give a string, or a list of at least one string, that names the caller."
 
 
-class BadMetricKey(BadInput):
+class BadMetricKey(BadKey):
     """A prefix, a namespace or an entity that can't be part of a metric's key."""
 
-    code = "bad_key"
     hint = "Components of an entity are strings and integers; prefix and namespace are strings."
 
 
-class BadMetricValue(BadInput):
+class BadMetricValue(BadValue):
     """A number that this metric can't take."""
-
-    code = "bad_value"
 
 
 class MetricOverflow(BadInput):
@@ -1085,7 +1088,7 @@ def at_position(error: BaseException, position: int) -> None:
 
 
 def facts_of(error: HoldfastError) -> dict[str, Any]:
-    """All that `made_of` needs to make the error again, as plain values."""
+    """All that `error_from_wire` needs to make the error again, as plain values."""
     facts = {name: getattr(error, name) for name in error.facts}
     return {
         "error": type(error).__name__,

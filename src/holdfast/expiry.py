@@ -51,7 +51,8 @@ Remover: TypeAlias = Callable[[Transaction, bytes], bool]
 UNKNOWN_KIND_TOPIC: Final = "expiry.unknown_kind"  # a notice with the kind as its payload
 REMOVAL_FAILED_TOPIC: Final = "expiry.removal_failed"  # its payload is JSON: kind and error
 
-_CODE: Final = pack_int(0)  # expiry's place below a space, before every layer
+LAYER: Final = 0  # the first part of every key below a space; expiry comes before every layer
+_CODE: Final = pack_int(LAYER)
 _DROPPED: Final = _CODE + b"\x01"  # (0, None): None sorts before every due_ms
 
 

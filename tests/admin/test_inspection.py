@@ -45,3 +45,22 @@ def test_what_is_no_prefix_is_refused(text: str) -> None:
 @given(st.binary(max_size=100))
 def test_any_value_can_be_shown(value: bytes) -> None:
     assert isinstance(shown_value(value), str)
+
+
+def test_keys_are_shown_and_found_in_the_words_of_the_layers_map(store: holdfast.Store) -> None:
+    store.jobs.put("emails", "Email", {}, id="receipt-1001")
+
+    [entry] = store.admin.inspect("jobs, job").entries
+    by_number = store.admin.inspect("jobs, 29, 'receipt'").entries
+
+    assert entry.key == "(jobs, job, 'receipt-1001')"
+    assert by_number == [entry]
+
+
+def test_an_unknown_kind_of_key_is_answered_with_the_nearest(store: holdfast.Store) -> None:
+    with pytest.raises(BadInput, match="jobs has no keys of kind 'jbo', did you mean 'job'"):
+        store.admin.inspect("jobs, jbo")
+
+
+def test_every_layer_has_a_code_of_its_own() -> None:
+    assert len(set(LAYERS.values())) == len(LAYERS)

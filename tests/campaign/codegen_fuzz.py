@@ -38,7 +38,7 @@ from holdfast.entities.schema import (
 )
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.schema_file import parse_schema
-from holdfast.errors import SchemaInvalid
+from holdfast.errors import InvalidEntitySchema
 from tests.campaign.frame import Result
 from tests.tools import run as run_tool
 
@@ -253,7 +253,7 @@ def made(schemas: list[Schema], language: Any, options: Options, tried: Counter[
     """The source, or None if the schemas were refused."""
     try:
         source = generate(schemas, language, options)
-    except SchemaInvalid as error:
+    except InvalidEntitySchema as error:
         if "is not what the schema describes" in str(error):
             raise AssertionError(f"the generator had to stop itself: {schemas!r}") from error
         tried["refused"] += 1
@@ -267,7 +267,7 @@ def check_yaml(schemas: Sequence[Schema], tried: Counter[str]) -> Iterator[str]:
     for schema in schemas:
         try:
             again = parse_schema(dump_schema(schema, filled=False))
-        except SchemaInvalid:
+        except InvalidEntitySchema:
             continue  # names that clash or can't be names
         tried["yaml files"] += 1
         yield from (f"YAML: {each}" for each in differences(again, plain(schema)))
@@ -324,7 +324,7 @@ def check_python(source: str, schemas: list[Schema], style: str) -> Iterator[str
         assert all(issubclass(model, Model) for model in models)
         try:
             again = parse_schema(schema_yaml(*models))
-        except SchemaInvalid as error:
+        except InvalidEntitySchema as error:
             yield f"the schema that Python describes is refused: {error}\n{schema_yaml(*models)}"
             continue
         yield from (f"Python describes {each}" for each in differences(bare(again), bare(schema)))

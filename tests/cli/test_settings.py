@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from holdfast.cli.settings import SETTINGS
+from holdfast.server.server import ServerSettings
 from tests.cli.running import Ran
 from tests.cli.running import holdfast as run
 
@@ -95,3 +97,9 @@ def test_the_place_that_was_named_more_urgently_wins(folder: Path) -> None:
     result = run("space", "list", "--data", folder, HOLDFAST_URL="holdfast://127.0.0.1:1")
 
     assert result.out == "default\n"
+
+
+def test_the_settings_of_a_server_are_the_options_of_serve() -> None:
+    served = {name for name, setting in SETTINGS.items() if setting.section == "serve"}
+
+    assert served - {"engine", "durability"} == set(ServerSettings.__struct_fields__)

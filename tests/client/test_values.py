@@ -20,7 +20,7 @@ from holdfast.errors import (
     BadMetricKey,
     BadValue,
     InvalidAttributeValue,
-    SchemaInvalid,
+    InvalidEntitySchema,
 )
 from tests.server.running import Server
 
@@ -181,7 +181,7 @@ def test_errors_keep_their_class_their_hint_and_all_they_say(client: Any) -> Non
     )
     with pytest.raises(InvalidAttributeValue) as of_tables:
         client.tables.put("t", {"k": "a", "n": "cake"})
-    with pytest.raises(SchemaInvalid) as of_schemas:
+    with pytest.raises(InvalidEntitySchema) as of_schemas:
         client.entities.deploy("schema: shop\ntables: {Users: {columns: {a: {type: Cake}}}}")
     with pytest.raises(BadMetricKey) as of_metrics:
         client.metrics.define({"edits": {}}, prefix=[1])

@@ -24,7 +24,7 @@ from holdfast.entities.codegen.python_tree import check_python
 from holdfast.entities.models import schema_yaml
 from holdfast.entities.schema import COLUMN_TYPES, Column, Schema, Table
 from holdfast.entities.schema_file import load_schemas, parse_schema
-from holdfast.errors import SchemaInvalid
+from holdfast.errors import InvalidEntitySchema
 from tests.entities.test_schema import SHOP
 from tests.tools import run as run_tool
 
@@ -246,7 +246,7 @@ def test_options_of_go_and_typescript() -> None:
     ],
 )
 def test_names_that_clash_are_refused(tables: str, problem: str) -> None:
-    with pytest.raises(SchemaInvalid) as caught:
+    with pytest.raises(InvalidEntitySchema) as caught:
         generate([parse_schema(f"schema: s\ntables: {tables}")], "py")
 
     assert caught.value.problems == (problem,)
@@ -354,7 +354,7 @@ def test_python_that_is_not_what_the_schema_describes_is_not_emitted() -> None:
         source.replace('"""What is on offer"""', '"""What is on""" " offer!"'),
         source + '"""',
     ):
-        with pytest.raises(SchemaInvalid, match="not what the schema describes"):
+        with pytest.raises(InvalidEntitySchema, match="not what the schema describes"):
             check_python(other, shop(), names, "modern")
     assert check_python(source, shop(), names, "modern") == source
 
@@ -385,13 +385,13 @@ def test_python_that_is_not_what_the_schema_describes_is_not_emitted() -> None:
 )
 def test_records_that_no_schema_file_could_give_are_refused(schema: Schema) -> None:
     for language in get_args(Language):
-        with pytest.raises(SchemaInvalid):
+        with pytest.raises(InvalidEntitySchema):
             generate([schema], language)
 
 
 @pytest.mark.parametrize("package", ["", "a b", "func", "a\nimport os", "1", "../a"])
 def test_a_go_package_has_a_name(package: str) -> None:
-    with pytest.raises(SchemaInvalid, match="can't be the name of a Go package"):
+    with pytest.raises(InvalidEntitySchema, match="can't be the name of a Go package"):
         generate(shop(), "go", Options(package=package))
 
 
@@ -417,7 +417,7 @@ def test_names_that_clash_in_go_alone_are_refused_there() -> None:
     schema = parse_schema("schema: s\ntables: {Thing: {}, NewThing: {}}")
 
     generate([schema], "py")
-    with pytest.raises(SchemaInvalid, match="are both called NewThing in Go"):
+    with pytest.raises(InvalidEntitySchema, match="are both called NewThing in Go"):
         generate([schema], "go")
 
 

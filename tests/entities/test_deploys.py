@@ -7,7 +7,7 @@ from holdfast.entities.messages import Filter, PutEntity
 from holdfast.entities.schema import Schema
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.schema_file import parse_schema
-from holdfast.errors import InvalidTable, SchemaInvalid, TableInUse
+from holdfast.errors import InvalidEntitySchema, InvalidTable, TableInUse
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -64,7 +64,7 @@ def test_prune_removes_tables_that_are_not_mentioned(store: Store) -> None:
 def test_an_invalid_schema_changes_nothing(store: Store) -> None:
     store.entities.deploy(schema("A:"))
 
-    with pytest.raises(SchemaInvalid):
+    with pytest.raises(InvalidEntitySchema):
         store.entities.deploy(schema("B:", "C: {columns: {id: {type: Text}}}"))
 
     deployed = store.entities.schema("s")

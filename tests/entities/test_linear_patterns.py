@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.entities.linear_patterns import LinearPattern, NotLinear
 from holdfast.entities.messages import PutEntity
-from holdfast.errors import BadValue, SchemaInvalid
+from holdfast.errors import BadValue, InvalidEntitySchema
 
 SAME = [
     "",
@@ -103,5 +103,5 @@ def test_a_schema_whose_pattern_would_backtrack_holds_nobody_up(store: holdfast.
 
 
 def test_a_schema_with_a_reference_back_is_refused_with_its_line(store: holdfast.Store) -> None:
-    with pytest.raises(SchemaInvalid, match="must_match"):
+    with pytest.raises(InvalidEntitySchema, match="must_match"):
         store.entities.deploy(SCHEMA.format(expression=r"(a)\\1"))

@@ -13,9 +13,9 @@ from holdfast.errors import (
     BadPaging,
     BadQuery,
     HoldfastError,
+    InvalidEntitySchema,
     InvalidTable,
     NoIndex,
-    SchemaInvalid,
 )
 
 BY_AGE = [Filter("age", "=", [1])]
@@ -174,5 +174,5 @@ def test_other_arguments_of_another_kind_are_refused_too(entities: StoreEntities
         entities.select_raw("test.Users", ann, order=odd)
     with pytest.raises(BadChange, match="5 is not a change"):
         entities.update_raw("test.Users", ann, [odd])
-    with pytest.raises(SchemaInvalid, match="YAML or a Schema"):
+    with pytest.raises(InvalidEntitySchema, match="YAML or a Schema"):
         entities.deploy(odd)

@@ -20,7 +20,7 @@ from holdfast.entities.schema import (
 )
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.schema_file import load_schemas, parse_schema, read_schemas
-from holdfast.errors import SchemaInvalid
+from holdfast.errors import InvalidEntitySchema
 from holdfast.limits import MAX_SCHEMA_BYTES
 
 SHOP = """\
@@ -397,7 +397,7 @@ def test_every_problem_of_every_file_is_reported_at_once() -> None:
     first = "schema: s\ntables:\n  A:\n    columns:\n      x: {type: Txt}\n      y: {type: In}\n"
     second = "schema: s\ntables:\n  A: {}\n  B: {colums: {}}\n"
 
-    with pytest.raises(SchemaInvalid) as caught:
+    with pytest.raises(InvalidEntitySchema) as caught:
         read_schemas([("a.yaml", first), ("b.yaml", second)]).checked()
 
     assert caught.value.problems == (

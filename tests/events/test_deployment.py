@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.errors import InvalidSchema, UnknownSchema
+from holdfast.errors import InvalidEventSchema, UnknownSchema
 from holdfast.events.schema import read_schema
 from holdfast.store import Store
 from tests.events.conftest import Send, values
@@ -27,7 +27,7 @@ def test_deploying_under_a_name_replaces_that_schema_and_touches_no_data(
 def test_nothing_changes_when_a_schema_is_refused(store: Store, send: Send) -> None:
     store.events.deploy(ONE)
 
-    with pytest.raises(InvalidSchema):
+    with pytest.raises(InvalidEventSchema):
         store.events.deploy({"e": [{"targets": [], "add": "v"}]})
     send("e", v=1)
 
@@ -69,7 +69,7 @@ def test_an_event_in_the_transaction_of_a_deployment_sees_it(store: Store) -> No
 
 @pytest.mark.parametrize("name", ["", "n" * 129])
 def test_a_schema_has_a_name(store: Store, name: str) -> None:
-    with pytest.raises(InvalidSchema):
+    with pytest.raises(InvalidEventSchema):
         store.events.deploy(ONE, name=name)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInput, ExpandsTooFar, InvalidSchema
+from holdfast.errors import BadInput, ExpandsTooFar, InvalidEventSchema
 from holdfast.store import Store
 from holdfast.testing import Clock
 from tests.events.conftest import Send, values
@@ -285,13 +285,13 @@ def test_fan_outs_of_a_batch_are_reported(social: Store) -> None:
 
 @pytest.mark.parametrize("fan_out", ["later", None, True])
 def test_a_handler_knows_two_kinds_of_fan_out(store: Store, fan_out: Any) -> None:
-    with pytest.raises(InvalidSchema, match=r"fan_out: expected 'refuse' or 'background'"):
+    with pytest.raises(InvalidEventSchema, match=r"fan_out: expected 'refuse' or 'background'"):
         store.events.deploy({"e": [{"targets": ["['x']"], "add": "v", "fan_out": fan_out}]})
 
 
 def test_a_handler_that_enqueues_has_no_fan_out(store: Store) -> None:
     job = {"queue": "q", "klass": "K"}
-    with pytest.raises(InvalidSchema, match="writes no keys"):
+    with pytest.raises(InvalidEventSchema, match="writes no keys"):
         store.events.deploy({"e": [{"enqueue": job, "fan_out": "background"}]})
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidSchema
+from holdfast.errors import InvalidEventSchema
 from holdfast.events.schema import read_schema
 from holdfast.store import Store
 
 
 def problems(schema: Any) -> list[str]:
-    with pytest.raises(InvalidSchema) as raised:
+    with pytest.raises(InvalidEventSchema) as raised:
         read_schema(schema)
     return raised.value.problems
 
@@ -162,5 +162,5 @@ def test_a_job_needs_no_targets() -> None:
     ["\ud800", {"\ud800": []}, {"e": [{"targets": ["['\ud800']"], "add": "x"}]}, "[" * 100_000],
 )
 def test_text_that_can_not_be_stored_is_refused(store: Store, schema: Any) -> None:
-    with pytest.raises(InvalidSchema):
+    with pytest.raises(InvalidEventSchema):
         store.events.deploy(schema)

@@ -1,4 +1,4 @@
-"""Stored keys for people: which ones begin with the parts that they write, and what they hold."""
+"""Stored keys as people read and write them: a layer, the kind of key, then its other parts."""
 
 import ast
 import difflib
@@ -6,20 +6,41 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast import expiry
 from holdfast.admin.records import Inspection, KeyEntry
 from holdfast.engine.contract import Reader
+from holdfast.entities import layout as entities
+from holdfast.error_text import did_you_mean
 from holdfast.errors import BadInput, UnsupportedPart
+from holdfast.events import layout as events
+from holdfast.jobs import layout as jobs
 from holdfast.keys import after as behind
 from holdfast.keys import describe, pack, pack_str, prefix_range
 from holdfast.limits import MAX_INSPECTED_KEYS, MAX_SHOWN_CHARACTERS
+from holdfast.metrics import layout as metrics
+from holdfast.tables import layout as tables
 
-LAYERS: Final = {"expiry": 0, "tables": 1, "entities": 2, "events": 3, "jobs": 4, "metrics": 5}
+_LAYOUTS: Final = {
+    "tables": tables,
+    "entities": entities,
+    "events": events,
+    "jobs": jobs,
+    "metrics": metrics,
+}
+LAYERS: Final = {"expiry": expiry.LAYER} | {name: map.LAYER for name, map in _LAYOUTS.items()}
 _NAMES: Final = {pack(code): name for name, code in LAYERS.items()}
-_HINT: Final = "Write a layer and parts, as in: jobs, 29, 'receipt'"
+# The kinds of keys that a layer has, in the words of its map.
+_KINDS: Final[dict[str, dict[str, int]]] = {
+    name: {kind: code for code, kind in enumerate(map.KEY_NAMES)} for name, map in _LAYOUTS.items()
+}
+_KIND_NAMES: Final = {
+    (layer, pack(code)): kind for layer, kinds in _KINDS.items() for kind, code in kinds.items()
+}
+_HINT: Final = "Write a layer, the kind of key and parts, as in: jobs, job, 'receipt'"
 
 
 def inspect(reader: Reader, prefix: str, limit: int, after: str | None) -> Inspection:
-    """A page of the keys of a space that begin with the parts of `prefix`."""
+    """Returns a page of the keys of a space that begin with the parts of `prefix`."""
     if not 0 < limit <= MAX_INSPECTED_KEYS:
         raise BadInput(f"a page has 1 to {MAX_INSPECTED_KEYS} keys, not {limit}")
     begin, end = prefix_range(reader.space + packed_prefix(prefix))
@@ -37,11 +58,11 @@ def inspect(reader: Reader, prefix: str, limit: int, after: str | None) -> Inspe
 
 
 def packed_prefix(text: str) -> bytes:
-    """The bytes that a written prefix stands for; of a last part that is text, its beginning does.
+    """Returns the bytes of a written prefix. A last part that is text may be cut short.
 
-    >>> packed_prefix("jobs, 29") == pack(4, 29)
+    >>> packed_prefix("jobs, job") == packed_prefix("jobs, 29") == pack(4, 29)
     True
-    >>> pack(4, 29, "receipt-7").startswith(packed_prefix("jobs, 29, 'receipt'"))
+    >>> pack(4, 29, "receipt-7").startswith(packed_prefix("jobs, job, 'receipt'"))
     True
     """
     if not isinstance(text, str):
@@ -50,7 +71,7 @@ def packed_prefix(text: str) -> bytes:
     if not words:
         return b""
     layer, comma, rest = words.partition(",")
-    parts = _parts(rest) if comma else ()
+    parts = _parts(layer.strip(), rest) if comma else ()
     code = LAYERS.get(layer.strip())
     if code is None:
         try:
@@ -67,7 +88,21 @@ def packed_prefix(text: str) -> bytes:
         raise BadInput(error.message, hint=_HINT) from None
 
 
-def _parts(text: str) -> tuple[Any, ...]:
+def _parts(layer: str, text: str) -> tuple[Any, ...]:
+    kinds = _KINDS.get(layer, {})
+    kind, comma, rest = text.strip().partition(",")
+    kind = kind.strip()
+    if kind in kinds:
+        return (kinds[kind], *(_literals(rest) if comma and rest.strip() else ()))
+    if kind.isidentifier() and kind not in ("None", "True", "False"):
+        hint = f"The keys of {layer} are {', '.join(kinds)}." if kinds else _HINT
+        raise BadInput(
+            f"{layer} has no keys of kind {kind!r}{did_you_mean(kind, kinds)}", hint=hint
+        )
+    return _literals(text)
+
+
+def _literals(text: str) -> tuple[Any, ...]:
     try:
         parts = ast.literal_eval(f"({text.strip().rstrip(',')},)")
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -76,17 +111,25 @@ def _parts(text: str) -> tuple[Any, ...]:
 
 
 def shown_key(key: bytes) -> str:
-    """The parts of a key, the first one as the name of its layer.
+    """Returns the parts of a key, the first two in words: its layer, and the kind of key.
 
-    >>> shown_key(pack(4, 29, "receipt"))
-    "(jobs, 29, 'receipt')"
+    >>> shown_key(pack(4, 29, "receipt")), shown_key(pack(4, 8))
+    ("(jobs, job, 'receipt')", '(jobs, complete_count)')
     """
-    name = _NAMES.get(key[:1])
-    return describe(key) if name is None else f"({name}, {describe(key[1:])[1:]}"
+    layer = _NAMES.get(key[:1])
+    if layer is None:
+        return describe(key)
+    # A small number is one byte: see the ledger of codes in keys/encoding.py.
+    for size in (1, 2):
+        kind = _KIND_NAMES.get((layer, key[1 : 1 + size]))
+        if kind is not None:
+            rest = describe(key[1 + size :])[1:]
+            return f"({layer}, {kind})" if rest == ")" else f"({layer}, {kind}, {rest}"
+    return f"({layer}, {describe(key[1:])[1:]}"
 
 
 def shown_value(value: bytes) -> str:
-    """A value: what msgpack or JSON says, a text, or bytes in hex; cut where it is long."""
+    """Returns a value as text: decoded msgpack, a string, or hex; cut where it is long."""
     text = _decoded(value)
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
@@ -111,4 +154,6 @@ def _place(after: str) -> bytes:
     try:
         return bytes.fromhex(after)
     except ValueError:
-        raise BadInput(f"{after!r} is no place to go on from", hint="Give back `next`.") from None
+        raise BadInput(
+            f"{after!r} is no place to continue from", hint="Pass the `next` of the page before."
+        ) from None

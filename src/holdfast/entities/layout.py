@@ -23,7 +23,20 @@ from typing import Final
 
 from holdfast.keys import pack, pack_int, pack_str, unpack
 
-ENTITIES: Final = 2  # the layer's code below the space
+LAYER: Final = 2  # the first part of every key below a space
+# The second part of a key, in words: what `holdfast inspect` prints.
+KEY_NAMES: Final = (
+    "table",
+    "entity",
+    "entry",
+    "milestone",
+    "entries_before",
+    "size",
+    "expiring",
+    "index_work",
+    "last_number",
+    "schema",
+)
 END_OF_INDEX: Final = pack("end")  # behind every entry: those begin with an int
 
 _LENGTH: Final = struct.Struct(">H")
@@ -39,7 +52,7 @@ class Keys:
     )
 
     def __init__(self, space: bytes) -> None:
-        base = space + pack(ENTITIES)
+        base = space + pack(LAYER)
         self.tables: Final = base + pack(0)
         self.entities: Final = base + pack(1)
         self.entries: Final = base + pack(2)

@@ -20,7 +20,7 @@ from holdfast.entities.schema_columns import read_column
 from holdfast.entities.schema_keys import read_indexes, read_primary
 from holdfast.entities.schema_text import Problem, SourcePlace, Text, kind
 from holdfast.entities.schema_values import Misfit, read_element
-from holdfast.errors import SchemaInvalid
+from holdfast.errors import InvalidEntitySchema
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -47,9 +47,9 @@ class Reading(msgspec.Struct):
         return [problem for problem in self.problems if problem.severity == "warning"]
 
     def checked(self) -> list[Schema]:
-        """The schemas; raises `SchemaInvalid` with all errors if there are any."""
+        """The schemas; raises `InvalidEntitySchema` with all errors if there are any."""
         if self.errors:
-            raise SchemaInvalid.of(map(str, self.errors))
+            raise InvalidEntitySchema.of(map(str, self.errors))
         return self.schemas
 
 
@@ -71,7 +71,7 @@ def read_schemas(sources: Iterable[tuple[str, str | bytes]]) -> Reading:
 
 
 def load_schemas(*files: str | Path) -> list[Schema]:
-    """The schemas of these files; raises `SchemaInvalid` with every problem of all of them."""
+    """Returns the schemas of these files; raises `InvalidEntitySchema` with every problem."""
     return read_schemas((str(file), Path(file).read_bytes()) for file in files).checked()
 
 

@@ -24,7 +24,7 @@ from holdfast.entities.repairs import Repaired
 from holdfast.entities.schema import Schema
 from holdfast.entities.table_access import access_to
 from holdfast.error_text import counted, shown
-from holdfast.errors import BadDump, SchemaInvalid
+from holdfast.errors import BadDump, InvalidEntitySchema
 from holdfast.keys import pack_int
 from holdfast.limits import LOAD_STEP_ENTITIES
 
@@ -72,7 +72,7 @@ class StoreEntities(_PerCall):
 
         for given in schemas:
             if not isinstance(given, (Schema, str, bytes)):
-                raise SchemaInvalid(f"a schema is YAML or a Schema, not {shown(given)}")
+                raise InvalidEntitySchema(f"a schema is YAML or a Schema, not {shown(given)}")
         parsed = [s if isinstance(s, Schema) else parse_schema(s) for s in schemas]
         plans = self._runner.transact(
             lambda tx: [Entities(tx).apply(s, prune=prune, force=force) for s in parsed]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.errors import Conflict, InvalidSchema, UnknownSchema
+from holdfast.errors import Conflict, InvalidEventSchema, UnknownSchema
 from holdfast.events.handlers import CompiledSchemas
 from holdfast.events.layout import keys_of
 from holdfast.events.records import Settings
@@ -23,14 +23,14 @@ def deploy(tx: Transaction, schema: Mapping[str, Any] | str | bytes, name: str) 
     """Checks a schema and stores it under its name."""
     size = len(name.encode(errors="surrogatepass")) if isinstance(name, str) else 0
     if not 0 < size <= MAX_SCHEMA_NAME_BYTES:
-        raise InvalidSchema([f"a schema's name has 1 to {MAX_SCHEMA_NAME_BYTES} bytes"])
+        raise InvalidEventSchema([f"a schema's name has 1 to {MAX_SCHEMA_NAME_BYTES} bytes"])
     plain, _ = read_schema(schema)
     try:
         stored = msgspec.msgpack.encode(plain)
     except UnicodeEncodeError as error:
-        raise InvalidSchema([f"the schema holds text that is no Unicode: {error}"]) from None
+        raise InvalidEventSchema([f"the schema holds text that is no Unicode: {error}"]) from None
     if len(stored) > MAX_EVENT_SCHEMA_BYTES:
-        raise InvalidSchema(
+        raise InvalidEventSchema(
             [f"the schema has {len(stored)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
         )
     tx.put(keys_of(tx.space).schema(name), stored)

@@ -79,8 +79,8 @@ class Events:
     def deploy(self, schema: Mapping[str, Any] | str | bytes, name: str = "default") -> None:
         """Puts a schema into force under `name`, in place of the one that had this name.
 
-        Takes an object, or its text in JSON or YAML. Raises `InvalidSchema` with every problem and
-        its place; then nothing has changed. Stored data is never touched.
+        Takes an object, or its text in JSON or YAML. Raises `InvalidEventSchema` with every problem
+        and its place; then nothing has changed. Stored data is never touched.
 
         Reads all schemas of the space, writes 2 keys.
         """

@@ -53,6 +53,13 @@ BOARD_BESIDE: Final = 11
 NUMBERS: Final = 12
 TIMED: Final = 13
 
+# The second part of a key, in words: what `holdfast inspect` prints.
+KEY_NAMES: Final = (
+    *("schemas_digest", "schema", "record", "bundle", "sketch", "rows", "seen_id"),
+    *("fan_out", "fan_out_list", "fan_out_source", "fan_out_change"),
+    *("board_beside", "numbers", "timed"),
+)
+
 CHANGED: Final = "events:"  # followed by a key, the topic of the notice that the key has changed
 
 _END: Final = b"\x00"  # of a packed str

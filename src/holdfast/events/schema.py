@@ -1,8 +1,8 @@
 """Reads schemas, and reports every problem of an invalid one with its place.
 
 A schema is an object from event prefix to a list of handlers. `read_schema` turns an object, or its
-text in JSON or YAML, into handlers, or raises `InvalidSchema` with a sentence for each problem:
-`client:gravity:action[0].targets[1]: expected ']' at column 9`.
+text in JSON or YAML, into handlers, or raises `InvalidEventSchema` with a sentence for each
+problem: `client:gravity:action[0].targets[1]: expected ']' at column 9`.
 """
 
 import difflib
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from holdfast.errors import InvalidSchema
+from holdfast.errors import InvalidEventSchema
 from holdfast.events.expressions import (
     Expression,
     ExpressionProblem,
@@ -81,7 +81,7 @@ def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any]
     """Returns the schema as plain data, and its handlers in schema order."""
     schema = _load(source)
     if not isinstance(schema, Mapping):
-        raise InvalidSchema([f"the schema is {_shown(schema)}, expected an object"])
+        raise InvalidEventSchema([f"the schema is {_shown(schema)}, expected an object"])
     problems: list[str] = []
     handlers: list[Handler] = []
     for prefix, listed in schema.items():
@@ -99,7 +99,7 @@ def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any]
             if handler is not None:
                 handlers.append(handler)
     if problems:
-        raise InvalidSchema(problems)
+        raise InvalidEventSchema(problems)
     return {prefix: list(listed) for prefix, listed in schema.items()}, handlers
 
 
@@ -107,7 +107,7 @@ def _load(source: Mapping[str, Any] | str | bytes) -> Any:
     if not isinstance(source, str | bytes):
         return source
     if len(source) > MAX_EVENT_SCHEMA_BYTES:
-        raise InvalidSchema(
+        raise InvalidEventSchema(
             [f"the schema has {len(source)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
         )
     try:
@@ -115,14 +115,14 @@ def _load(source: Mapping[str, Any] | str | bytes) -> Any:
     except msgspec.DecodeError as error:
         json_problem = error
     except (RecursionError, UnicodeEncodeError) as error:
-        raise InvalidSchema([f"the text can't be read: {error}"]) from None
+        raise InvalidEventSchema([f"the text can't be read: {error}"]) from None
     # Imported here because the YAML library takes longer to load than Holdfast itself.
     from holdfast.yaml_text import YamlProblem, load
 
     try:
         return load(source)
     except YamlProblem as problem:
-        raise InvalidSchema(
+        raise InvalidEventSchema(
             [f"the text is neither JSON ({json_problem}) nor YAML ({problem})"]
         ) from None
 

@@ -59,6 +59,41 @@ from holdfast.limits import MAX_NAMES_KEPT_PACKED
 Found = TypeVar("Found")
 
 LAYER: Final = 4
+# The second part of a key, in words: what `holdfast inspect` prints.
+KEY_NAMES: Final = (
+    "settings",
+    "queue",
+    "count",
+    "worker",
+    "worker_job",
+    "lock",
+    "day_summary",
+    "day_count",
+    "complete_count",
+    "tracked",
+    "failed_count",
+    "throttle",
+    "throttle_holder",
+    "throttle_waiter",
+    "unique_key",
+    "scheduled",
+    "blocked",
+    "recurring_due",
+    "recurring",
+    "work",
+    "failed",
+    "tagged",
+    "tag_count",
+    "tag_rank",
+    "dependent",
+    "dependency",
+    "complete",
+    "data",
+    "result",
+    "job",
+    "log",
+    "worker_program",
+)
 READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
 
 _encode_json: Final = msgspec.json.Encoder().encode

@@ -27,6 +27,12 @@ SPECS, BUCKETS, LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, FIXED_WINDOWS, WIN
     range(8)
 )
 
+# The second part of a key, in words: what `holdfast inspect` prints.
+KEY_NAMES: Final = (
+    *("spec", "bucket", "lifetime", "last_sample"),
+    *("arrival_time", "log", "fixed_window", "window_summary"),
+)
+
 THROTTLE: Final = 0  # the condition of `throttle`: a number, so no named condition collides
 
 Range = tuple[bytes, bytes]

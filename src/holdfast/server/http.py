@@ -6,7 +6,6 @@ This file knows routes, who asks, and how errors are said; requests and answers 
 
 import asyncio
 import base64
-import math
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -23,14 +22,11 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from holdfast.error_text import nearest
 from holdfast.errors import (
     ClientGone,
-    HoldfastError,
     LimitExceeded,
     MethodNotAllowed,
     NotAuthenticated,
     NotFound,
-    RequestTooLarge,
     ServerBusy,
-    TooManyLogins,
 )
 from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
 from holdfast.metrics.middleware import client_address, is_trusted
@@ -45,6 +41,7 @@ from holdfast.server.http_exchange import (
     Scope,
     Send,
     answer,
+    error_headers,
     send_response,
 )
 
@@ -264,7 +261,7 @@ class HttpApi:
         if isinstance(known, LimitExceeded):
             body |= {"retry_after": known.retry_after, "result": known.result}
         response = answer(request, {"error": body}, status=known.status)
-        add_headers(response, known)
+        response.headers.update(error_headers(known))
         return response
 
 
@@ -300,20 +297,6 @@ def _some(parts: Iterator[bytes]) -> bytes:
         if size >= STREAM_PIECE_BYTES:
             break
     return b"".join(taken)
-
-
-def add_headers(response: HttpResponse, error: HoldfastError) -> None:
-    """What HTTP wants beside an error's body."""
-    if isinstance(error, NotAuthenticated):
-        response.headers["www-authenticate"] = "Bearer"
-    if isinstance(error, MethodNotAllowed):
-        response.headers["allow"] = ", ".join(error.allowed)
-    if isinstance(error, RequestTooLarge):
-        response.headers["connection"] = "close"  # the rest of the body is not waited for
-    if isinstance(error, ServerBusy):
-        response.headers["retry-after"] = "1"
-    if isinstance(error, LimitExceeded | TooManyLogins) and error.retry_after is not None:
-        response.headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
 
 
 def _basic(credentials: str) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ another; an answer is whole, or a stream whose pieces are made while the client 
 
 import asyncio
 import gzip
+import math
 import re
 import uuid
 from collections.abc import (
@@ -22,7 +23,19 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 import msgspec
 
-from holdfast.errors import BadInput, ClientGone, RequestTooLarge, UnsupportedContent, UrlTooLong
+from holdfast.errors import (
+    BadInput,
+    ClientGone,
+    HoldfastError,
+    LimitExceeded,
+    MethodNotAllowed,
+    NotAuthenticated,
+    RequestTooLarge,
+    ServerBusy,
+    TooManyLogins,
+    UnsupportedContent,
+    UrlTooLong,
+)
 from holdfast.limits import (
     MAX_DISCARDED_BYTES,
     MAX_QUERY_PARAMETERS,
@@ -312,3 +325,19 @@ def _takes_gzip(accepted: str) -> bool:
         if name.strip().lower() == "gzip":
             return quality.strip().lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
+
+
+def error_headers(error: HoldfastError) -> dict[str, str]:
+    """Returns the headers that HTTP wants with an error."""
+    headers = {}
+    if isinstance(error, NotAuthenticated):
+        headers["www-authenticate"] = "Bearer"
+    if isinstance(error, MethodNotAllowed):
+        headers["allow"] = ", ".join(error.allowed)
+    if isinstance(error, RequestTooLarge):
+        headers["connection"] = "close"  # the rest of the body is not waited for
+    if isinstance(error, ServerBusy):
+        headers["retry-after"] = "1"
+    if isinstance(error, LimitExceeded | TooManyLogins) and error.retry_after is not None:
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    return headers

@@ -28,7 +28,7 @@ from holdfast.limits import (
 )
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
-from holdfast.server.http_exchange import JSON
+from holdfast.server.http_exchange import JSON, error_headers
 
 _PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
 _TURN_BYTES: Final = 65_536  # of one connection that are parsed before the others have their turn
@@ -283,9 +283,10 @@ class BoundedProtocol(HttpToolsProtocol):
         said = {"code": error.code, "message": error.message, "hint": error.hint}
         body = msgspec.json.encode({"error": said})
         head = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
-        lines = [head, f"content-type: {JSON}", f"content-length: {len(body)}"]
-        lines += ["retry-after: 1"] if isinstance(error, ServerBusy) else []
-        self.transport.write("\r\n".join([*lines, "connection: close", "", ""]).encode() + body)
+        headers = error_headers(error) | {"connection": "close", "content-type": JSON}
+        headers["content-length"] = str(len(body))
+        lines = [head, *(f"{name}: {value}" for name, value in headers.items())]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
         self.transport.close()
 
     def _expect_head(self) -> None:

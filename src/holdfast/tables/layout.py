@@ -30,7 +30,20 @@ import msgspec
 from holdfast.keys import pack, pack_bytes, pack_int, pack_str
 from holdfast.limits import MAX_INLINE_HASH_BYTES
 
-CODE: Final = 1  # of this layer, the first part below a space
+LAYER: Final = 1  # the first part of every key below a space
+# The second part of a key, in words: what `holdfast inspect` prints.
+KEY_NAMES: Final = (
+    "table",
+    "number",
+    "row",
+    "statics",
+    "entry",
+    "count",
+    "build",
+    "default",
+    "no_default",
+    "last_number",
+)
 
 # What is counted about a table.
 ROWS: Final = 0
@@ -86,7 +99,7 @@ class Keys(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def keys_of(space: bytes) -> Keys:
-    below = space + pack(CODE)
+    below = space + pack(LAYER)
     return Keys(*(below + pack(kind) for kind in range(10)))
 
 

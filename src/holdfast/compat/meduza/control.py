@@ -18,8 +18,8 @@ from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
 from holdfast.errors import BadInput, HoldfastError, MethodNotAllowed, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
-from holdfast.server.http import ANY_METHOD, HttpApi, add_headers, route
-from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
+from holdfast.server.http import ANY_METHOD, HttpApi, route
+from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse, error_headers
 from holdfast.store import Space
 
 Handler = Callable[[HttpApi, HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
@@ -66,7 +66,7 @@ def _line(text: str, status: int) -> HttpResponse:
 
 def _refusal(error: HoldfastError) -> HttpResponse:
     response = _line(error.message, error.status)
-    add_headers(response, error)
+    response.headers.update(error_headers(error))
     return response
 
 

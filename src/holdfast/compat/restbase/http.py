@@ -41,8 +41,8 @@ from holdfast.errors import (
 )
 from holdfast.limits import DEFAULT_PAGE_ROWS, MAX_BODY_BYTES, MAX_PAGE_ROWS
 from holdfast.server import bigints
-from holdfast.server.http import ANY_METHOD, HttpApi, add_headers, route
-from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
+from holdfast.server.http import ANY_METHOD, HttpApi, route
+from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse, error_headers
 from holdfast.store import Space, Tx, View
 from holdfast.tables import EVERY_DOMAIN, Page, StoreTables, Tables, catalogue, etags, urls
 from holdfast.tables.domains import no_rows
@@ -545,7 +545,7 @@ def _failure(api: HttpApi, error: Exception) -> HttpResponse:
     if known.hint:
         body["detail"] = known.hint
     response = _json(body, known.status)
-    add_headers(response, known)
+    response.headers.update(error_headers(known))
     return response
 
 

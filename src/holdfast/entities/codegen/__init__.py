@@ -15,7 +15,7 @@ from holdfast.entities.codegen.names import Names, check_names, check_records
 from holdfast.entities.codegen.python_tree import check_python
 from holdfast.entities.schema import Schema
 from holdfast.entities.schema_text import SourcePlace
-from holdfast.errors import SchemaInvalid
+from holdfast.errors import InvalidEntitySchema
 
 Language = Literal["py", "go", "ts"]
 Style = Literal["modern", "typed", "classic"]
@@ -37,7 +37,7 @@ def generate(
     *,
     places: Mapping[tuple[str, ...], SourcePlace] | None = None,
 ) -> str:
-    """The source file. Names that clash or can't be names raise `SchemaInvalid`.
+    """The source file. Names that clash or can't be names raise `InvalidEntitySchema`.
 
     No text of a schema can become code: names are checked, texts are written as literals and as
     comments of one line, and Python is parsed and compared with what the schema calls for.
@@ -53,7 +53,7 @@ def generate(
         for path, message in found
     ]
     if problems:
-        raise SchemaInvalid.of(problems)
+        raise InvalidEntitySchema.of(problems)
     return writer(schemas, names, options)
 
 

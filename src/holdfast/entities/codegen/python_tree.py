@@ -22,7 +22,7 @@ from holdfast.entities.schema import (
     Schema,
     Table,
 )
-from holdfast.errors import SchemaInvalid
+from holdfast.errors import InvalidEntitySchema
 
 _IMPORTS: Final[dict[str, set[str]]] = {
     "datetime": {"UTC", "datetime"},
@@ -34,7 +34,7 @@ _IMPORTS: Final[dict[str, set[str]]] = {
 
 
 def check_python(source: str, schemas: Sequence[Schema], names: Names, style: str) -> str:
-    """Returns `source` if it reads as what the schemas describe, else raises `SchemaInvalid`."""
+    """Returns `source` if it reads as the schemas say, else raises `InvalidEntitySchema`."""
     make = _classic if style == "classic" else _typed if style == "typed" else _modern
     wanted: list[ast.stmt] = [ast.Expr(ast.Constant(title(schemas)))]
     wanted += [make(table, names) for schema in schemas for table in schema.tables]
@@ -44,7 +44,7 @@ def check_python(source: str, schemas: Sequence[Schema], names: Names, style: st
         is_same = False
     if not is_same:
         problem = "The generated Python is not what the schema describes, so none is written"
-        raise SchemaInvalid.of([problem])
+        raise InvalidEntitySchema.of([problem])
     return source
 
 
