@@ -10,7 +10,7 @@ import pytest
 from tests.server.http_fixtures import server
 from tests.server.running import RawClient
 from tests.server.serving import Reply, Server
-from tests.tables.test_paging import OF_EVERY_TYPE
+from tests.tables.test_page_tokens import OF_EVERY_TYPE
 
 __all__ = ["server"]
 
