@@ -206,3 +206,28 @@ def test_the_prefix_of_writers_readers_and_limiters_may_come_second(client: Any)
     assert reader.get_rate("edits", None, reader.latest(60)).total() == 1
     assert client.metrics.limiter({"user": "1/minute"}, "app").try_incr("user").is_allowed()
     assert client.metrics.limiter({"user": "1/minute"}).try_incr("user").is_allowed()
+
+
+def test_a_scope_is_bound_for_calls_writers_readers_and_limiters(client: Any) -> None:
+    client.metrics.define(SPECS, prefix="app")
+    scoped = client.metrics.scoped(prefix="app").scoped(namespace="web")
+
+    scoped.incr("edits", ["a"], 3, at=AT)
+    with scoped.writer(SPECS) as writer:
+        writer.set_current_time(AT)
+        writer.incr("edits", ["a"])
+    with client.batch() as batch:
+        batch.metrics.scoped(prefix="app", namespace="web").incr("edits", ["a"], at=AT)
+    reader = scoped.reader(SPECS)
+    reader.set_current_time(AT)
+    limiter = scoped.limiter({"user": "1/minute"})
+    allowed = [limiter.try_incr("user", ["a"]).allowed for _ in range(2)]
+
+    named = client.metrics.rate("edits", ["a"], latest=60, prefix="app", namespace="web", at=AT)
+    other = scoped.rate("edits", ["a"], latest=60, namespace="api", at=AT)
+    outside = client.metrics.limiter({"user": "1/minute"}, prefix="app")
+    assert (named.total, other.total) == (5, 0)
+    assert reader.get_rate("edits", ["a"], reader.latest(60)).total() == 5
+    assert allowed == [True, False]
+    assert outside.try_incr("user", ["a"]).allowed
+    assert "edits" not in client.metrics.scoped(prefix="other").prometheus()

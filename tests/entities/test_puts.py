@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.entities import StoreEntities, writing
+from holdfast.entities import StoreEntities, entity_writer
 from holdfast.entities.messages import Filter, Ping, PutEntity
 from holdfast.errors import BadQuery, BadValue, DuplicateKey, RequestTooLarge, VersionMismatch
 from holdfast.limits import MAX_QUERIES
@@ -134,7 +134,7 @@ def test_several_tables_are_written_in_one_transaction(
 def test_one_call_changes_a_bounded_number_of_entities(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MAX_CHANGED_ENTITIES", 10)
+    monkeypatch.setattr(entity_writer, "MAX_CHANGED_ENTITIES", 10)
     schema = "schema: s\ntables: {T: {primary: {type: random}, columns: {n: {type: Int}}}}"
     store.entities.deploy(schema)
     ids = store.entities.put_raw("s.T", [PutEntity({"n": n}) for n in range(10)])

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.client.generated.metrics import AwaitedMetrics
-from holdfast.client.metrics import ClientReader, Promise, asked
+from holdfast.client.metrics import ClientReader, Promise, ScopedMetrics, asked
 from holdfast.errors import OutcomeUnknown
 from holdfast.limits import ACQUIRE_SECONDS
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, LimiterPlan, make_plan
-from holdfast.metrics.entity import Components, EntityLike, Prefix, as_namespace, as_prefix
+from holdfast.metrics.entity import Components, EntityLike, Prefix
 from holdfast.metrics.exceeded import exceeded
-from holdfast.metrics.layer import NAMESPACE, PREFIX
 from holdfast.metrics.limiter import Batch, Limiter
 from holdfast.metrics.records import (
     BatchResult,
@@ -25,6 +24,7 @@ from holdfast.metrics.records import (
     Written,
 )
 from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.scope import NAMESPACE, PREFIX
 from holdfast.metrics.specs import Specs
 from holdfast.metrics.totals import Future, TimeRange
 from holdfast.metrics.writer import Writer
@@ -34,7 +34,7 @@ R = TypeVar("R")
 K = TypeVar("K")
 
 
-class AsyncMetrics(AwaitedMetrics):
+class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
     async def writer(
@@ -50,8 +50,7 @@ class AsyncMetrics(AwaitedMetrics):
         writer = Writer(
             outbox,
             await self.define(specs, on_conflict, prefix=prefix),
-            prefix=as_prefix(prefix),
-            namespace=as_namespace(namespace),
+            **self._scope.arguments(prefix, namespace),
             clock=time.time,
         )
         return AsyncWriter(self, writer, outbox)
@@ -67,8 +66,8 @@ class AsyncMetrics(AwaitedMetrics):
     ) -> "AsyncReader":
         """A reader; what is asked for together is fetched in one call."""
         metrics = await self.define(specs, on_conflict, prefix=prefix)
-        named = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
-        inner = ClientReader(_not_here, metrics, **named, future=future)  # type: ignore[arg-type]
+        named = self._scope.arguments(prefix, namespace)
+        inner = ClientReader(_not_here, metrics, **named, future=future)
         return AsyncReader(self, inner, named)
 
     def limiter(
@@ -88,7 +87,7 @@ class AsyncMetrics(AwaitedMetrics):
         windows or other numbers of buckets have counted under these names.
         """
         plan = make_plan(conditions, bucket_count, algorithm)
-        where = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
+        where = self._scope.arguments(prefix, namespace)
         return AsyncLimiter(self, plan, where, sleep, on_conflict)
 
 

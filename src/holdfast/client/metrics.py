@@ -6,9 +6,12 @@ time from this machine's clock.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from functools import partial
+from typing import Any, Self, TypeVar
 
 from holdfast.client.batches import Handle
+from holdfast.client.calls import Call
 from holdfast.client.generated.metrics import CalledMetrics, RecordedMetrics
 from holdfast.errors import BadInput
 from holdfast.metrics.conditions import (
@@ -19,19 +22,52 @@ from holdfast.metrics.conditions import (
     LimiterPlan,
     make_plan,
 )
-from holdfast.metrics.entity import EntityLike, Prefix, as_entity, as_namespace, as_prefix
-from holdfast.metrics.layer import NAMESPACE, PREFIX
+from holdfast.metrics.entity import EntityLike, Prefix, as_entity
 from holdfast.metrics.limiter import Limiter, Sleep
 from holdfast.metrics.rates import total_of
 from holdfast.metrics.reader import RatePromise, Reader
 from holdfast.metrics.records import BatchResult, LimitResult, Metric, Operation, Rate
 from holdfast.metrics.registry import OnConflict
+from holdfast.metrics.scope import NAMESPACE, PREFIX, UNSCOPED, MetricsScope
 from holdfast.metrics.specs import Specs
 from holdfast.metrics.totals import Future, TimeRange
 from holdfast.metrics.writer import Writer
 
+T = TypeVar("T")
 
-class ClientMetrics(CalledMetrics):
+
+class ScopedMetrics:
+    """Metrics whose calls may have a prefix and a namespace bound, whatever a call returns."""
+
+    _call: Any
+    _scope = UNSCOPED
+
+    def scoped(self, *, prefix: Prefix = PREFIX, namespace: str = NAMESPACE) -> Self:
+        """Returns these metrics with a prefix, a namespace or both bound for every call.
+
+        A call that names its own prefix or namespace keeps it. Writers, readers and limiters of
+        the result have its scope too. Sends nothing.
+        """
+        scoped = copy(self)
+        scoped._scope = self._scope.narrowed(prefix, namespace)
+        scoped._call = partial(_call_in_scope, scoped._scope, self._call)
+        return scoped
+
+
+def _call_in_scope(scope: MetricsScope, make_call: Any, call: Call[T], *values: Any) -> T:
+    """Calls with the scope's prefix and namespace where the caller has named none."""
+    given = dict(zip(call.names, values, strict=True))
+    prefix, namespace = given.get("prefix"), given.get("namespace", NAMESPACE)
+    filled = scope.fill(PREFIX if prefix is None else prefix, namespace)
+    for name, value in zip(("prefix", "namespace"), filled, strict=True):
+        # A prefix of None means all of them, as long as no prefix is bound.
+        if name in given and not (given[name] is None and value == PREFIX):
+            given[name] = value
+    result: T = make_call(call, *given.values())
+    return result
+
+
+class ClientMetrics(ScopedMetrics, CalledMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
     def writer(
@@ -50,8 +86,7 @@ class ClientMetrics(CalledMetrics):
         return Writer(
             self,
             self.define(specs, on_conflict, prefix=prefix),
-            prefix=as_prefix(prefix),
-            namespace=as_namespace(namespace),
+            **self._scope.arguments(prefix, namespace),
             clock=time.time,
         )
 
@@ -68,8 +103,7 @@ class ClientMetrics(CalledMetrics):
         return ClientReader(
             self.rates,
             self.define(specs, on_conflict, prefix=prefix),
-            prefix=as_prefix(prefix),
-            namespace=as_namespace(namespace),
+            **self._scope.arguments(prefix, namespace),
             future=future,
         )
 
@@ -96,14 +130,13 @@ class ClientMetrics(CalledMetrics):
         return Limiter(
             _StoreLimits(self),
             plan,
-            prefix=as_prefix(prefix),
-            namespace=as_namespace(namespace),
+            **self._scope.arguments(prefix, namespace),
             clock=time.time,
             sleep=sleep,
         )
 
 
-class BatchMetrics(RecordedMetrics):
+class BatchMetrics(ScopedMetrics, RecordedMetrics):
     """Operations on metrics that are kept to be sent together; with a limiter too."""
 
     def limiter(
@@ -117,8 +150,7 @@ class BatchMetrics(RecordedMetrics):
     ) -> "BatchLimiter":
         """A limiter whose calls are part of the batch."""
         plan = make_plan(conditions, bucket_count, algorithm)
-        where = {"prefix": as_prefix(prefix), "namespace": as_namespace(namespace)}
-        return BatchLimiter(self, plan, where)
+        return BatchLimiter(self, plan, self._scope.arguments(prefix, namespace))
 
 
 class BatchLimiter:
