@@ -4,9 +4,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.entities import StoreEntities, entity_writer
-from holdfast.entities.messages import Filter, Ping, PutEntity
-from holdfast.errors import BadQuery, BadValue, DuplicateKey, RequestTooLarge, VersionMismatch
+from holdfast.entities import StoreEntities, entity_writer, selections
+from holdfast.entities.messages import Filter, Get, Ping, PutEntity
+from holdfast.errors import (
+    AnswerTooLarge,
+    BadQuery,
+    BadValue,
+    DuplicateKey,
+    RequestTooLarge,
+    VersionMismatch,
+)
 from holdfast.limits import MAX_QUERIES
 from holdfast.store import Store, Tx
 from holdfast.testing import Clock
@@ -151,3 +158,16 @@ def test_one_call_changes_a_bounded_number_of_entities(
 def test_a_bounded_number_of_queries_is_executed_at_once(store: Store) -> None:
     with pytest.raises(RequestTooLarge):
         store.entities.execute([Ping()] * (MAX_QUERIES + 1))
+
+
+def test_the_answers_of_several_queries_have_one_bound(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selections, "MAX_ANSWER_BYTES", 5_000)
+    store.entities.deploy("schema: s\ntables: {T: {primary: {type: random}, columns: {}}}")
+    store.entities.put_raw("s.T", [PutEntity({"text": "x" * 1_000}, "a")])
+    get = Get("s.T", [Filter("id", "=", ["a"])])
+
+    assert len(store.entities.execute([get] * 4)) == 4
+    with pytest.raises(AnswerTooLarge):
+        store.entities.execute([get] * 6)

@@ -49,8 +49,10 @@ _EVERYTHING: Final = (Filter(ID, ALL),)
 class Entities(StoredModelCalls):
     """Schemaless objects with ids, expiry, versions and indexes, in tables that a schema names."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Transaction, meter: selections.AnswerMeter | None = None) -> None:
+        """`meter` counts the answers of several calls together."""
         self._tx = tx
+        self._meter = meter
 
     # --- entities -----------------------------------------------------------------------------
 
@@ -88,7 +90,8 @@ class Entities(StoredModelCalls):
         Reads 1 key, and 1 per id.
         """
         access = _access(self._tx, table)
-        found = selections.load(self._tx, access, ids, selections.answered(entity_decoder.decode))
+        decode = selections.answered(entity_decoder.decode, self._meter)
+        found = selections.load(self._tx, access, ids, decode)
         return _entities(found, properties)
 
     @operation(name="select", reads=True, holds_entities=True, holds_values=True)
@@ -200,7 +203,8 @@ class Entities(StoredModelCalls):
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
         """Runs queries, on any tables, one after the other and all or none; a reply for each."""
         check_queries(len(queries))
-        return [self._execute(query) for query in queries]
+        together = self if self._meter is not None else Entities(self._tx, selections.AnswerMeter())
+        return [together._execute(query) for query in queries]
 
     # --- for mappers --------------------------------------------------------------------------
 
@@ -208,7 +212,9 @@ class Entities(StoredModelCalls):
     def fetch(self, table: str, ids: Iterable[str], decoder: Decoder[S]) -> list[tuple[str, S]]:
         """As `get_raw`, but each entity is what `decoder` makes of its stored bytes."""
         access = _access(self._tx, table)
-        return selections.load(self._tx, access, ids, selections.answered(decoder.decode))
+        return selections.load(
+            self._tx, access, ids, selections.answered(decoder.decode, self._meter)
+        )
 
     @operation(reads=True, local=True)
     def fetch_page(
@@ -237,7 +243,14 @@ class Entities(StoredModelCalls):
         if not partial:
             _check_ready(selection)
         return selections.find(
-            self._tx, access, selection, decoder, offset=offset, limit=limit, count=count
+            self._tx,
+            access,
+            selection,
+            decoder,
+            offset=offset,
+            limit=limit,
+            count=count,
+            meter=self._meter,
         )
 
     # --- schemas ------------------------------------------------------------------------------

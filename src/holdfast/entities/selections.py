@@ -63,9 +63,10 @@ def find(
     limit: int,
     count: bool,
     is_answer: bool = True,
+    meter: "AnswerMeter | None" = None,
 ) -> Found:
     """A page of the selection, decoded. As an answer it has a bound in bytes."""
-    decode = answered(decoder.decode) if is_answer else decoder.decode
+    decode = answered(decoder.decode, meter) if is_answer else decoder.decode
     if isinstance(selection, ByIndex):
         return _find_by_index(reader, access, selection, decode, offset, limit, count)
     if isinstance(selection, ByPrimary):
@@ -73,16 +74,28 @@ def find(
     return _find_by_ids(reader, access, selection, decode, offset, limit, count)
 
 
-def answered(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+class AnswerMeter:
+    """Counts the bytes of the entities in one answer, of one query or of several together."""
+
+    def __init__(self) -> None:
+        self._size = self._count = 0
+
+    def add(self, stored: bytes) -> None:
+        """Raises when there are too many; a single entity may be larger."""
+        self._size += len(stored)
+        self._count += 1
+        if self._size > MAX_ANSWER_BYTES and self._count > 1:
+            raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
+
+
+def answered(
+    decode: Callable[[bytes], T], meter: AnswerMeter | None = None
+) -> Callable[[bytes], T]:
     """Decodes the entities of one answer, and raises when they have too many bytes in all."""
-    size = count = 0
+    add = (meter or AnswerMeter()).add
 
     def decode_next(stored: bytes) -> T:
-        nonlocal size, count
-        size += len(stored)
-        count += 1
-        if size > MAX_ANSWER_BYTES and count > 1:
-            raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
+        add(stored)
         return decode(stored)
 
     return decode_next

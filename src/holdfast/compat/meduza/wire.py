@@ -29,7 +29,7 @@ from holdfast.entities.layer import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update
 from holdfast.entities.query_checks import check_queries
 from holdfast.entities.records import kept_decoder
-from holdfast.entities.selections import Found
+from holdfast.entities.selections import AnswerMeter, Found
 from holdfast.error_text import shown
 from holdfast.errors import BadQuery, HoldfastError, Malformed, VersionMismatch
 
@@ -81,9 +81,13 @@ def read_query(kind: str, body: bytes) -> WireQuery:
 def execute(tx: Transaction, query: WireQuery) -> Any:
     """Runs the query on a transaction or, if it is a read, on a view. The result is for
     `write_reply`."""
-    entities = Entities(tx)
+    entities = Entities(tx, AnswerMeter())
     if isinstance(query, Tx):
-        return [execute(tx, inner) for inner in query.queries]
+        return [_execute(entities, inner) for inner in query.queries]
+    return _execute(entities, query)
+
+
+def _execute(entities: Entities, query: Query) -> Any:
     if isinstance(query, Get):
         return entities.fetch_page(
             query.table,
