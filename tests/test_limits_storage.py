@@ -120,5 +120,5 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "limits.storage", None)
     monkeypatch.delitem(sys.modules, "holdfast.limits_storage")
 
-    with pytest.raises(MissingDriver, match=r"holdfast\[limits\]"):
+    with pytest.raises(MissingDriver, match=r"holdfastdb\[limits\]"):
         __import__("holdfast.limits_storage")

@@ -22,9 +22,9 @@ from holdfast.metrics.conditions import (
     LimiterPlan,
     make_plan,
 )
+from holdfast.metrics.counters import total_of
 from holdfast.metrics.entity import EntityLike, Prefix, as_entity
 from holdfast.metrics.limiter import Limiter, Sleep
-from holdfast.metrics.rates import total_of
 from holdfast.metrics.reader import RatePromise, Reader
 from holdfast.metrics.records import BatchResult, LimitResult, Metric, Operation, Rate
 from holdfast.metrics.registry import OnConflict

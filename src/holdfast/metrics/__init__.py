@@ -8,9 +8,10 @@ rate; a rate limiter is a read and a write on such a counter.
 from typing import Final
 
 from holdfast.expiry import Remover
-from holdfast.metrics import buckets, gauges, gcra, limits_package_windows, log_window
+from holdfast.metrics import buckets, gcra, limits_package_windows, log_window
 from holdfast.metrics.conditions import LimitCondition
 from holdfast.metrics.entity import EntityKey, GlobalEntityKey, LocalEntityKey
+from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layer import Metrics
 from holdfast.metrics.limiter import Batch, Limiter
 from holdfast.metrics.reader import RatePromise, Reader
@@ -57,6 +58,6 @@ REMOVERS: Final[dict[str, Remover]] = {
     **buckets.REMOVERS,
     **gcra.REMOVERS,
     **limits_package_windows.REMOVERS,
-    **gauges.REMOVERS,
     **log_window.REMOVERS,
+    **{each: remove for kind in KINDS.values() for each, remove in kind.removers.items()},
 }

@@ -5,12 +5,13 @@ from typing import Any, Final
 
 from holdfast.engine.contract import Reader, Transaction, read_counter
 from holdfast.error_text import shown
-from holdfast.errors import BadInput, BadRange, MetricOverflow, NotACounter
+from holdfast.errors import BadInput, BadRange
 from holdfast.expiry import Remover
 from holdfast.keys import after, pack, pack_int, prefix_range, unpack
 from holdfast.limits import MAX_LISTED_BUCKETS, SWEEP_SECONDS, SWEPT_BUCKET_KEYS
 from holdfast.metrics import registry
 from holdfast.metrics.entity import EntityKey, readable, readable_scope, suffix_of
+from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import (
     ARRIVAL_TIMES,
     LAST_SAMPLES,
@@ -20,89 +21,10 @@ from holdfast.metrics.layout import (
     Keys,
     bucket_range,
     keys_of,
-    window_stems,
 )
-from holdfast.metrics.records import BucketPage, Sequence, StoredSpec
-from holdfast.metrics.totals import Span, first_visible
-from holdfast.metrics.window_summaries import drop_expired_summary, read_numbers
-
-
-class Counter:
-    """A metric of counters under a prefix: what its keys begin with, computed once."""
-
-    __slots__ = ("_lifetimes", "_name", "_sequences", "_tallies", "metric")
-
-    def __init__(self, keys: Keys, name: str, stored: StoredSpec) -> None:
-        metric = stored.metric
-        self.metric: Final = metric
-        self._name = name
-        # Step, stem, and the bucket that was asked for last: mostly it is the next one, too.
-        self._sequences: list[list[Any]] = [
-            [sequence.time_step, keys.sequence(name, sequence.name), (-1, b"")]
-            for sequence in metric.sequences
-        ]
-        self._lifetimes = keys.of_entity(LIFETIMES, name, b"") if metric.lifetime else None
-        self._tallies = (
-            None if stored.window is None else keys.of_entity(WINDOW_SUMMARIES, name, b"")
-        )
-
-    def add(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
-        """Counts `units` at `at`. Writes 1 key for each sequence, 1 more with `lifetime`, and
-        deletes 1 if a limiter keeps a tally of these counters."""
-        if not units:
-            return
-        try:
-            for sequence in self._sequences:
-                step, stem, (known, bucket) = sequence
-                number = int(at / step)
-                if number != known:
-                    bucket = stem + pack_int(number)
-                    sequence[2] = (number, bucket)
-                tx.add(bucket + suffix, units)
-            if self._lifetimes is not None:
-                tx.add(self._lifetimes + suffix, units)
-            if self._tallies is not None:
-                tx.delete(self._tallies + suffix)
-        except NotACounter as error:
-            raise MetricOverflow(f"{self._name!r} would pass the 64 bits of a counter") from error
-
-
-def read_counts(
-    reader: Reader, stem: bytes, suffix: bytes, first: int, last: int
-) -> dict[int, int]:
-    """One entity's buckets from `first` to `last` that are not empty. Reads 1 key for each."""
-    wanted = [bucket + suffix for bucket in window_stems(stem, first, last)]
-    values = reader.get_many(wanted)
-    if not all(values):
-        present = [(bucket, value) for bucket, value in enumerate(values, first) if value]
-        counts = {bucket: read_counter(value) for bucket, value in present}
-    else:  # all at once takes a fourth of the time that one by one takes
-        units = read_numbers(b"".join(values))  # type: ignore[arg-type]  # no None among them
-        counts = dict(zip(range(first, last + 1), units, strict=True))
-    if not all(counts.values()):
-        return {bucket: units for bucket, units in counts.items() if units}
-    return counts
-
-
-def span_counts(
-    reader: Reader, keys: Keys, name: str, span: Span, suffix: bytes, now: float
-) -> dict[int, int]:
-    """One entity's buckets of `span` that have not expired. Reads 1 key for each bucket."""
-    if span.is_empty:
-        return {}
-    first = max(span.first, first_visible(span.sequence, now))
-    return read_counts(reader, keys.sequence(name, span.sequence.name), suffix, first, span.last)
-
-
-def scan_sequence(
-    reader: Reader, stem: bytes, first: int, last: int
-) -> Iterator[tuple[int, int | str, tuple[str, ...], bytes]]:
-    """Bucket, scope, components and value of all entities in a stretch of buckets."""
-    begin, end = bucket_range(stem, first, last)
-    for key, value in reader.scan(begin, end):
-        bucket, scope, components = unpack(key, len(stem))
-        yield bucket, scope, components, value
-
+from holdfast.metrics.records import BucketPage, Sequence, StoredSpec, decode_spec, encode_spec
+from holdfast.metrics.totals import first_visible
+from holdfast.metrics.window_summaries import drop_expired_summary
 
 # --- listing ----------------------------------------------------------------------------------
 
@@ -117,7 +39,7 @@ def list_buckets(
     last_key = b""
     begin_at = _cursor(after_key)
     for metric, stored in registry.specs_named(reader, keys, None if name is None else [name]):
-        if stored.metric.type != "counter":
+        if not KINDS[stored.metric.type].has_counters:
             continue
         for key, readable_key, units in _listed(reader, keys, metric, stored, begin_at, now):
             if len(page) == limit:
@@ -218,7 +140,7 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
     value = tx.get(keys.spec(name))
     if value is None:
         return True
-    stored = registry.decode_spec(value)
+    stored = decode_spec(value)
     room = SWEPT_BUCKET_KEYS
     next_at = tx.now + max(registry.shortest_life(stored), SWEEP_SECONDS)
     emptied: list[Sequence] = []
@@ -258,7 +180,7 @@ def _forget(
     if emptied:
         left = tuple(found for found in stored.retired if found not in emptied)
         spec = StoredSpec(metric=stored.metric, window=stored.window, retired=left)
-        tx.put(keys.spec(name), registry.encode_spec(spec))
+        tx.put(keys.spec(name), encode_spec(spec))
 
 
 REMOVERS: Final[dict[str, Remover]] = {registry.SWEEP: sweep_metric}

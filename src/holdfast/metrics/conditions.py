@@ -22,8 +22,15 @@ from holdfast.limits import (
 )
 from holdfast.metrics.gcra import interval_of, rate_of
 from holdfast.metrics.layout import ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES, Keys
-from holdfast.metrics.records import Metric, Number, Sequence, StoredSpec, Window
-from holdfast.metrics.registry import encode_spec
+from holdfast.metrics.records import (
+    COUNTER,
+    Metric,
+    Number,
+    Sequence,
+    StoredSpec,
+    Window,
+    encode_spec,
+)
 from holdfast.metrics.specs import is_positive, nearest
 
 Algorithm: TypeAlias = Literal["estimate", "strict", "log", "gcra", "token_bucket"]
@@ -252,7 +259,7 @@ def _compile(
         )
     hard = math.ceil(condition.window + step)
     sequence = Sequence(name="", time_step=step, soft_expiry=condition.window, hard_expiry=hard)
-    metric = Metric(type="counter", resolution=1, sequences=(sequence,))
+    metric = Metric(type=COUNTER, resolution=1, sequences=(sequence,))
     asks = Window(condition.window, bucket_count)
     rate = rate_of(condition.limit)
     return CompiledCondition(

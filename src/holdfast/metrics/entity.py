@@ -67,6 +67,7 @@ class GlobalEntityKey(EntityKey):
 Components: TypeAlias = Iterable[Any] | Mapping[str, Any]
 EntityLike: TypeAlias = EntityKey | Components | None
 Prefix: TypeAlias = str | Iterable[Any]
+Scoped: TypeAlias = tuple[int | str, tuple[str, ...]]  # scope and components, as keys hold them
 
 
 def as_entity(entity: Any) -> EntityKey:

@@ -9,14 +9,31 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import pack, pack_int, unpack
 from holdfast.limits import CLOCK_AHEAD_SECONDS, SWEEP_SECONDS
-from holdfast.metrics import registry
 from holdfast.metrics.layout import LAST_SAMPLES, Keys, keys_of
-from holdfast.metrics.rates import require_type
-from holdfast.metrics.records import GaugeCell, GaugeReading, LastSample, Metric, Sequence
+from holdfast.metrics.prometheus import (
+    Family,
+    Sample,
+    by_value,
+    entities_of,
+    labels,
+    metric_name,
+)
+from holdfast.metrics.records import (
+    GAUGE,
+    GaugeCell,
+    GaugeReading,
+    LastSample,
+    Metric,
+    Number,
+    Sequence,
+    StoredSpec,
+    decode_spec,
+)
 from holdfast.metrics.rounding import check_stored, scaled
-from holdfast.metrics.totals import TimeRange, choose_sequence, first_visible, touching
+from holdfast.metrics.totals import Point, TimeRange, choose_sequence, first_visible, touching
 
 LAST: Final = "metrics.last"
+SERIES_VALUES: Final = ("last", "min", "max", "mean", "count")
 
 _LOOK_BACK: Final = 256  # buckets that one step of the search for an older sample reads
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -24,25 +41,31 @@ _decode_cell: Final = msgspec.msgpack.Decoder(GaugeCell).decode
 _decode_last: Final = msgspec.msgpack.Decoder(LastSample).decode
 
 
-def set_units(
-    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
-) -> None:
-    """Takes a sample. Reads and writes 1 key for each sequence, and 1 more."""
-    for sequence in metric.sequences:
-        bucket = pack_int(int(at / sequence.time_step))
-        key = keys.sequence(name, sequence.name) + bucket + suffix
-        cell = _with_sample(tx.get(key), units, at)
-        check_stored(name, cell.last, cell.sum)
-        tx.put(key, _encode(cell))
-    _note_last(tx, keys, name, metric, suffix, units, at)
+class Gauge:
+    """A gauge under a prefix, for writes."""
 
+    __slots__ = ("_keys", "_name", "metric")
 
-def add_units(
-    tx: Transaction, keys: Keys, name: str, metric: Metric, suffix: bytes, units: int, at: float
-) -> None:
-    """Takes a sample that is `units` above the last one. Reads 1 key more than a set."""
-    last = last_sample(tx, keys, name, metric, suffix, at)
-    set_units(tx, keys, name, metric, suffix, (last.units if last else 0) + units, at)
+    def __init__(self, keys: Keys, name: str, stored: StoredSpec) -> None:
+        self.metric: Final = stored.metric
+        self._keys = keys
+        self._name = name
+
+    def set(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
+        """Takes a sample. Reads and writes 1 key for each sequence, and 1 more."""
+        keys, name, metric = self._keys, self._name, self.metric
+        for sequence in metric.sequences:
+            bucket = pack_int(int(at / sequence.time_step))
+            key = keys.sequence(name, sequence.name) + bucket + suffix
+            cell = _with_sample(tx.get(key), units, at)
+            check_stored(name, cell.last, cell.sum)
+            tx.put(key, _encode(cell))
+        _note_last(tx, keys, name, metric, suffix, units, at)
+
+    def add(self, tx: Transaction, suffix: bytes, units: int, at: float) -> None:
+        """Takes a sample that is `units` above the last one. Reads 1 key more than a set."""
+        last = last_sample(tx, self._keys, self._name, self.metric, suffix, at)
+        self.set(tx, suffix, (last.units if last else 0) + units, at)
 
 
 def last_sample(
@@ -64,7 +87,7 @@ def read_gauge(
     now: float,
 ) -> GaugeReading:
     """What the samples of a range tell. Reads 1 key for each bucket, and those it looks back."""
-    require_type(name, metric, "gauge")
+    metric.require_type(name, GAUGE)
     sequence = choose_sequence(metric, asked.start, now)
     first, last = touching(sequence, asked, now)
     cells = read_cells(reader, keys, name, sequence, suffix, first, last, now)
@@ -134,12 +157,48 @@ def last_before(
     return None
 
 
-def decode_last(value: bytes) -> LastSample:
-    return _decode_last(value)
+# --- series and exposition --------------------------------------------------------------------
 
 
-def is_visible(metric: Metric, last: LastSample, now: float) -> bool:
-    return now < _ends(metric, last.time)
+def series_point(
+    reader: Reader,
+    keys: Keys,
+    name: str,
+    metric: Metric,
+    sequence: Sequence,
+    suffix: bytes,
+    first: int,
+    last: int,
+    value: str,
+    now: float,
+) -> Point:
+    """Returns the function that computes a point of a series. Reads 1 key for each bucket."""
+    cells = read_cells(reader, keys, name, sequence, suffix, first, last, now)
+    seen = None
+    if value == "last":
+        seen = last_before(reader, keys, name, sequence, suffix, first, now)
+
+    def point(begins: float, ends: float) -> Number | None:
+        nonlocal seen  # points come in the order of time, so what was last seen carries on
+        first, last = touching(sequence, TimeRange(begins, ends), now)
+        near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
+        reading = reading_of(metric, near, seen)
+        seen = near[-1] if near else seen
+        found: Number | None = getattr(reading, value)
+        return found
+
+    return point
+
+
+def family(reader: Reader, keys: Keys, name: str, metric: Metric, now: float) -> Family:
+    """Returns the last samples of a gauge for scrapers."""
+    found = []
+    for scoped, value in entities_of(reader, keys, LAST_SAMPLES, name):
+        last = _decode_last(value)
+        if now < _ends(metric, last.time):
+            found.append((scaled(last.units, metric.resolution), scoped))
+    series = [[Sample("", labels(*scoped), value)] for value, scoped in by_value(found)]
+    return Family(metric_name((*keys.prefix, name)), "gauge", metric.help, series)
 
 
 # --- pieces -----------------------------------------------------------------------------------
@@ -201,9 +260,7 @@ def remove_last(tx: Transaction, subject: bytes) -> bool:
     value, spec = tx.get(key), tx.get(keys.spec(name))
     if value is None:
         return True
-    ends = (
-        0.0 if spec is None else _ends(registry.decode_spec(spec).metric, _decode_last(value).time)
-    )
+    ends = 0.0 if spec is None else _ends(decode_spec(spec).metric, _decode_last(value).time)
     if ends <= tx.now:
         tx.delete(key)
     else:

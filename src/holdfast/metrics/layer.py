@@ -10,9 +10,10 @@ from typing import Any, Self
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
-from holdfast.metrics import admission, buckets, distributions, gauges, prometheus, registry
+from holdfast.metrics import admission, buckets, distributions, exposition, gauges, registry
 from holdfast.metrics.argument_errors import error_for_argument
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
+from holdfast.metrics.counters import read_lifetime, read_rate
 from holdfast.metrics.entity import (
     EntityLike,
     Prefix,
@@ -25,7 +26,6 @@ from holdfast.metrics.exceeded import exceeded
 from holdfast.metrics.layout import Keys, keys_of, named_keys
 from holdfast.metrics.limiter import Limiter
 from holdfast.metrics.limiter_fast_path import SingleHits
-from holdfast.metrics.rates import read_lifetime, read_rate
 from holdfast.metrics.reader import Reader
 from holdfast.metrics.records import (
     BatchResult,
@@ -367,7 +367,7 @@ class Metrics:
         if prefix is None and self._scope is not None and self._scope.prefix != PREFIX:
             prefix = self._scope.prefix
         only = None if prefix is None else as_prefix(prefix)
-        return prometheus.exposition(self._tx, now, prefix=only, openmetrics=openmetrics)
+        return exposition.exposition(self._tx, now, prefix=only, openmetrics=openmetrics)
 
     # --- limits -------------------------------------------------------------------------------
 

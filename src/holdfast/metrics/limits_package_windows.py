@@ -15,7 +15,7 @@ from holdfast.engine.contract import Reader, Transaction
 from holdfast.expiry import Remover
 from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import CLOCK_AHEAD_SECONDS
-from holdfast.metrics import buckets, registry
+from holdfast.metrics import counters, registry
 from holdfast.metrics.entity import LocalEntityKey, suffix_of
 from holdfast.metrics.layout import BUCKETS, FIXED_WINDOWS, LOGS, Keys, keys_of
 from holdfast.metrics.log_window import LogWindow
@@ -91,7 +91,7 @@ class LimitsPackageWindows:
             keys = keys_of(tx.space, _PREFIX)
             metric = normalize_metric(str(window), _sliding_spec(window))
             registry.store_spec(tx, keys, str(window), metric, None)
-            counter = buckets.Counter(keys, str(window), StoredSpec(metric=metric))
+            counter = counters.Counter(keys, str(window), StoredSpec(metric=metric))
             counter.add(tx, _suffix(name), amount, tx.now)
             return True
 
@@ -173,7 +173,7 @@ def _sliding(reader: Reader, name: str, window: int) -> tuple[int, float, int, f
     bucket, passed = divmod(reader.now, window)
     last = int(bucket)
     stem = keys.sequence(str(window), "")
-    counts = buckets.read_counts(reader, stem, _suffix(name), max(last - 1, 0), last)
+    counts = counters.read_counts(reader, stem, _suffix(name), max(last - 1, 0), last)
     before, left = counts.get(last - 1, 0), window - passed
     return before, left if before else 0.0, counts.get(last, 0), left + window
 

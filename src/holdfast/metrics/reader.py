@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar, overload
 from holdfast.engine.contract import Reader as EngineReader
 from holdfast.engine.contract import read_counter
 from holdfast.keys import pack_int
+from holdfast.metrics.counters import check_length, total_of
 from holdfast.metrics.entity import EntityKey, EntityLike, as_entity, suffix_of
 from holdfast.metrics.layout import keys_of
-from holdfast.metrics.rates import check_length, require_type, total_of
-from holdfast.metrics.records import Metric, Number
+from holdfast.metrics.records import COUNTER, Metric, Number
 from holdfast.metrics.specs import known_metric
 from holdfast.metrics.totals import (
     Future,
@@ -35,7 +35,7 @@ class RatePromise(Generic[N]):
     def __init__(self, reader: "Reader", name: str, entity: EntityKey, asked: TimeRange) -> None:
         self._reader: Reader = reader
         self._metric = known_metric(reader.metrics, name)
-        require_type(name, self._metric, "counter")
+        self._metric.require_type(name, COUNTER)
         self._asked = asked
         self._span = span_of(self._metric, asked, reader.now(), reader.future)
         self._place: ConditionKeys = (name, entity, self._span.sequence.name)

@@ -4,15 +4,20 @@ A result has no defaults, so that every field is written at every door, nulls in
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from holdfast.error_text import shown
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, WrongMetricType
 
 Number: TypeAlias = int | float
-MetricType: TypeAlias = Literal["counter", "gauge", "distribution"]
+MetricType: TypeAlias = Literal["counter", "gauge", "distribution"]  # the keys of `KINDS`
+
+COUNTER: Final = "counter"
+GAUGE: Final = "gauge"
+DISTRIBUTION: Final = "distribution"
 
 RELATIVE_ACCURACY: Final = 0.01  # of a distribution's quantiles
 MAX_BINS: Final = 2048  # of a sketch: from nanoseconds to days at an accuracy of 0.01
@@ -54,7 +59,7 @@ class Sequence(msgspec.Struct, frozen=True, kw_only=True):
 class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A normalised spec: sequences named, and in the order in which they are searched."""
 
-    type: MetricType
+    type: str  # a key of `KINDS`
     resolution: Number
     sequences: tuple[Sequence, ...]
     lifetime: bool = False
@@ -62,6 +67,11 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     help: str = ""
     relative_accuracy: float | None = None  # None: the default, so that it need not be stored
     max_bins: int | None = None
+
+    def require_type(self, name: str, kind: str) -> None:
+        """Raises `WrongMetricType` unless the metric is of that kind."""
+        if self.type != kind:
+            raise WrongMetricType(f"{name!r} is a {self.type}, and a {kind} was expected")
 
     @property
     def accuracy(self) -> float:
@@ -85,6 +95,21 @@ class StoredSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     metric: Metric
     window: Window | None = None  # the metric is, or was once, a limiter's condition
     retired: tuple[Sequence, ...] = ()  # no longer written, and not yet empty
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(StoredSpec).decode
+
+
+@lru_cache(maxsize=1_024)
+def decode_spec(value: bytes) -> StoredSpec:
+    """Returns the spec in a stored value; every increment reads the same few, hence the cache."""
+    return _decode(value)
+
+
+def encode_spec(spec: StoredSpec) -> bytes:
+    """Returns a spec as it is stored."""
+    return _encode(spec)
 
 
 # --- stored in buckets ------------------------------------------------------------------------

@@ -5,7 +5,6 @@ does. A spec that contradicts it would misread what is there, so it is refused.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -16,6 +15,7 @@ from holdfast.error_text import shown
 from holdfast.errors import BadInput, SpecConflict, UnknownMetric
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import SWEEP_SECONDS
+from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import (
     ARRIVAL_TIMES,
     BUCKETS,
@@ -28,7 +28,14 @@ from holdfast.metrics.layout import (
     all_specs,
     keys_of,
 )
-from holdfast.metrics.records import Metric, Sequence, StoredSpec, Window
+from holdfast.metrics.records import (
+    Metric,
+    Sequence,
+    StoredSpec,
+    Window,
+    decode_spec,
+    encode_spec,
+)
 from holdfast.metrics.specs import nearest, same_step
 
 OnConflict: TypeAlias = Literal["refuse", "discard"]
@@ -43,27 +50,20 @@ _FAMILIES_OF_A_METRIC: Final = (
     LOGS,
     WINDOW_SUMMARIES,
 )
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(StoredSpec).decode
-
-
-@lru_cache(maxsize=1_024)
-def decode_spec(value: bytes) -> StoredSpec:
-    """The spec in a stored value. The same few are read with every increment, hence the memo."""
-    return _decode(value)
-
-
-def encode_spec(spec: StoredSpec) -> bytes:
-    return _encode(spec)
 
 
 def stored_spec(reader: Reader, keys: Keys, name: str) -> StoredSpec:
     """What is stored of the metric of that name. Reads 1 key."""
     value = reader.get(keys.spec(name)) if isinstance(name, str) else None
     if value is None:
-        known = [found for found, _ in stored_specs(reader, keys)]
-        raise UnknownMetric(f"unknown metric {name!r}{nearest(name, known)}")
+        raise unknown_metric(reader, keys, name)
     return decode_spec(value)
+
+
+def unknown_metric(reader: Reader, keys: Keys, name: str) -> UnknownMetric:
+    """Returns the error for a metric that is not defined, with the nearest name that is."""
+    known = [found for found, _ in stored_specs(reader, keys)]
+    return UnknownMetric(f"unknown metric {name!r}{nearest(name, known)}")
 
 
 def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:
@@ -136,7 +136,7 @@ def store_spec(
         discard(tx, keys, name)
     if value is None:
         schedule_sweep(tx, keys, name, tx.now + max(shortest_life(new), SWEEP_SECONDS))
-    tx.put(keys.spec(name), _encode(new))
+    tx.put(keys.spec(name), encode_spec(new))
 
 
 def check_window(value: bytes | None, name: str, metric: Metric, window: Window) -> None:
@@ -194,10 +194,9 @@ def _conflict(stored: StoredSpec, name: str, metric: Metric, window: Window | No
         return f"{name!r} is stored as a {old.type}, not as a {metric.type}"
     if repr(old.resolution) != repr(metric.resolution):
         return f"{name!r} is stored with resolution {old.resolution}, not {metric.resolution}"
-    if old.type == "distribution" and old.accuracy != metric.accuracy:
-        return (
-            f"{name!r} is stored with a relative accuracy of {old.accuracy}, not {metric.accuracy}"
-        )
+    conflict = KINDS[metric.type].conflict(name, old, metric)
+    if conflict is not None:
+        return conflict
     steps = {sequence.name: sequence.time_step for sequence in all_sequences(stored)}
     for sequence in metric.sequences:
         step = steps.get(sequence.name, sequence.time_step)

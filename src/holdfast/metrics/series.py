@@ -1,34 +1,23 @@
 """Series for plots: one value for each point of time, aligned to the epoch."""
 
 import math
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import BadRange, WrongMetricType
 from holdfast.limits import MAX_BUCKETS, MAX_SERIES_POINTS, MIN_TIME_STEP
-from holdfast.metrics import buckets, distributions, gauges
+from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import Keys
-from holdfast.metrics.records import GaugeCell, Metric, Number, Sequence, Series
-from holdfast.metrics.rounding import scaled
+from holdfast.metrics.records import Metric, Number, Sequence, Series
 from holdfast.metrics.specs import is_positive
 from holdfast.metrics.totals import (
+    Point,
     TimeRange,
     choose_sequence,
     first_visible,
-    sum_up,
     time_range,
-    touching,
 )
-
-Point: TypeAlias = Callable[[float, float], Number | None]  # the value from one time to another
-
-_OF_TYPE: Final = {
-    "counter": ("total", "per_second"),
-    "gauge": ("last", "min", "max", "mean", "count"),
-    "distribution": ("count", "sum", "min", "max", "mean"),
-}
 
 
 def read_series(
@@ -82,13 +71,11 @@ def _point(
     value: str,
     now: float,
 ) -> Point:
-    """The function that gives a point its value, from buckets that are read once."""
-    quantile = _quantile(metric, value)
-    if value not in _OF_TYPE[metric.type] and quantile is None:
+    """Returns the function that computes a point, from buckets that are read once."""
+    kind = KINDS[metric.type]
+    if not kind.has_series_value(value):
         raise WrongMetricType(
-            f"a {metric.type} has no {value!r}",
-            hint=f"It has {', '.join(_OF_TYPE[metric.type])}"
-            + (" and quantiles such as p50." if metric.type == "distribution" else "."),
+            f"a {metric.type} has no {value!r}", hint=f"It has {kind.series_values}."
         )
     step = sequence.time_step
     if whole.start >= whole.end:
@@ -97,84 +84,4 @@ def _point(
     first = max(first, first_visible(sequence, now))
     if last - first >= MAX_BUCKETS:
         raise BadRange(f"the series reads {last - first + 1} buckets, at most {MAX_BUCKETS} fit")
-    if metric.type == "counter":
-        stem = keys.sequence(name, sequence.name)
-        counts = buckets.read_counts(reader, stem, suffix, first, last)
-        return _counter_point(metric, step, counts, value, now)
-    if metric.type == "gauge":
-        cells = gauges.read_cells(reader, keys, name, sequence, suffix, first, last, now)
-        before = None
-        if value == "last":
-            before = gauges.last_before(reader, keys, name, sequence, suffix, first, now)
-        return _gauge_point(metric, sequence, cells, before, value, now)
-    sketches = distributions.read_cells(reader, keys, name, sequence, suffix, first, last, now)
-    return _distribution_point(metric, sequence, sketches, value, quantile, now)
-
-
-def _counter_point(
-    metric: Metric, step: Number, counts: dict[int, int], value: str, now: float
-) -> Point:
-    def point(begins: float, ends: float) -> Number:
-        end = min(ends, now)
-        # Only the buckets of the point: a long series would otherwise look at all for each.
-        inside = range(int(begins / step), int(end / step) + 1)
-        near = {bucket: counts[bucket] for bucket in inside if bucket in counts}
-        total = scaled(sum_up(near, step, begins, end, now)[0], metric.resolution)
-        return total if value == "total" else total / (ends - begins)
-
-    return point
-
-
-def _gauge_point(
-    metric: Metric,
-    sequence: Sequence,
-    cells: dict[int, GaugeCell],
-    before: GaugeCell | None,
-    value: str,
-    now: float,
-) -> Point:
-    seen = before
-
-    def point(begins: float, ends: float) -> Number | None:
-        nonlocal seen  # points come in the order of time, so what was last seen carries on
-        first, last = touching(sequence, TimeRange(begins, ends), now)
-        near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
-        reading = gauges.reading_of(metric, near, seen)
-        seen = near[-1] if near else seen
-        found: Number | None = getattr(reading, value)
-        return found
-
-    return point
-
-
-def _distribution_point(
-    metric: Metric,
-    sequence: Sequence,
-    cells: dict[int, Any],
-    value: str,
-    quantile: float | None,
-    now: float,
-) -> Point:
-    def point(begins: float, ends: float) -> Number | None:
-        first, last = touching(sequence, TimeRange(begins, ends), now)
-        near = [cells[bucket] for bucket in range(first, last + 1) if bucket in cells]
-        reading = distributions.reading_of(metric, near, [] if quantile is None else [quantile])
-        if quantile is not None:
-            return reading.quantiles[repr(quantile)]
-        found: Number | None = getattr(reading, value)
-        return found
-
-    return point
-
-
-def _quantile(metric: Metric, value: Any) -> float | None:
-    """The quantile that `p99.9` means, or None if `value` is none."""
-    if metric.type != "distribution" or not isinstance(value, str) or value[:1] != "p":
-        return None
-    try:
-        percent = float(value[1:])
-    except ValueError:
-        return None
-    if not 0 <= percent <= 100:
-        raise BadRange(f"{value!r} is no percentile, they go from p0 to p100")
-    return percent / 100
+    return kind.series_point(reader, keys, name, metric, sequence, suffix, first, last, value, now)

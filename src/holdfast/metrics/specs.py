@@ -15,7 +15,9 @@ from holdfast.limits import (
     MAX_UNITS,
     MIN_TIME_STEP,
 )
+from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.records import (
+    COUNTER,
     MAX_BINS,
     RELATIVE_ACCURACY,
     Metric,
@@ -27,7 +29,6 @@ from holdfast.metrics.records import (
 
 Specs: TypeAlias = Mapping[str, MetricSpec | Mapping[str, Any]]
 
-_TYPES: Final = ("counter", "gauge", "distribution")
 _METRIC_FIELDS: Final = MetricSpec.__struct_fields__
 _SEQUENCE_FIELDS: Final = ("timeStep", *SequenceSpec.__struct_fields__)
 
@@ -53,9 +54,9 @@ def normalize_metric(name: str, spec: Any) -> Metric:
                 hint=f"Write sequences: [{{{misplaced}: ...}}].",
             )
     _refuse_unknown(fields, _METRIC_FIELDS, f"the spec of {name!r}")
-    kind = fields.get("type", "counter")
-    if kind not in _TYPES:
-        raise BadMetricSpec(f"{name!r} has the type {kind!r}, expected one of {', '.join(_TYPES)}")
+    kind = fields.get("type", COUNTER)
+    if kind not in KINDS:
+        raise BadMetricSpec(f"{name!r} has the type {kind!r}, expected one of {', '.join(KINDS)}")
     resolution = fields.get("resolution", 1)
     _check_positive(resolution, "resolution", name)
     if isinstance(resolution, int) and resolution > MAX_UNITS:

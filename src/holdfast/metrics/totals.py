@@ -4,7 +4,7 @@ Nothing here touches a store, so that a limiter, a reader, a plot and a top list
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.error_text import shown
@@ -13,6 +13,7 @@ from holdfast.limits import MAX_AT, MAX_BUCKETS
 from holdfast.metrics.records import Metric, Number, Sequence
 
 Future: TypeAlias = Literal["clamp", "extrapolate"]
+Point: TypeAlias = Callable[[float, float], Number | None]  # the value from one time to another
 Counts: TypeAlias = Mapping[int, int]  # units by bucket, ascending, without zeros
 
 FUTURES: Final = ("clamp", "extrapolate")

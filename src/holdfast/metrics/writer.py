@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, Self
 
-from holdfast.errors import OutcomeUnknown, WrongMetricType
+from holdfast.errors import OutcomeUnknown
 from holdfast.limits import MAX_UNITS, MAX_WRITER_KEYS
 from holdfast.metrics.entity import NO_ENTITY, EntityKey, EntityLike, as_entity
+from holdfast.metrics.kinds import find_operation
 from holdfast.metrics.records import Deleted, Metric, Number, Write, Written
-from holdfast.metrics.rounding import check_count, check_number, units_of
+from holdfast.metrics.rounding import units_of
 from holdfast.metrics.specs import known_metric
 from holdfast.metrics.totals import check_time
 
@@ -102,17 +103,17 @@ class Writer:
 
     def set(self, metric: str, entity: EntityLike = None, value: Number = 0) -> None:
         """Takes a sample of a gauge."""
-        self._keep(metric, "gauge", entity, value, "set")
+        self._keep(metric, entity, value, "set")
 
     def add(self, metric: str, entity: EntityLike = None, delta: Number = 1) -> None:
         """Takes a sample of a gauge that is `delta` above the last one when it is flushed."""
-        self._keep(metric, "gauge", entity, delta, "add")
+        self._keep(metric, entity, delta, "add")
 
     def record(
         self, metric: str, entity: EntityLike = None, value: Number = 0, count: int = 1
     ) -> None:
         """Notes that a value of a distribution occurred `count` times."""
-        self._keep(metric, "distribution", entity, value, "record", count)
+        self._keep(metric, entity, value, "record", count)
 
     def flush(self) -> None:
         """Stores all that is buffered in one transaction; if that fails, it stays buffered.
@@ -182,8 +183,7 @@ class Writer:
     def _incr_elsewhere(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
         """The first increment of a bucket; what was summed up for another one is set aside."""
         metric = known_metric(self._metrics, name)
-        if metric.type != "counter":
-            raise WrongMetricType(f"'incr' was asked of {name!r}, which is a {metric.type}")
+        find_operation(name, metric, "incr")
         units = units_of(value, metric.resolution)
         begin, end = _common_bucket(metric, at)
         room = MAX_UNITS if isinstance(metric.resolution, int) else _EXACT_UNITS
@@ -200,16 +200,9 @@ class Writer:
         if is_full:
             self.flush()
 
-    def _keep(
-        self, name: str, kind: str, entity: EntityLike, value: Number, op: Any, count: int = 1
-    ) -> None:
+    def _keep(self, name: str, entity: EntityLike, value: Number, op: Any, count: int = 1) -> None:
         metric = known_metric(self._metrics, name)
-        if metric.type != kind:
-            raise WrongMetricType(f"{op!r} was asked of {name!r}, which is a {metric.type}")
-        check_number(value)
-        if kind == "gauge":
-            units_of(value, metric.resolution, signed=True)
-        check_count(count)
+        find_operation(name, metric, op).check(metric, value, count)
         write = Write(
             metric=name,
             entity=as_entity(entity),

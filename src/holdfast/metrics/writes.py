@@ -2,28 +2,28 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any
 
 from holdfast.engine.contract import Transaction
 from holdfast.error_text import shown
-from holdfast.errors import BadInput, WrongMetricType
+from holdfast.errors import BadInput
 from holdfast.limits import MAX_UNITS
-from holdfast.metrics import buckets, distributions, gauges, registry
+from holdfast.metrics import registry
+from holdfast.metrics.counters import Counter
 from holdfast.metrics.entity import EntityLike, LocalEntityKey, as_entity, suffix_of
+from holdfast.metrics.kinds import KINDS, find_operation
 from holdfast.metrics.layout import Keys
-from holdfast.metrics.records import Metric, Number, Write
-from holdfast.metrics.rounding import check_count, check_number, units_of
+from holdfast.metrics.records import Number, Write, decode_spec
+from holdfast.metrics.rounding import units_of
 from holdfast.metrics.specs import listed, nearest
 from holdfast.metrics.totals import check_time
-
-_TYPE_OF: Final = {"incr": "counter", "set": "gauge", "add": "gauge", "record": "distribution"}
 
 
 def write_all(
     tx: Transaction, keys: Keys, namespace: str, writes: Iterable[Any], now: float
 ) -> int:
     """Makes all writes, or none. Reads 1 key for each metric, then as each write says."""
-    known: dict[str, buckets.Counter] = {}
+    known: dict[str, Any] = {}
     made = [_prepared(tx, keys, namespace, write, now, known) for write in listed(writes, "writes")]
     for make in made:
         make()
@@ -36,33 +36,19 @@ def _prepared(
     namespace: str,
     given: Any,
     now: float,
-    known: dict[str, buckets.Counter],
+    known: dict[str, Any],
 ) -> Callable[[], None]:
     write = given if isinstance(given, Write) else _as_write(given)
     name = write.metric
-    counter = known.get(name) if isinstance(name, str) else None
-    if counter is None:
+    bound = known.get(name) if isinstance(name, str) else None
+    if bound is None:
         stored = registry.stored_spec(tx, keys, name)
-        counter = known[name] = buckets.Counter(keys, name, stored)
-    metric = counter.metric
-    if not isinstance(write.op, str) or write.op not in _TYPE_OF:
-        raise BadInput(f"`op` is one of {', '.join(_TYPE_OF)}, not {shown(write.op)}")
-    if metric.type != _TYPE_OF[write.op]:
-        raise _wrong_type(write.op, name, metric)
+        bound = known[name] = KINDS[stored.metric.type].bind(keys, name, stored)
+    operation = find_operation(name, bound.metric, write.op)
     at = now if write.at is None else check_time(write.at)
     suffix = suffix_of(as_entity(write.entity), namespace)
-    if write.op == "record":
-        check_number(write.value)
-        check_count(write.count)
-        return partial(
-            distributions.record,
-            tx, keys, name, metric, suffix, float(write.value), write.count, at,
-        )  # fmt: skip
-    units = units_of(write.value, metric.resolution, signed=write.op != "incr")
-    if write.op == "incr":
-        return partial(counter.add, tx, suffix, units, at)
-    make = gauges.set_units if write.op == "set" else gauges.add_units
-    return partial(make, tx, keys, name, metric, suffix, units, at)
+    number = operation.check(bound.metric, write.value, write.count)
+    return partial(operation.store, bound, tx, suffix, number, write.count, at)
 
 
 def incr_one(
@@ -77,13 +63,9 @@ def incr_one(
     """One increment, without the list around it. Reads 1 key, writes 1 for each sequence."""
     spec = tx.get(keys.spec(name)) if type(name) is str else None
     if spec is None:
-        stored = registry.stored_spec(tx, keys, name)  # or the error that names the nearest one
-        counter = buckets.Counter(keys, name, stored)
-    else:
-        counter = _counter_of(keys, name, spec)
+        raise registry.unknown_metric(tx, keys, name)
+    counter = _counter_of(keys, name, spec)
     metric = counter.metric
-    if metric.type != "counter":
-        raise _wrong_type("incr", name, metric)
     if type(value) is not int or metric.resolution != 1 or not 0 <= value <= MAX_UNITS:
         value = units_of(value, metric.resolution)
     if type(entity) is not LocalEntityKey:
@@ -92,13 +74,11 @@ def incr_one(
 
 
 @lru_cache(maxsize=4_096)
-def _counter_of(keys: Keys, name: str, spec: bytes) -> buckets.Counter:
-    """The metric of a stored spec. The same few are asked for with every increment."""
-    return buckets.Counter(keys, name, registry.decode_spec(spec))
-
-
-def _wrong_type(op: str, name: str, metric: Metric) -> WrongMetricType:
-    return WrongMetricType(f"{op!r} was asked of {name!r}, which is a {metric.type}")
+def _counter_of(keys: Keys, name: str, spec: bytes) -> Counter:
+    """Returns the counter of a stored spec. The same few are asked for with every increment."""
+    stored = decode_spec(spec)
+    find_operation(name, stored.metric, "incr")
+    return Counter(keys, name, stored)
 
 
 def _as_write(given: Any) -> Write:

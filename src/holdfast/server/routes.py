@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
-from holdfast.metrics.prometheus import Family, exposition
+from holdfast.metrics.exposition import exposition
+from holdfast.metrics.prometheus import Family
 from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.batch_limits import Meter, check_steps

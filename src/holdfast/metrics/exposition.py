@@ -1,0 +1,56 @@
+"""The exposition: the text that shows the metrics whose spec has `expose` to scrapers."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.engine.contract import Reader
+from holdfast.metrics import registry
+from holdfast.metrics.entity import readable
+from holdfast.metrics.kinds import KINDS
+from holdfast.metrics.layout import Keys
+from holdfast.metrics.prometheus import ExpositionPage, Family, Sample, lines_of
+
+LEFT_OUT: Final = "holdfast_series_left_out"
+
+
+def exposition(
+    reader: Reader,
+    now: float,
+    *,
+    prefix: tuple[str, ...] | None = None,
+    own: Sequence[Family] = (),
+    openmetrics: bool = False,
+) -> str:
+    """The metrics whose spec has `expose`, of one prefix or of all. Reads their series.
+
+    `own` comes first, and takes its names before the metrics do.
+    """
+    page = ExpositionPage()
+    left_out: dict[str, int] = {}
+    for family in own:
+        page.add(family)
+    page.close_families()
+    for keys, name, stored in registry.every_spec(reader):
+        if not stored.metric.expose or prefix not in (None, keys.prefix):
+            continue
+        family = KINDS[stored.metric.type].family(reader, keys, name, stored.metric, now)
+        missing = page.add(family._replace(help=family.help or _default_help(keys, name, family)))
+        if missing:
+            left_out[readable(*keys.prefix, name)] = missing
+    if left_out:
+        page.add(_left_out(left_out))
+    lines = [line for family in page.families.values() for line in lines_of(family, openmetrics)]
+    return "\n".join([*lines, "# EOF", ""] if openmetrics else [*lines, ""])
+
+
+def _default_help(keys: Keys, name: str, family: Family) -> str:
+    """What a metric is, where its spec has no `help`."""
+    said = "rate of a counter" if family.name.endswith("_per_second") else family.type
+    return f"The {said} {name!r} under the prefix {readable(*keys.prefix)!r}."
+
+
+def _left_out(left_out: dict[str, int]) -> Family:
+    series = [[Sample("", (("metric", name),), count)] for name, count in left_out.items()]
+    return Family(
+        LEFT_OUT, "gauge", "Series that were too many, or whose names were taken.", series
+    )
