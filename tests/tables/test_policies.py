@@ -1,11 +1,17 @@
-"""Retention policies as they stand in a schema."""
+"""Retention policies: how a schema names them, and the table that alone knows them by name."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.errors import InvalidTableSchema
-from holdfast.tables.policies import Policy, policy_of
+from holdfast.store import Store
+from holdfast.tables import policies
+from holdfast.tables.plan import Values
+from holdfast.tables.policies import POLICIES, Policy, PolicyKind, policy_of
+from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.schema import normalise
 from tests.tables.schemas import example, hash_on, range_on, simple
 
@@ -123,3 +129,34 @@ def test_what_is_wrong_is_named_before_what_is_missing(
 ) -> None:
     with pytest.raises(InvalidTableSchema, match=fragment):
         normalise("example", example(revisionRetentionPolicy=policy))
+
+
+def keep_one_row(policy: Policy, writer: RowWriter, key: bytes, values: Values) -> None:
+    begin = writer.hash_prefix(values)
+    writer.remove([row for row in writer.rows_between(begin, begin + b"\xff") if row[0] != key])
+
+
+def test_an_entry_in_the_table_is_all_that_a_new_policy_needs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(POLICIES, "only", PolicyKind(prune=keep_one_row))
+    store.tables.create(simple(revisionRetentionPolicy={"type": "only"}))
+
+    for place in (1, 3, 2):
+        store.tables.put("simple", {"key": "a", "place": place, "value": "x"})
+
+    assert [row["place"] for row in store.tables.get("simple", {"key": "a"}).items] == [2]
+
+
+def test_no_other_module_of_the_layer_names_a_policy() -> None:
+    names = POLICIES.keys() - {"all", "interval", "ttl"}  # words that mean other things elsewhere
+    folder = Path(policies.__file__).parent
+    found = {
+        path.name
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Constant) and node.value in names)
+        or (isinstance(node, ast.Attribute) and ast.unparse(node).endswith("policy.type"))
+    }
+
+    assert found == {"policies.py", "puts.py"}  # where a put's error text says which policy it is

@@ -244,7 +244,7 @@ class TablePlan:
         self.current_indexes = [index for index in self.indexes.values() if not index.per_row]
         self.policy: Policy = policy_of(self.schema)
         self.generation = 0  # what new rows remember of the policy they were written under
-        if self.policy.type in ("latest", "interval"):
+        if self.policy.has_generations:
             self.generation = record.policy_generation
         self.default_ttl_ms: int = (
             int(self.schema["options"].get("default_time_to_live") or 0) * 1000
@@ -257,7 +257,7 @@ class TablePlan:
         self.is_simple = (
             not self.statics
             and not self.indexes
-            and self.policy.type == "all"
+            and self.policy.keeps_all
             and not self.default_ttl_ms
         )
         self.digest = blake2b(record.schema, digest_size=8).hexdigest()

@@ -1,22 +1,42 @@
-"""The five retention policies of a schema: which rows of a table stay, and for how long."""
+"""Retention policies: which rows of a table stay, and for how long.
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeGuard
+One entry of `POLICIES` says everything about a policy: the members that a schema must give it, what
+else the schema must have, and what a put removes or expires. The rest of the layer asks a table's
+`Policy` and knows no policy by name.
+
+A policy is applied in the transaction of every put, to the record or hash key that the put touched.
+Rows that already have an expiry are neither counted nor touched. Once the present policy has been
+applied to a record, that record holds no more rows without expiry than the policy keeps, so the
+next put finds the one row too many and can stop there. Only a record that was last written under
+another policy is read to its end, once: its newest row stores the generation of the policy that was
+applied to it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import msgspec
 
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableSchema
+from holdfast.keys import prefix_range
 from holdfast.tables import durations
 from holdfast.tables.durations import seconds_of
-from holdfast.tables.versions import version_attribute
+from holdfast.tables.row_codec import StoredRow
+from holdfast.tables.versions import bucket_of, version_attribute
+
+if TYPE_CHECKING:  # both import this module
+    from holdfast.tables.plan import Values
+    from holdfast.tables.row_writer import RowWriter
+
+Schema = dict[str, Any]
 
 _MEMBERS: Final = {"type", "count", "interval", "grace_ttl", "ttl"}
 _DURATIONS: Final = {"interval", "grace_ttl", "ttl"}
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy in the units that the layer works in."""
+    """The policy of a table, in the units that the layer works in."""
 
     type: str = "all"
     count: int = 0
@@ -24,10 +44,51 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     grace_ms: int = 0
     ttl_ms: int = 0
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether rows stay as they are put: then each put may set its own `_ttl`."""
+        return self._kind.keeps_all
+
+    @property
+    def sets_expiry(self) -> bool:
+        """Whether every row expires `ttl_ms` after it was put."""
+        return self._kind.sets_expiry
+
+    @property
+    def has_generations(self) -> bool:
+        """Whether rows store the generation of the policy that was applied to their record."""
+        return self._kind.has_generations
+
+    def prune(self, writer: "RowWriter", key: bytes, values: "Values") -> None:
+        """Expires or removes what the policy no longer keeps, after the row `key` was written."""
+        if self._kind.prune is not None:
+            self._kind.prune(self, writer, key, values)
+
+    @property
+    def _kind(self) -> "PolicyKind":
+        return POLICIES[self.type]
+
+
+class PolicyKind(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the layer asks of one type of policy."""
+
+    needs: frozenset[str] = frozenset()  # members of the schema's policy
+    least_count: int = 0
+    keeps_all: bool = False
+    sets_expiry: bool = False
+    has_generations: bool = False
+    check: Callable[[Schema], None] | None = None  # against the rest of the schema
+    prune: Callable[[Policy, "RowWriter", bytes, "Values"], None] | None = None  # after a put
+
+
+# --- in a schema ---------------------------------------------------------------------------------
+
 
 def normalise_policy(policy: Any, before: Any) -> Any:
-    """The policy as it is stored, with durations as seconds. `before` is what is stored now: a
-    number that was taken once is not doubted."""
+    """Returns the policy as it is stored, with durations as seconds.
+
+    `before` is the stored policy: a number that was accepted once is accepted again.
+    """
     if not isinstance(policy, Mapping):
         return policy
     found = dict(policy)
@@ -59,34 +120,30 @@ def check_policy(schema: dict[str, Any]) -> None:
                 f"{did_you_mean(name, sorted(_MEMBERS))}"
             )
     kind = members.get("type")
-    if not isinstance(kind, str) or kind not in _CHECKS:
+    found = POLICIES.get(kind) if isinstance(kind, str) else None
+    if found is None:
+        *others, last = POLICIES
         raise InvalidTableSchema(
-            "Invalid revision retention policy type: use all, latest, interval, ttl or latest_hash"
+            f"Invalid revision retention policy type: use {', '.join(others)} or {last}"
         )
-    needed, least_count = _CHECKS[kind]
-    # What is there and wrong is named before what is missing: it is the likelier mistake, and what
-    # the originals complain about.
-    none: set[str] = set()
-    for required in (none, needed):
+    # A wrong member is named before a missing one: it is the likelier mistake, and the one that
+    # RESTBase reports.
+    none: frozenset[str] = frozenset()
+    for required in (none, found.needs):
         _check_number(members, "ttl", required, above=0)
         _check_number(members, "grace_ttl", required, least=0)
         _check_number(members, "interval", required, above=0)
-        _check_count(members, required, least_count)
-    _check_with_schema(kind, schema)
-
-
-# The members that each type needs, and the least `count` it takes.
-_CHECKS: Final[dict[str, tuple[set[str], int]]] = {
-    "all": (set(), 0),
-    "latest": ({"count", "grace_ttl"}, 0),
-    "interval": ({"count", "interval", "grace_ttl"}, 1),
-    "ttl": ({"ttl"}, 0),
-    "latest_hash": (set(), 0),
-}
+        _check_count(members, required, found.least_count)
+    if found.check is not None:
+        found.check(schema)
+    if not found.keeps_all and schema["options"].get("default_time_to_live") is not None:
+        raise InvalidTableSchema(
+            "The option default_time_to_live can't be combined with a retention policy"
+        )
 
 
 def policy_of(schema: dict[str, Any]) -> Policy:
-    """The policy of a normalised schema; `latest` with count 0 is `ttl`."""
+    """Returns the policy of a normalised schema; `latest` with count 0 is `ttl`."""
     stated = schema.get("revisionRetentionPolicy") or {"type": "all"}
     kind = stated["type"]
     if kind == "latest" and stated["count"] == 0:
@@ -101,9 +158,9 @@ def policy_of(schema: dict[str, Any]) -> Policy:
 
 
 def effective_policy(schema: dict[str, Any]) -> dict[str, Any]:
-    """The members of a policy that have an effect: equal for policies that are."""
+    """Returns the members of a policy that have an effect: equal policies have equal ones."""
     stated = schema.get("revisionRetentionPolicy") or {"type": "all"}
-    needed, _ = _CHECKS[stated["type"]]
+    needed = POLICIES[stated["type"]].needs
     return {
         name: seconds_of(value) if name in _DURATIONS else value
         for name, value in stated.items()
@@ -122,7 +179,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 def _check_number(
     policy: Mapping[str, Any],
     name: str,
-    needed: set[str],
+    needed: frozenset[str],
     *,
     least: float | None = None,
     above: float | None = None,
@@ -130,7 +187,9 @@ def _check_number(
     if name not in policy and name not in needed:
         return
     value = policy.get(name)
-    number = seconds_of(value) if isinstance(value, str) else value  # a text was read before
+    number = (
+        seconds_of(value) if isinstance(value, str) else value
+    )  # `normalise_policy` has accepted it
     fits = _is_number(number) and (
         number >= least if least is not None else above is None or number > above
     )
@@ -142,7 +201,7 @@ def _check_number(
         )
 
 
-def _check_count(policy: Mapping[str, Any], needed: set[str], least: int) -> None:
+def _check_count(policy: Mapping[str, Any], needed: frozenset[str], least: int) -> None:
     if "count" not in policy and "count" not in needed:
         return
     value = policy.get("count")
@@ -152,20 +211,96 @@ def _check_count(policy: Mapping[str, Any], needed: set[str], least: int) -> Non
         )
 
 
-def _check_with_schema(kind: str, schema: dict[str, Any]) -> None:
-    ranges = [element for element in schema["index"] if element["type"] == "range"]
-    versioned = version_attribute(schema) is not None
-    if kind == "interval" and not versioned:
+def _check_interval(schema: Schema) -> None:
+    if version_attribute(schema) is None:
         raise InvalidTableSchema(
             "The policy interval needs a version attribute: a last range of type timeuuid, desc"
         )
-    if kind == "latest_hash" and schema.get("secondaryIndexes"):
+
+
+def _check_latest_hash(schema: Schema) -> None:
+    if schema.get("secondaryIndexes"):
         raise InvalidTableSchema("The policy latest_hash is not supported with secondary indexes")
-    if kind == "latest_hash" and len(ranges) - versioned < 1:
+    ranges = [element for element in schema["index"] if element["type"] == "range"]
+    if len(ranges) - (version_attribute(schema) is not None) < 1:
         raise InvalidTableSchema(
             "The policy latest_hash needs a range element beside the version attribute"
         )
-    if kind != "all" and schema["options"].get("default_time_to_live") is not None:
-        raise InvalidTableSchema(
-            "The option default_time_to_live can't be combined with a retention policy"
-        )
+
+
+# --- after a put ---------------------------------------------------------------------------------
+
+
+def _keep_latest(policy: Policy, writer: "RowWriter", key: bytes, values: "Values") -> None:
+    if writer.plan.version is not None:
+        _keep_newest(policy, writer, key, *prefix_range(writer.record_of(key)))
+
+
+def _keep_latest_of_interval(
+    policy: Policy, writer: "RowWriter", key: bytes, values: "Values"
+) -> None:
+    record = writer.record_of(key)
+    version = writer.plan.primary.ranges[-1]
+    component = version.component
+    first, last = bucket_of(values[version.attribute.id], policy.interval_ticks)
+    # Versions are in descending order, so the last of the interval comes first.
+    begin, end = record + component(last), prefix_range(record + component(first))[1]
+    _keep_newest(policy, writer, key, begin, end)
+
+
+def _keep_first_of_hash(policy: Policy, writer: "RowWriter", key: bytes, values: "Values") -> None:
+    begin, end = prefix_range(writer.hash_prefix(values))
+    rows = [pair for pair in writer.rows_between(begin, end) if not pair[1].expires_ms]
+    writer.remove(rows[1:])
+
+
+def _keep_newest(
+    policy: Policy, writer: "RowWriter", written: bytes, begin: bytes, end: bytes
+) -> None:
+    """Keeps the newest `count` rows without expiry of a range, which has the newest first."""
+    generation = writer.plan.record.policy_generation
+    kept = 0
+    superfluous: list[tuple[bytes, StoredRow]] = []
+    settled: bool | None = None  # unknown until a row other than the one just written is seen
+    newest: tuple[bytes, StoredRow] | None = None
+    for key, row in writer.rows_between(begin, end):
+        if row.expires_ms:
+            continue
+        newest = newest or (key, row)
+        if settled is None and key != written:
+            settled = row.generation == generation
+        if kept < policy.count:
+            kept += 1
+            continue
+        superfluous.append((key, row))
+        if settled:
+            break
+    _expire(policy, writer, superfluous)
+    if generation and not settled and newest is not None and newest[0] != written:
+        writer.settle(*newest, generation)
+
+
+def _expire(policy: Policy, writer: "RowWriter", rows: list[tuple[bytes, StoredRow]]) -> None:
+    if not policy.grace_ms:
+        writer.remove(rows)
+        return
+    expires_ms = writer.now_ms + policy.grace_ms
+    for key, row in rows:
+        writer.expire(key, row, expires_ms)
+
+
+POLICIES: Final[dict[str, PolicyKind]] = {
+    "all": PolicyKind(keeps_all=True),
+    "latest": PolicyKind(
+        needs=frozenset({"count", "grace_ttl"}), has_generations=True, prune=_keep_latest
+    ),
+    "interval": PolicyKind(
+        needs=frozenset({"count", "interval", "grace_ttl"}),
+        least_count=1,
+        has_generations=True,
+        check=_check_interval,
+        prune=_keep_latest_of_interval,
+    ),
+    "ttl": PolicyKind(needs=frozenset({"ttl"}), sets_expiry=True),
+    "latest_hash": PolicyKind(check=_check_latest_hash, prune=_keep_first_of_hash),
+}

@@ -21,7 +21,6 @@ from holdfast.tables.etags import check_tags, require, row_etag
 from holdfast.tables.plan import Attribute, TablePlan, Values
 from holdfast.tables.predicates import accept_value
 from holdfast.tables.records import Item, PutResult
-from holdfast.tables.retention import apply_policy
 from holdfast.tables.row_codec import StoredRow
 from holdfast.tables.row_writer import RowWriter
 from holdfast.tables.values import accept_string
@@ -189,8 +188,8 @@ def apply(writer: RowWriter, put: Put, found: FoundRow) -> PutResult:
         generation=plan.generation,
     )
     writer.write_row(found.key, row, values, found.row)
-    if plan.policy.type != "all":
-        apply_policy(writer, found.key, values)
+    if not plan.policy.keeps_all:
+        plan.policy.prune(writer, found.key, values)
     old = None
     if put.return_old and found.values is not None:
         old = item_of(plan, found.values, found.statics)
@@ -275,7 +274,7 @@ def _changed(attribute: Attribute, change: Callable[[Any], Any], before: Any) ->
 
 
 def _ttl(plan: TablePlan, seconds: Any) -> int:
-    if plan.policy.type != "all":
+    if not plan.policy.keeps_all:
         raise TtlNotAllowed(
             f"A custom _ttl is not allowed: {plan.name} has the policy {plan.policy.type}",
             attribute="_ttl",
@@ -368,7 +367,7 @@ def _static_body(plan: TablePlan, put: Put, found: FoundRow) -> bytes | None:
 
 def _expiry(writer: RowWriter, put: Put, found: FoundRow) -> int:
     plan = writer.plan
-    if plan.policy.type == "ttl":
+    if plan.policy.sets_expiry:
         return writer.now_ms + plan.policy.ttl_ms
     if put.ttl_ms == FOR_EVER:
         return 0

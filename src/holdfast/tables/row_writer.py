@@ -119,16 +119,16 @@ class RowWriter:
             self.tx.delete(key)
             self._counts[layout.BYTES] -= len(key) + len(old)
 
-    def condemn(self, key: bytes, row: StoredRow, expires_ms: int) -> None:
+    def expire(self, key: bytes, row: StoredRow, expires_ms: int) -> None:
         """Sets the expiry of a row that is not the newest of its record."""
-        condemned = row.expiring(expires_ms)
-        self.tx.put(key, condemned.value)
-        self._counts[layout.BYTES] += len(condemned.value) - len(row.value)
+        expiring = row.expiring(expires_ms)
+        self.tx.put(key, expiring.value)
+        self._counts[layout.BYTES] += len(expiring.value) - len(row.value)
         self._reschedule(key, row.expires_ms, expires_ms)
         if self.plan.per_row_indexes:
             values = self.plan.values(row.body)
             for index in self.plan.per_row_indexes:
-                self._move_entry(index, values, row, values, condemned)
+                self._move_entry(index, values, row, values, expiring)
 
     def settle(self, key: bytes, row: StoredRow, generation: int) -> None:
         """Notes on a record's newest row that the policy of this generation was applied to all."""
