@@ -860,6 +860,13 @@ class WrongKind(BadInput):
     code, status = "wrong_kind", 409
 
 
+class CountersWithoutTimes(BadInput):
+    """A count since a moment was asked of a key whose counters do not keep times."""
+
+    code, status = "counters_without_times", 409
+    hint = 'Give the handlers of the key `"windowed_counters": true`; counts begin from then on.'
+
+
 class NoJobQueue(BadInput):
     """A handler enqueues a job, and the layer was given no queue to put it into."""
 

@@ -28,6 +28,13 @@ from holdfast.events.expressions import (
         ("[_x-y9]", Expression((Attribute("_x-y9"),))),
         ("['ü']", Expression((Literal("ü"),))),
         ("\t[\n'a'\n]", Expression((Literal("a"),))),
+        ("[größe].ürün", Expression((Attribute("größe"),), ("ürün",))),
+        ("['a'].2012.08-x", Expression((Literal("a"),), ("2012", "08-x"))),
+        (
+            '["first name", "@at"]."a b"',
+            Expression((Attribute("first name"), Attribute("@at")), ("a b",)),
+        ),
+        (r'["say \"hi\""]', Expression((Attribute('say "hi"'),))),
     ],
 )
 def test_an_expression_is_read(text: str, expected: Expression) -> None:
@@ -46,7 +53,8 @@ def test_an_expression_is_read(text: str, expected: Expression) -> None:
         ("[follow  ", "expected ']' at column 10"),
         ("['a']x", "expected the end at column 6"),
         ("['a'].", "expected a name after '.' at column 7"),
-        ("['a'].9", "expected a name after '.' at column 7"),
+        ("['a'].-", "expected a name after '.' at column 7"),
+        ('[""]', "expected a term at column 2"),
         ("[9a]", "expected a term at column 2"),
         ("[@]", "expected the name of a built-in at column 3"),
         ("[@ 'day']", "expected the name of a built-in at column 4"),

@@ -235,6 +235,7 @@ def compare(store: Store, model: Model) -> None:
     """All reads of all keys."""
     found = {info.key: info.kind for info in store.events.keys(limit=10_000).keys}
     assert found == {name: key.kind for name, key in model.keys.items()}
+    compare_together(store, model)
     for name, key in model.keys.items():
         assert store.events.gross(name) == key.gross
         distinct = store.events.distinct(name)
@@ -245,6 +246,47 @@ def compare(store: Store, model: Model) -> None:
             compare_set(store, name, key)
         else:
             compare_board(store, name, key)
+
+
+def compare_together(store: Store, model: Model) -> None:
+    """Reads of two sets as one: members, bounds, counts."""
+    names = [name for name, key in model.keys.items() if key.kind == "set"][:2]
+    if len(names) < 2:
+        return
+    first, second = (model.keys[name] for name in names)
+    times = sorted(at for key in (first, second) for at, _ in key.members.values())
+    since = times[len(times) // 3] if times else 0
+    within = [
+        {value: at for value, (at, _) in key.members.items() if at > since}
+        for key in (first, second)
+    ]
+    expected = {
+        "union": set(within[0]) | set(within[1]),
+        "intersection": set(within[0]) & set(within[1]),
+        "difference": set(within[0]) - set(within[1]),
+    }
+    for op, members in expected.items():
+        walked = walk_together(store, names, op, since)
+        assert len(walked) == len(members)
+        assert {value for value, _ in walked} == members
+        assert [at for _, at in walked] == sorted((at for _, at in walked), reverse=True)
+        if op != "difference":
+            assert all(at == max(each.get(value, 0) for each in within) for value, at in walked)
+    assert store.events.gross(names) == first.gross + second.gross
+    united = store.events.distinct(names)
+    truth = len(first.distinct | second.distinct)
+    assert abs(united.count - truth) <= 0.05 * truth
+
+
+def walk_together(store: Store, names: list[str], op: Any, since: int) -> list[tuple[str, int]]:
+    walked: list[tuple[str, int]] = []
+    after: str | None = None
+    while True:
+        page = store.events.members(names, 41, after, since=since, op=op)
+        walked += [(member.value, member.at) for member in page.members]
+        after = page.next
+        if after is None:
+            return walked
 
 
 def compare_set(store: Store, name: str, key: Key) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from holdfast.errors import BadInput, InvalidEvent
-from holdfast.events.times import labels, labels_between, to_event_ms, zone
+from holdfast.events.times import Calendar, labels, labels_between, to_event_ms, zone
 
 NOON = 1_344_427_200_000
 
@@ -36,9 +36,9 @@ def test_what_is_no_time_is_refused(given: object) -> None:
 def test_labels_follow_the_time_zone() -> None:
     late = to_event_ms("2012-12-31T23:30:00Z", "UTC")
 
-    assert labels(late, "UTC")["@day"] == [b"2012-12-31"]
-    assert labels(late, "Europe/Berlin")["@day"] == [b"2013-01-01"]
-    assert labels(late, "Europe/Berlin")["@year"] == [b"2013"]
+    assert labels(late, Calendar())["@day"] == [b"2012-12-31"]
+    assert labels(late, Calendar("Europe/Berlin"))["@day"] == [b"2013-01-01"]
+    assert labels(late, Calendar("Europe/Berlin"))["@year"] == [b"2013"]
 
 
 def test_an_unknown_time_zone_is_refused() -> None:
@@ -69,10 +69,10 @@ def test_an_unknown_time_zone_is_refused() -> None:
 def test_every_step_of_a_range_has_its_label(
     unit: str, begin: str, end: str, expected: list[str]
 ) -> None:
-    assert list(labels_between(unit, begin, end, "UTC")) == expected
+    assert list(labels_between(unit, begin, end, Calendar())) == expected
 
 
 def test_days_do_not_slip_where_clocks_change() -> None:
-    days = list(labels_between("day", "2024-03-29", "2024-04-02", "Europe/Berlin"))
+    days = list(labels_between("day", "2024-03-29", "2024-04-02", Calendar("Europe/Berlin")))
 
     assert days == ["2024-03-29", "2024-03-30", "2024-03-31", "2024-04-01", "2024-04-02"]

@@ -6,7 +6,15 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.entities.messages import Del, Get, Page, Put, PutEntity, Reply, Update, Updated
-from holdfast.events.records import BoardEntry, Distinct, Member, MemberPage, Point
+from holdfast.events.records import (
+    Aggregate,
+    BoardEntry,
+    Distinct,
+    KeyDescription,
+    Member,
+    MemberPage,
+    Point,
+)
 
 _MEMBERS: Final = frozenset(PutEntity.__struct_fields__)
 _REPLIES: Final[dict[type, Any]] = {Put: list[str], Get: Page, Update: Updated, Del: int}
@@ -18,6 +26,8 @@ _ANSWERS: Final[dict[Any, Any]] = {
     "top": list[BoardEntry],
     "distinct": Distinct,
     "series": list[Point],
+    "aggregate": Aggregate,
+    "describe": KeyDescription,
 }
 
 

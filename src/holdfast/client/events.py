@@ -27,15 +27,15 @@ class ClientEvents(CalledEvents):
         """Many reads in one snapshot, each answered as if it were asked alone."""
         return conversions.answers(queries, super().read(queries))
 
-    def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
+    def send_stream(self, events: Iterable[AnyEvent], schema: str | None = None) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
         total = Total()
         for step in steps(events):
-            total.add(self.send_many(step))
+            total.add(self.send_many(step, schema))
         return total.reply
 
     def subscribe(self, key: str | None = None, *, prefix: str = "") -> KeySubscription:
-        """The changes of a key, or of all keys that begin with `prefix`, from now on."""
+        """Returns the changes of a key, or of all keys that begin with `prefix`, from now on."""
         wanted = prefix if key is None else key
         return KeySubscription(self._space.subscribe(CHANGED + wanted), key)
 
@@ -49,11 +49,13 @@ class AsyncEvents(AwaitedEvents):
         """Many reads in one snapshot, each answered as if it were asked alone."""
         return conversions.answers(queries, await super().read(queries))
 
-    async def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
+    async def send_stream(
+        self, events: Iterable[AnyEvent], schema: str | None = None
+    ) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
         total = Total()
         for step in steps(events):
-            total.add(await self.send_many(step))
+            total.add(await self.send_many(step, schema))
         return total.reply
 
     def subscribe(self, key: str | None = None, *, prefix: str = "") -> "AsyncKeySubscription":
@@ -74,14 +76,14 @@ class BatchEvents(RecordedEvents):
 
 
 def steps(events: Iterable[AnyEvent]) -> Iterator[list[AnyEvent]]:
-    """Events in portions, of which each is one transaction."""
+    """Yields events in portions, each for one transaction."""
     remaining = iter(events)
     while step := list(islice(remaining, EVENTS_PER_STREAM_STEP)):
         yield step
 
 
 class Total:
-    """What became of all steps of a stream."""
+    """The outcome of all steps of a stream."""
 
     def __init__(self) -> None:
         self._accepted = 0

@@ -7,6 +7,7 @@ transaction for each call.
 from holdfast.events.ingestion import AnyEvent, Enqueue
 from holdfast.events.layer import REMOVERS, Events, Query, Result
 from holdfast.events.records import (
+    Aggregate,
     BoardEntry,
     Distinct,
     EmptyLookUp,
@@ -15,6 +16,8 @@ from holdfast.events.records import (
     Explanation,
     FanOutReport,
     HandlerExplanation,
+    KeptCount,
+    KeyDescription,
     KeyInfo,
     KeyPage,
     Member,
@@ -30,6 +33,7 @@ from holdfast.events.store import KeySubscription, StoreEvents
 
 __all__ = [
     "REMOVERS",
+    "Aggregate",
     "AnyEvent",
     "BoardEntry",
     "Distinct",
@@ -41,6 +45,8 @@ __all__ = [
     "Explanation",
     "FanOutReport",
     "HandlerExplanation",
+    "KeptCount",
+    "KeyDescription",
     "KeyInfo",
     "KeyPage",
     "KeySubscription",

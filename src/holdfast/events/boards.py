@@ -7,16 +7,22 @@ it by more than its error; a value that came up more often than the smallest cou
 
 A small board is packed in its record, a large one has a row for each candidate. Its smallest
 candidates are found by reading all of it once, and listed: usually hundreds share the smallest
-count, and each of them serves a newcomer before it is read again. So a count costs no second index.
+count, and each of them serves a newcomer before it is read again. So a count needs no second index.
+
+A board with a half-life ranks what is frequent now. A count of weight w at a time t is stored as
+w * 2^((t - landmark) / half-life): all counts fade at the same rate, so their order changes only
+when something is counted, and a count costs what it costs on any board. Every 20 half-lives the
+candidates are scaled down to a new landmark.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from holdfast.events import digests
-from holdfast.events.codec import BOARD, MIXED, PARTIAL, Record, Value, unescaped
+from holdfast.events.codec import BOARD, DECAYED, MIXED, PARTIAL, Record, Value, escaped, unescaped
 from holdfast.events.layout import (
     SMALLEST,
     VALUES,
@@ -36,9 +42,12 @@ from holdfast.limits import (
 __all__ = ["Candidate", "capacity", "count", "merged", "top"]
 
 _VICTIMS_PER_ROW: Final = 16
+_SCALE: Final = 1 << 16  # of a decaying board: the count of a weight of 1 at the landmark
+_LANDMARK_HALF_LIVES: Final = 20  # after which counts are scaled down
+_MOST_HALF_LIVES: Final = 60  # after which nothing is left
 _COUNT: Final = struct.Struct(">QQ")  # count, error
 _COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
-_PART_END: Final = b"\x00"  # ends a packed value, and stands nowhere else in it
+_PART_END: Final = b"\x00"  # ends a packed value, and occurs nowhere else in it
 
 
 @dataclass(slots=True)
@@ -48,10 +57,11 @@ class Candidate:
     value: bytes
     count: int
     error: int
+    score: float = 0.0  # of a decaying board: the count that is left now
 
 
 def capacity(k: int) -> int:
-    """How many candidates a board of K entries tracks."""
+    """Returns how many candidates a board of K entries tracks."""
     return max(TRACKED_PER_ENTRY * k, MIN_TRACKED_VALUES) if k else 0
 
 
@@ -66,18 +76,23 @@ def count(
     *,
     gross: int,
     counted: bool,
+    weight: int = 1,
+    half_life_ms: int = 0,
 ) -> None:
-    """Counts `value` once on each board, of `k` entries."""
-    room = capacity(k)
+    """Counts `value` with `weight` on each board, of `k` entries."""
+    tracked = capacity(k)
     for record in records:
         record.dirty = True
         record.gross += gross
         record.flags |= BOARD
         if record.bound != k:
             record.bound = k
-            if record.size > room:
-                _shrink(cache, record, room)
-        known = _count_on(cache, record, value, room)
+            if record.size > tracked:
+                _shrink(cache, record, tracked)
+        scaled = weight
+        if half_life_ms or record.flags & DECAYED:
+            scaled = _scaled_weight(cache, record, weight, value.at, half_life_ms)
+        known = _count_on(cache, record, value, tracked, scaled)
         if counted and (not known or record.flags & MIXED):
             record.digests += value.digest
             if len(record.digests) > digests.PENDING_BYTES:
@@ -86,22 +101,22 @@ def count(
             record.flags |= MIXED | PARTIAL
 
 
-def _count_on(cache: RecordWriter, record: Record, value: Value, room: int) -> bool:
-    """Counts a value, and says whether it was among the candidates."""
-    if not room:
+def _count_on(cache: RecordWriter, record: Record, value: Value, tracked: int, weight: int) -> bool:
+    """Counts a value; returns whether it was among the candidates."""
+    if not tracked:
         # Untracked, any value may be the one that is counted here each time.
-        record.floor += 1
+        record.floor += weight
         record.flags |= PARTIAL
         return False
     if record.has_rows:
-        return _count_in_rows(cache, record, value, room)
+        return _count_in_rows(cache, record, value, tracked, weight)
     if record.floor:
         _write_rows(cache, record, ())
-        return _count_in_rows(cache, record, value, room)
-    return _count_in_head(cache, record, value)
+        return _count_in_rows(cache, record, value, tracked, weight)
+    return _count_in_head(cache, record, value, weight)
 
 
-def _count_in_head(cache: RecordWriter, record: Record, value: Value) -> bool:
+def _count_in_head(cache: RecordWriter, record: Record, value: Value, weight: int) -> bool:
     head = record.head
     found = head.find(value.pattern)
     if found >= 0:
@@ -109,35 +124,39 @@ def _count_in_head(cache: RecordWriter, record: Record, value: Value) -> bool:
         end = head.find(b"\x01", begin)
         if end < 0:
             end = len(head)
-        record.head = b"%b%d%b" % (head[:begin], int(head[begin:end]) + 1, head[end:])
+        record.head = b"%b%d%b" % (head[:begin], int(head[begin:end]) + weight, head[end:])
         return True
-    record.head = head + value.pattern + b"1"
+    record.head = b"%b%b%d" % (head, value.pattern, weight)
     record.size += 1
     if record.size > PACKED_BOARD_ENTRIES or len(record.head) > PACKED_BOARD_BYTES:
         _unpack_to_rows(cache, record)
     return False
 
 
-def _count_in_rows(cache: RecordWriter, record: Record, value: Value, room: int) -> bool:
+def _count_in_rows(
+    cache: RecordWriter, record: Record, value: Value, tracked: int, weight: int
+) -> bool:
     prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
     stored = cache.get(by_value)
     if stored is not None:
         times, error, raw = _unpacked(stored)
-        cache.put(by_value, _packed(times + 1, error, raw))
+        cache.put(by_value, _packed(times + weight, error, raw))
         return True
-    if record.size < room:
+    if record.size < tracked:
         record.size += 1
     else:
         record.floor = max(record.floor, _evict_smallest(cache, record, prefix))
         record.flags |= PARTIAL
-    # Whoever was let go with the highest count may be this newcomer, back again.
-    cache.put(by_value, _packed(record.floor + 1, record.floor, _stored_beside_digest(value.raw)))
+    # The newcomer may be the candidate that was evicted with the highest count.
+    cache.put(
+        by_value, _packed(record.floor + weight, record.floor, _stored_beside_digest(value.raw))
+    )
     return False
 
 
 def _evict_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> int:
-    """Removes a candidate with the smallest count, and returns that count."""
+    """Removes a candidate with the smallest count; returns that count."""
     while True:
         if record.victim >= record.victims:
             _list_smallest(cache, record, prefix)
@@ -186,32 +205,109 @@ def _write_rows(cache: RecordWriter, record: Record, candidates: Sequence[Candid
         )
 
 
-def _shrink(cache: RecordWriter, record: Record, room: int) -> None:
-    """Keeps the `room` highest candidates: the handler that writes now tracks fewer."""
+def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
+    """Keeps the `tracked` highest candidates: the handler that writes now tracks fewer."""
     ranked = sorted(_candidates(cache, record), key=_rank)
-    record.floor = max(record.floor, ranked[room].count)
+    record.floor = max(record.floor, ranked[tracked].count)
     record.flags |= PARTIAL
     cache.abandon_generation(record)
     record.head = b""
     record.size = 0
-    if room:
-        _write_rows(cache, record, ranked[:room])
+    if tracked:
+        _write_rows(cache, record, ranked[:tracked])
+
+
+# --- decay ----------------------------------------------------------------------------------------
+
+
+def _scaled_weight(
+    cache: RecordWriter, record: Record, weight: int, at: int, half_life_ms: int
+) -> int:
+    """Returns the weight of a count at `at`, in the units of the board's landmark."""
+    if not record.flags & DECAYED:
+        if record.size or record.floor:
+            _rescale(cache, record, _SCALE)  # it counted without decay until now
+        record.flags |= DECAYED
+        record.landmark_ms, record.half_life_ms = at, half_life_ms
+    elif half_life_ms and half_life_ms != record.half_life_ms:
+        _move_landmark(cache, record, at)
+        record.half_life_ms = half_life_ms
+    if at - record.landmark_ms > _LANDMARK_HALF_LIVES * record.half_life_ms:
+        _move_landmark(cache, record, at)
+    age = max(-_MOST_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
+    return round(weight * _SCALE * float(2.0**age))
+
+
+def _move_landmark(cache: RecordWriter, record: Record, at: int) -> None:
+    if at > record.landmark_ms:
+        age = min(_MOST_HALF_LIVES, (at - record.landmark_ms) / record.half_life_ms)
+        _rescale(cache, record, 2.0**-age)
+        record.landmark_ms = at
+
+
+def _rescale(cache: RecordWriter, record: Record, factor: float) -> None:
+    """Multiplies all counts of a board."""
+    candidates = [
+        Candidate(each.value, round(each.count * factor), round(each.error * factor))
+        for each in _candidates(cache, record)
+    ]
+    record.floor = round(record.floor * factor)
+    had_rows = record.has_rows
+    cache.abandon_generation(record)
+    record.head = b""
+    record.smallest = 0
+    if had_rows or record.floor:
+        _write_rows(cache, record, candidates)
+    else:
+        record.head = b"".join(
+            b"\x01%b\x00%d" % (escaped(each.value), each.count) for each in candidates
+        )
+
+
+def _decayed(cache: RecordCache, record: Record, candidate: Candidate) -> Candidate:
+    """Returns a candidate with what is left of its count now."""
+    factor = _factor_now(cache, record)
+    score = candidate.count * factor
+    return Candidate(candidate.value, round(score), ceil(candidate.error * factor), score)
+
+
+def _factor_now(cache: RecordCache, record: Record) -> float:
+    if not record.half_life_ms:
+        return 1.0
+    age = (cache.now_ms - record.landmark_ms) / record.half_life_ms
+    return float(2.0 ** -max(min(age, _MOST_HALF_LIVES), -_MOST_HALF_LIVES)) / _SCALE
+
+
+def _merged_decayed(cache: RecordCache, records: Sequence[Record], k: int) -> list[Candidate]:
+    scores: dict[bytes, float] = {}
+    errors: dict[bytes, float] = {}
+    floors = [record.floor * _factor_now(cache, record) for record in records]
+    for record, floor in zip(records, floors, strict=True):
+        factor = _factor_now(cache, record)
+        for each in _candidates(cache, record):
+            scores[each.value] = scores.get(each.value, sum(floors)) + each.count * factor - floor
+            errors[each.value] = errors.get(each.value, sum(floors)) + each.error * factor - floor
+    ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+    return [Candidate(value, round(s), ceil(max(0.0, errors[value])), s) for value, s in ranked]
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
 def top(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
-    """The `k` highest candidates; ties are ordered by value."""
-    return sorted(_candidates(cache, record), key=_rank)[:k]
+    """Returns the `k` highest candidates; ties are ordered by value."""
+    found = sorted(_candidates(cache, record), key=_rank)[:k]
+    return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
 
 
 def merged(cache: RecordCache, records: Sequence[Record], k: int) -> list[Candidate]:
-    """The `k` highest candidates of several boards together.
+    """Returns the `k` highest candidates of several boards together.
 
     A value that a board does not track may still have come up there, as often as the highest count
     that the board has let go: that much is added to its count and to its error.
     """
+    if any(record.half_life_ms for record in records):
+        return _merged_decayed(cache, records, k)
     counts: dict[bytes, int] = {}
     errors: dict[bytes, int] = {}
     floors = sum(record.floor for record in records)
@@ -247,7 +343,7 @@ def _rows(cache: RecordCache, record: Record) -> Iterator[Candidate]:
 
 
 def _packed(times: int, error: int, raw: bytes) -> bytes:
-    """A row: short for most, because many rows to a page make a commit cheap."""
+    """Encodes a row: short for most, because many rows to a page make a commit cheap."""
     if error or raw or times > 0xFFFF_FFFF:
         return _COUNT.pack(times, error) + raw
     return _COUNT_ALONE.pack(times)
@@ -261,5 +357,5 @@ def _unpacked(stored: bytes) -> tuple[int, int, bytes]:
 
 
 def _stored_beside_digest(raw: bytes) -> bytes:
-    """A value that its key holds the digest of only, and that its row must therefore hold."""
+    """Returns a value that its row must hold, because its key holds only a digest."""
     return raw if len(raw) > WHOLE_VALUE_BYTES else b""

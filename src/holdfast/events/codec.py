@@ -85,6 +85,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
     victim: int = 0
     landmark_ms: int = 0  # of a decaying board: when a count of 1 weighed 1
     half_life_ms: int = 0
+    beside: bool = False  # a leaderboard that may have a set at its key; not stored
 
     @property
     def is_board(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from holdfast.engine.contract import Reader
 from holdfast.events.codec import Record, decode
 from holdfast.events.layout import (
+    BOARD_BESIDE,
     BUNDLE,
     LAYER,
     PLACES,
@@ -29,7 +30,7 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
     """
     base = len(reader.space) + len(pack_int(LAYER))
     kind, begin = unpack_first(key, base)
-    if kind == RECORD:
+    if kind in (RECORD, BOARD_BESIDE):
         [name] = unpack(key, begin)
         yield from _record(reader, decode(name.encode(), key, value))
     elif kind == BUNDLE:

@@ -1,40 +1,119 @@
-"""Deploying, listing and withdrawing schemas, and the compiled form of those that are deployed."""
+"""Deploys, lists and withdraws schemas, and compiles those that are deployed."""
 
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from holdfast.engine.contract import Reader, Transaction
-from holdfast.errors import Conflict, InvalidEventSchema, UnknownSchema
-from holdfast.events.handlers import CompiledSchemas
+from holdfast.errors import BadInput, Conflict, InvalidEventSchema, UnknownSchema
+from holdfast.events.flux_dialect import parse_text, read_flux_schema
+from holdfast.events.handlers import CompiledSchemas, DeployedSchema
 from holdfast.events.layout import keys_of
 from holdfast.events.records import Settings
 from holdfast.events.schema import read_schema
 from holdfast.events.settings import DIGEST_BYTES, NO_SCHEMAS, settings_in
+from holdfast.events.times import WEEKDAYS, Calendar, zone
 from holdfast.limits import MAX_EVENT_SCHEMA_BYTES, MAX_SCHEMA_NAME_BYTES
 
-__all__ = ["deploy", "deployed", "schemas", "withdraw"]
+__all__ = ["Dialect", "deploy", "deployed", "dialects", "problems", "schemas", "withdraw"]
+
+Dialect: TypeAlias = Literal["mql", "flux"]
 
 
-def deploy(tx: Transaction, schema: Mapping[str, Any] | str | bytes, name: str) -> None:
+class StoredSchema(msgspec.Struct, array_like=True, frozen=True):
+    """A schema with options. One without any is stored as the plain object."""
+
+    source: Any  # the object; in the flux dialect the text, byte for byte
+    dialect: str = "mql"
+    order: int = 0  # of the schemas in the flux dialect, by their first deployment
+    timezone: str = ""
+    first_day: str = ""
+
+    @property
+    def calendar(self) -> Calendar | None:
+        if self.dialect == "flux":
+            return Calendar(style="flux")
+        if not self.timezone and not self.first_day:
+            return None
+        day = WEEKDAYS.index(self.first_day) if self.first_day else 0
+        return Calendar(self.timezone, day)
+
+    def plain(self) -> dict[str, Any]:
+        """Returns the schema as an object."""
+        found: dict[str, Any] = parse_text(self.source) if self.dialect == "flux" else self.source
+        return found
+
+
+_decode_list: Final = msgspec.msgpack.Decoder(StoredSchema).decode
+
+
+def _decode(stored: bytes) -> StoredSchema:
+    if stored[0] >> 4 == 0x9:  # an array; a plain object is a map
+        return _decode_list(stored)
+    return StoredSchema(msgspec.msgpack.decode(stored))
+
+
+def deploy(
+    tx: Transaction,
+    schema: Mapping[str, Any] | str | bytes,
+    name: str,
+    dialect: str = "mql",
+    timezone: str | None = None,
+    week_starts_on: str | None = None,
+) -> None:
     """Checks a schema and stores it under its name."""
     size = len(name.encode(errors="surrogatepass")) if isinstance(name, str) else 0
     if not 0 < size <= MAX_SCHEMA_NAME_BYTES:
         raise InvalidEventSchema([f"a schema's name has 1 to {MAX_SCHEMA_NAME_BYTES} bytes"])
-    plain, _ = read_schema(schema)
-    try:
-        stored = msgspec.msgpack.encode(plain)
-    except UnicodeEncodeError as error:
-        raise InvalidEventSchema([f"the schema holds text that is no Unicode: {error}"]) from None
+    if dialect == "flux":
+        if timezone or week_starts_on:
+            raise BadInput("the flux dialect has the labels of Flux: no time zone, no first day")
+        stored = _flux_schema(tx, schema, name)
+    elif dialect == "mql":
+        stored = _native_schema(schema, timezone, week_starts_on)
+    else:
+        raise BadInput(f"a dialect is 'mql' or 'flux', not {dialect!r}")
     if len(stored) > MAX_EVENT_SCHEMA_BYTES:
         raise InvalidEventSchema(
             [f"the schema has {len(stored)} bytes, at most {MAX_EVENT_SCHEMA_BYTES} fit"]
         )
     tx.put(keys_of(tx.space).schema(name), stored)
     _store_digest(tx)
+
+
+def _native_schema(
+    schema: Mapping[str, Any] | str | bytes, timezone: str | None, week_starts_on: str | None
+) -> bytes:
+    plain, _ = read_schema(schema)
+    if timezone is not None:
+        zone(timezone)
+    if week_starts_on is not None and week_starts_on not in WEEKDAYS:
+        raise BadInput(f"a week starts on one of {', '.join(WEEKDAYS)}, not {week_starts_on!r}")
+    try:
+        if timezone is None and week_starts_on is None:
+            return msgspec.msgpack.encode(plain)
+        return msgspec.msgpack.encode(
+            StoredSchema(plain, timezone=timezone or "", first_day=week_starts_on or "")
+        )
+    except UnicodeEncodeError as error:
+        raise InvalidEventSchema([f"the schema holds text that is no Unicode: {error}"]) from None
+
+
+def _flux_schema(tx: Transaction, schema: Mapping[str, Any] | str | bytes, name: str) -> bytes:
+    if isinstance(schema, Mapping):
+        text = msgspec.json.encode(schema)
+    else:
+        text = schema if isinstance(schema, bytes) else schema.encode()
+    parse_text(text)
+    others = {other: _decode(stored) for other, stored in _stored(tx)}
+    if name in others and others[name].dialect == "flux":
+        order = others[name].order
+    else:
+        order = max((other.order for other in others.values()), default=0) + 1
+    return msgspec.msgpack.encode(StoredSchema(text, "flux", order))
 
 
 def withdraw(tx: Transaction, name: str) -> None:
@@ -47,12 +126,28 @@ def withdraw(tx: Transaction, name: str) -> None:
 
 
 def schemas(reader: Reader) -> dict[str, dict[str, Any]]:
-    """All deployed schemas by name."""
-    return {name: msgspec.msgpack.decode(stored) for name, stored in _stored(reader)}
+    """Returns all deployed schemas by name."""
+    return {name: _decode(stored).plain() for name, stored in _stored(reader)}
+
+
+def dialects(reader: Reader) -> dict[str, Dialect]:
+    """Returns the dialect of each schema: native ones by name, then Flux's as they were posted."""
+    found = [(name, _decode(stored)) for name, stored in _stored(reader)]
+    found.sort(key=lambda pair: pair[1].order)
+    return {name: "flux" if stored.dialect == "flux" else "mql" for name, stored in found}
+
+
+def problems(reader: Reader, name: str) -> list[str]:
+    """Returns a sentence for each handler of a schema that is skipped because it makes no sense."""
+    stored = reader.get(keys_of(reader.space).schema(name)) if isinstance(name, str) else None
+    if stored is None:
+        raise UnknownSchema(f"no schema {name!r} is deployed")
+    schema = _decode(stored)
+    return read_flux_schema(schema.plain())[1] if schema.dialect == "flux" else []
 
 
 def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
-    """The handlers of all deployed schemas, and the settings of the space.
+    """Returns the handlers of all deployed schemas, and the settings of the space.
 
     Reads 1 key, and all schemas if they changed.
     """
@@ -64,18 +159,18 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
 
 
 class _DeployedSchemas:
-    """What is deployed, known by its digest: whoever has compiled it need not read it again."""
+    """The deployed schemas, cached by their digest: once compiled, they are not read again."""
 
     def __init__(self, digest: bytes, reader: Reader) -> None:
         self._digest = digest
         self._reader: Reader | None = reader
 
-    def take(self) -> list[tuple[str, bytes]]:
-        """The schemas. Once: the cache keeps this object, and must not keep its reader."""
+    def read(self) -> list[tuple[str, bytes]]:
+        """Returns the schemas, once: the cache keeps this object and must not keep its reader."""
         reader, self._reader = self._reader, None
         assert reader is not None
         stored = _stored(reader)
-        # An engine may run work on guesses, to learn what it reads: they must not stay in a cache.
+        # An engine may run work on guesses to learn what it reads. They must not enter the cache.
         if self._digest not in (NO_SCHEMAS, _digest(stored)):
             raise Conflict("the schemas of the space are not those of its digest")
         return stored
@@ -89,14 +184,21 @@ class _DeployedSchemas:
 
 @lru_cache(maxsize=256)
 def _compile(deployed: _DeployedSchemas) -> CompiledSchemas:
-    return CompiledSchemas(
-        (name, read_schema(msgspec.msgpack.decode(stored))[1]) for name, stored in deployed.take()
-    )
+    return CompiledSchemas([_deployed(name, stored) for name, stored in deployed.read()])
+
+
+def _deployed(name: str, stored: bytes) -> DeployedSchema:
+    schema = _decode(stored)
+    if schema.dialect == "flux":
+        handlers = read_flux_schema(schema.plain())[0]
+        return DeployedSchema(name, handlers, schema.calendar, is_flux=True)
+    native = read_schema(schema.source)[1]
+    return DeployedSchema(name, [("", handler) for handler in native], schema.calendar)
 
 
 @lru_cache(maxsize=1)
 def _no_schemas() -> CompiledSchemas:
-    return CompiledSchemas(())
+    return CompiledSchemas([])
 
 
 def _stored(reader: Reader) -> list[tuple[str, bytes]]:
@@ -105,7 +207,7 @@ def _stored(reader: Reader) -> list[tuple[str, bytes]]:
 
 
 def _store_digest(tx: Transaction) -> None:
-    """Renews the digest by which every process notices that the schemas have changed."""
+    """Updates the digest by which every process notices that the schemas have changed."""
     key = keys_of(tx.space).schemas_digest
     settings = (tx.get(key) or NO_SCHEMAS)[DIGEST_BYTES:]
     tx.put(key, _digest(_stored(tx)) + settings)

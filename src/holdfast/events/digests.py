@@ -2,7 +2,7 @@
 
 Each new value leaves its digest in the record. From there digests move, a few dozen at a time, to
 the key's archive, together with the older members of a set. An archive is a few bundles: a move
-writes one more and reads nothing, and every so often they are tidied into one. Then up to 256
+writes one more and reads nothing, and every so often they are compacted into one. Then up to 256
 different digests are kept, and so far the count is exact; beyond, they go into a sketch.
 
 A bundle is the number of bytes of its digests, the digests, and entries of a set, newest first.
@@ -17,7 +17,7 @@ from holdfast.events.codec import DENSE, Record
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.limits import EXACT_DISTINCT, MAX_BUNDLES
 
-__all__ = ["PENDING_BYTES", "absorbed", "archive", "distinct", "read_archive", "rewrite", "settle"]
+__all__ = ["PENDING_BYTES", "absorbed", "archive", "known", "read_archive", "rewrite", "settle"]
 
 PENDING_BYTES: Final = 40 * sketch.DIGEST_BYTES  # in a record, before they move to the archive
 # In an archive, before they move to the sketch, which takes three pages: with a hundred members of
@@ -43,8 +43,10 @@ def archive(cache: RecordWriter, record: Record, entries: bytes) -> None:
 
 
 def absorbed(cache: RecordWriter, record: Record, known: bytes) -> bytes:
-    """What an archive still has to keep of its digests `known` and those of the record, which has
-    none afterwards; the rest goes into the sketch."""
+    """Returns the digests that an archive still has to keep, of `known` and those of the record.
+
+    The record has none afterwards; the rest goes into the sketch.
+    """
     known += record.digests
     record.digests = b""
     if not record.is_dense:
@@ -62,7 +64,7 @@ def absorbed(cache: RecordWriter, record: Record, known: bytes) -> bytes:
 
 
 def read_archive(cache: RecordCache, record: Record) -> tuple[bytes, bytes]:
-    """The digests and the entries of a key's archive, those of the newest bundle first."""
+    """Returns the digests and the entries of a key's archive, the newest bundle first."""
     digests = entries = b""
     for number in reversed(range(record.bundles)):
         stored = cache.get(cache.keys.bundle(record.key, number))
@@ -90,20 +92,21 @@ def _write_bundle(
     cache.put(cache.keys.bundle(record.key, number), stored)
 
 
-def distinct(cache: RecordCache, records: Sequence[Record]) -> tuple[int, bool]:
-    """How many different values the keys have seen together, and whether that is exact."""
-    digests: set[bytes] = set()
-    sketches: list[bytes] = []
-    for record in records:
-        known = record.digests + read_archive(cache, record)[0]
-        if record.is_dense:
-            sketches.append(sketch.update(_registers(cache, record), known))
-        else:
-            digests.update(_split(known))
-    if not sketches:
-        return len(digests), True
-    sketches[0] = sketch.update(sketches[0], b"".join(digests))
-    return round(sketch.merged_estimate(sketches)), False
+def known(cache: RecordCache, record: Record) -> list[bytes]:
+    """Returns the digests of a key that its sketch does not have yet; all, if it has no sketch."""
+    return list(dict.fromkeys(_split(record.digests + read_archive(cache, record)[0])))
+
+
+def registers_of(cache: RecordCache, record: Record, known: Sequence[bytes]) -> bytes:
+    """Returns the sketch of all values of a key, whose other digests are `known`."""
+    registers = _registers(cache, record) if record.is_dense else sketch.EMPTY
+    return sketch.update(registers, b"".join(known))
+
+
+def store_sketch(cache: RecordWriter, record: Record, registers: bytes) -> None:
+    """Gives a key that has no digests a sketch."""
+    record.flags |= DENSE
+    cache.put(cache.keys.sketch(record.key), registers)
 
 
 def _registers(cache: RecordCache, record: Record) -> bytes:

@@ -10,10 +10,12 @@ from holdfast.events.records import Explanation, HandlerExplanation, Settings, W
 __all__ = ["explain"]
 
 
-def explain(reader: Reader, settings: Settings | None, given: AnyEvent) -> Explanation:
+def explain(
+    reader: Reader, settings: Settings | None, given: AnyEvent, schema: str | None = None
+) -> Explanation:
     """Returns what each handler of an event would do, each after the writes of those before."""
     event = as_event(given)
-    ingestion = Ingestion(DryRun(reader), settings, None)
+    ingestion = Ingestion(DryRun(reader), settings, None, schema=schema)
     at, plan = ingestion.arrival(event)
     run = EventRun(ingestion, event, at)
     return Explanation(
@@ -21,6 +23,7 @@ def explain(reader: Reader, settings: Settings | None, given: AnyEvent) -> Expla
         at=at,
         handlers=[_explain_handler(run, handler) for handler in plan.handlers],
         duplicate=event.id is not None and ingestion.is_duplicate(event.id),
+        dialect="flux" if ingestion.is_flux else "mql",
     )
 
 

@@ -1,15 +1,17 @@
-"""The expression language: from text to a tree, with the column of whatever is wrong.
+"""Parses the expression language; an error names the column.
 
-    expression := list ( "." NAME )*
+    expression := list ( "." STEP )*
     list       := "[" term ( "," term )* "]"
-    term       := "'" text "'"  |  "@" NAME  |  NAME
-    NAME       := [A-Za-z_] [A-Za-z0-9_-]*
+    term       := "'" text "'"  |  "@" NAME  |  NAME  |  QUOTED
+    NAME       := a letter or "_", then letters, digits, "_" and "-", in any script
+    STEP       := NAME that may begin with a digit  |  QUOTED
+    QUOTED     := a name of any characters in double quotes
 
-White space between tokens is free. In a literal `\\'` is a quote and `\\\\` a backslash.
+White space between tokens is free. In quotes `\\'` and `\\"` are quotes and `\\\\` a backslash.
 
-Read by hand, one function for each line of the grammar: that is shorter than the grammar, the tree
-builder and the translation of errors that a parser library would need, and every error can say what
-was expected where.
+The parser is written by hand, a function for each line of the grammar. That is shorter than the
+grammar, the tree builder and the translation of errors that a parser library would need, and every
+error can say what was expected where.
 """
 
 import re
@@ -36,9 +38,12 @@ BUILT_INS: Final = (
     "day",
     "event_name",
     "hour",
+    "hourly",
     "minute",
     "month",
     "monthly",
+    "quarter",
+    "quarterly",
     "request_ip",
     "timestamp",
     "unique_id",
@@ -49,7 +54,9 @@ BUILT_INS: Final = (
 )
 
 _SPACE: Final = re.compile(r"\s*")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NAME: Final = re.compile(r"[^\W\d][\w-]*")
+_STEP: Final = re.compile(r"\w[\w-]*")
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\["\\])+)"')
 _LITERAL: Final = re.compile(r"'((?:[^'\\]|\\['\\])*)'")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
@@ -67,7 +74,7 @@ class Attribute(msgspec.Struct, frozen=True):
 
 
 class BuiltIn(msgspec.Struct, frozen=True):
-    """`@name`: what the store knows of the event by itself."""
+    """`@name`: a value that the store derives from the event."""
 
     name: str
 
@@ -76,7 +83,7 @@ Term: TypeAlias = Literal | Attribute | BuiltIn
 
 
 class Expression(msgspec.Struct, frozen=True):
-    """`[terms].step.step`. A term that stands alone is no list: its repeats are kept."""
+    """`[terms].step.step`. A single term without brackets is no list: its repeats are kept."""
 
     terms: tuple[Term, ...]
     steps: tuple[str, ...] = ()
@@ -84,11 +91,11 @@ class Expression(msgspec.Struct, frozen=True):
 
 
 class ExpressionProblem(Exception):
-    """Why a text is no expression."""
+    """A text is no expression; the message says why."""
 
 
 def parse_expression(text: str) -> Expression:
-    """The tree of an expression in brackets.
+    """Parses an expression in brackets.
 
     >>> parse_expression("['a', user].followers").steps
     ('followers',)
@@ -100,7 +107,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def parse_value(text: str) -> Expression:
-    """The tree of a value: one term, or an expression in brackets.
+    """Parses a value: one term, or an expression in brackets.
 
     >>> parse_value("@request_ip").terms
     (BuiltIn(name='request_ip'),)
@@ -115,7 +122,7 @@ def parse_value(text: str) -> Expression:
 
 
 class _Reader:
-    """A text, and how far it was read."""
+    """A text and a position in it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -129,12 +136,12 @@ class _Reader:
             terms.append(self.term())
         if len(terms) > MAX_EXPRESSION_TERMS:
             raise ExpressionProblem(
-                f"a list of {len(terms)} terms, at most {MAX_EXPRESSION_TERMS} may stand in one"
+                f"a list of {len(terms)} terms, at most {MAX_EXPRESSION_TERMS} fit"
             )
         self._expect("]")
         steps = []
         while self._take("."):
-            steps.append(self._name("a name after '.'"))
+            steps.append(self._name("a name after '.'", _STEP))
         if len(steps) > MAX_EXPRESSION_STEPS:
             raise ExpressionProblem(
                 f"a chain of {len(steps)} steps, at most {MAX_EXPRESSION_STEPS} may follow a list"
@@ -176,12 +183,13 @@ class _Reader:
             )
         return BuiltIn(name)
 
-    def _name(self, expected: str) -> str:
-        found = _NAME.match(self._text, self._at)
+    def _name(self, expected: str, form: re.Pattern[str] = _NAME) -> str:
+        quoted = _QUOTED.match(self._text, self._at)
+        found = quoted or form.match(self._text, self._at)
         if found is None:
             raise self._problem(expected)
         self._move(found.end())
-        return found[0]
+        return _ESCAPE.sub(r"\1", quoted[1]) if quoted else found[0]
 
     def _take(self, character: str) -> bool:
         if not self.sees(character):

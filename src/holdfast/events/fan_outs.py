@@ -61,6 +61,7 @@ class FanOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str
     options: WriteOptions
     at: int
+    score: int | None = None
     values: list[bytes]
     before: list[bytes]  # what comes in front of a member in a key, and behind it
     after: list[bytes]
@@ -139,6 +140,7 @@ def begin(
     schema: str,
     options: WriteOptions,
     at: int,
+    score: int | None,
     values: list[bytes],
     parts: tuple[list[bytes], Members, list[bytes]],
 ) -> FanOutReport:
@@ -161,6 +163,7 @@ def begin(
         schema=schema,
         options=options,
         at=at,
+        score=score,
         values=values,
         before=before,
         after=after,
@@ -216,7 +219,7 @@ class _Step:
         self._id = id
         self._fan_out = fan_out
         self._cache = RecordWriter(tx)
-        self._writes = KeyWrites(self._cache, fan_out.at)
+        self._writes = KeyWrites(self._cache, fan_out.at, fan_out.score)
         per_member = len(fan_out.before) * len(fan_out.after) * max(1, len(fan_out.values))
         self._limit = max(1, FAN_OUT_STEP_WRITES // per_member)
         self._failed = fan_out.failed

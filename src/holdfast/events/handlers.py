@@ -5,17 +5,18 @@ notices a new schema with its next event. Ingestion parses nothing: the handlers
 are found by looking up each of its prefixes, at most 33, among any number.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import count
 from math import isfinite
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.engine.contract import draw
-from holdfast.errors import ExpandsTooFar, InvalidEvent
+from holdfast.errors import ExpandsTooFar, InvalidEvent, UnknownSchema
 from holdfast.events.expressions import Attribute, BuiltIn, Expression, Literal, Term
-from holdfast.events.records import DEFAULT_SCHEMA, Event, Settings
+from holdfast.events.records import DEFAULT_SCHEMA, Event
 from holdfast.events.schema import Handler, Operation
-from holdfast.events.times import LABELS, labels
+from holdfast.events.times import LABELS, Calendar, labels
 from holdfast.json_data import unfit_in
 from holdfast.limits import (
     MAX_EVENT_NAME_BYTES,
@@ -37,6 +38,8 @@ TOO_FAR_HINT: Final = (
     'Give the handler "fan_out": "background" to continue after the commit, bound the sets that it '
     "looks up with `max_stored_values`, or raise the limit with `configure`."
 )
+
+_QUOTED_AT: Final = "\0"  # before the name of an attribute that begins like a built-in
 
 Strings: TypeAlias = list[bytes]  # UTF-8
 Evaluate: TypeAlias = Callable[["Scope"], Strings]
@@ -68,16 +71,20 @@ class Scope(dict[str, Strings]):
     Built-ins are listed with their `@`, which no attribute's name can begin with.
     """
 
-    __slots__ = ("at", "event", "labels", "look_ups", "settings")
+    __slots__ = ("at", "event", "labels", "look_ups")
 
     def __init__(
-        self, event: Event, at: int, settings: Settings, look_ups: LookUp, names: Sequence[str] = ()
+        self,
+        event: Event,
+        at: int,
+        calendar: Calendar,
+        look_ups: LookUp,
+        names: Sequence[str] = (),
     ) -> None:
-        self.labels = labels(at, settings.timezone)
+        self.labels = labels(at, calendar)
         super().__init__(self.labels)
         self.event = event
         self.at = at
-        self.settings = settings
         self.look_ups = look_ups
         attributes = event.attributes
         for name in names:
@@ -86,7 +93,10 @@ class Scope(dict[str, Strings]):
                 self[name] = [value.encode()]
 
     def __missing__(self, name: str) -> Strings:
-        strings = self._built_in(name[1:]) if name[0] == "@" else self._attribute(name)
+        if name[0] == "@":
+            strings = self._built_in(name[1:])
+        else:
+            strings = self._attribute(name.removeprefix(_QUOTED_AT))
         self[name] = strings
         return strings
 
@@ -107,9 +117,44 @@ class Scope(dict[str, Strings]):
             return [b"%d" % self.at]
         if name == "unique_id":
             return [draw(16).hex().encode()]
-        if not self.event.ip:
-            raise Unresolved("@request_ip")
+        if name != "request_ip" or not self.event.ip:
+            raise Unresolved(f"@{name}")
         return [encoded("ip", self.event.ip)]
+
+
+class FluxScope(Scope):
+    """The names of an event in the flux dialect: its attributes may hide built-ins."""
+
+    def __init__(
+        self, event: Event, at: int, calendar: Calendar, look_ups: LookUp, names: Sequence[str] = ()
+    ) -> None:
+        super().__init__(event, at, calendar, look_ups, names)
+        for name in event.attributes:
+            if name in self.labels:
+                del self[name]
+        if any(name in self.labels for name in event.attributes):
+            self.labels = dict(self.labels)  # so that expressions of labels are evaluated again
+
+    def __missing__(self, name: str) -> Strings:
+        if name[0] == "@":
+            if self.event.attributes.get(name) is not None:
+                strings = self._attribute(name)
+            elif name in ("@unique_id", "@uniqueId"):
+                return [b"%d" % _growing_number(self.at)]  # another one for each evaluation
+            else:
+                strings = self._built_in("event_name" if name == "@eventName" else name[1:])
+            self[name] = strings
+            return strings
+        return super().__missing__(name)
+
+
+_NUMBERS: Final = count(int.from_bytes(draw(2), "big"))
+
+
+def _growing_number(at: int) -> int:
+    """Returns an id that grows with time, as Flux makes them."""
+    seconds, ms = divmod(at, 1_000)
+    return (seconds << 20) + (ms << 10) + next(_NUMBERS) % 1_024
 
 
 def _text(name: str, value: object) -> bytes:
@@ -160,7 +205,9 @@ def _compile_term(term: Term) -> Evaluate:
 
 
 def _scope_name(term: Attribute | BuiltIn) -> str:
-    return f"@{term.name}" if isinstance(term, BuiltIn) else term.name
+    if isinstance(term, BuiltIn):
+        return f"@{term.name}"
+    return _QUOTED_AT + term.name if term.name[0] == "@" else term.name
 
 
 def compile_expression(expression: Expression, *, names_last: bool = False) -> Evaluate:
@@ -254,16 +301,16 @@ def _unique(strings: Strings) -> Strings:
 
 def joined_keys(parts: list[Strings], limit: int) -> Strings:
     """Returns the cartesian product of `parts`, joined with colons, without duplicates."""
-    count = 1
+    total = 1
     for part in parts:
-        count *= len(part)
-    if count > limit:
-        raise ExpandsTooFar(f"expands to {count} keys, the limit is {limit}", hint=TOO_FAR_HINT)
+        total *= len(part)
+    if total > limit:
+        raise ExpandsTooFar(f"expands to {total} keys, the limit is {limit}", hint=TOO_FAR_HINT)
     keys = parts[0]
     for part in parts[1:]:
         endings = [b":" + string for string in part]
         keys = [key + ending for key in keys for ending in endings]
-    return list(dict.fromkeys(keys)) if count > 1 else keys
+    return list(dict.fromkeys(keys)) if total > 1 else keys
 
 
 # --- handlers ---------------------------------------------------------------------------------
@@ -274,6 +321,7 @@ class CompiledHandler:
 
     __slots__ = (
         "attributes",
+        "calendar",
         "can_fail",
         "handler",
         "job",
@@ -283,24 +331,26 @@ class CompiledHandler:
         "streams",
         "targets",
         "value",
+        "weight",
     )
 
-    def __init__(self, schema: str, handler: Handler) -> None:
+    def __init__(self, schema: str, handler: Handler, calendar: Calendar | None = None) -> None:
         # The very object, by which msgspec knows a default: reports leave it out.
         self.schema = DEFAULT_SCHEMA if schema == DEFAULT_SCHEMA else schema
         self.handler = handler
         self.name = handler.name
         self.operation: Operation = handler.options.operation
-        last = len(handler.targets) - 1
-        names_last = self.operation in ("add", "remove")
+        self.calendar = calendar
+        named = [_names_last(handler, position) for position in range(len(handler.targets))]
         self.targets = [
-            compile_expression(expression, names_last=names_last and position == last)
-            for position, expression in enumerate(handler.targets)
+            compile_expression(expression, names_last=names_last)
+            for expression, names_last in zip(handler.targets, named, strict=True)
         ]
         self.streams = [
-            compile_stream(expression, names_last=names_last and position == last)
-            for position, expression in enumerate(handler.targets)
+            compile_stream(expression, names_last=names_last)
+            for expression, names_last in zip(handler.targets, named, strict=True)
         ]
+        self.weight = None if handler.weight is None else compile_expression(handler.weight)
         self.value = None if handler.value is None else compile_expression(handler.value)
         self.job = (
             []
@@ -315,11 +365,24 @@ class CompiledHandler:
             if isinstance(term, Attribute)
         ]
         looks_up = any(expression.steps for expression in expressions)
-        self.can_fail = handler.job is not None or looks_up
+        self.can_fail = (
+            handler.job is not None
+            or looks_up
+            or handler.options.operation == "aggregate"
+            or handler.options.windowed
+        )
+
+
+def _names_last(handler: Handler, position: int) -> bool:
+    """Returns whether the last step of a target names the set, and is not looked up."""
+    if handler.names_last is not None:
+        return handler.names_last
+    is_last = position == len(handler.targets) - 1
+    return handler.options.operation in ("add", "remove") and is_last
 
 
 def _expressions(handler: Handler) -> list[Expression]:
-    value = [] if handler.value is None else [handler.value]
+    value = [each for each in (handler.value, handler.weight) if each is not None]
     data = [] if handler.job is None else [term for _, term in handler.job.data]
     return [*handler.targets, *value, *data]
 
@@ -332,25 +395,79 @@ class HandlerPlan(NamedTuple):
     can_fail: bool  # one of them may fail after another has written
 
 
+class DeployedSchema(NamedTuple):
+    """A schema that was read, before its handlers are compiled."""
+
+    name: str
+    handlers: list[tuple[str, Handler]]  # in the flux dialect with their prefixes
+    calendar: Calendar | None = None  # None: that of the space
+    is_flux: bool = False
+
+
+class CompiledSchema:
+    """One schema, for events that are addressed to it."""
+
+    def __init__(self, schema: DeployedSchema) -> None:
+        self.is_flux = schema.is_flux
+        self.calendar = schema.calendar
+        self._handlers = [
+            (prefix, CompiledHandler(schema.name, handler, schema.calendar))
+            for prefix, handler in schema.handlers
+        ]
+        self.plan_of = lru_cache(maxsize=1_024)(self._plan_of)
+
+    def _plan_of(self, name: str) -> HandlerPlan:
+        if self.is_flux:
+            check_flux_name(name)
+            return plan([each for prefix, each in self._handlers if name.startswith(prefix)])
+        segments = _checked_segments(name)
+        found = [
+            each
+            for _, each in self._handlers
+            if list(each.handler.prefix) == segments[: len(each.handler.prefix)]
+        ]
+        return plan(sorted(found, key=lambda each: len(each.handler.prefix)))
+
+
 class CompiledSchemas:
     """All handlers of a space, found by the name of an event."""
 
-    def __init__(self, schemas: Iterable[tuple[str, list[Handler]]]) -> None:
+    def __init__(self, schemas: Sequence[DeployedSchema]) -> None:
         self._by_prefix: dict[str, list[CompiledHandler]] = {}
-        for schema, handlers in schemas:
-            for handler in handlers:
+        self._schemas = {schema.name: schema for schema in schemas}
+        for schema in schemas:
+            for _, handler in schema.handlers if not schema.is_flux else ():
                 listed = self._by_prefix.setdefault(":".join(handler.prefix), [])
-                listed.append(CompiledHandler(schema, handler))
+                listed.append(CompiledHandler(schema.name, handler, schema.calendar))
         self.plan_of = lru_cache(maxsize=4_096)(self._plan_of)
+        self.schema = lru_cache(maxsize=4_096)(self._schema)
 
     def _plan_of(self, name: str) -> HandlerPlan:
         """Returns the handlers of all prefixes of a name, shorter prefixes first."""
         segments = _checked_segments(name)
         prefixes = (":".join(segments[:count]) for count in range(len(segments) + 1))
-        found = tuple(handler for prefix in prefixes for handler in self._by_prefix.get(prefix, ()))
-        attributes = dict.fromkeys(name for handler in found for name in handler.attributes)
-        can_fail = any(handler.can_fail for handler in found)
-        return HandlerPlan(found, tuple(attributes), can_fail)
+        return plan([each for prefix in prefixes for each in self._by_prefix.get(prefix, ())])
+
+    def _schema(self, name: str) -> CompiledSchema:
+        """Returns one schema, of either dialect."""
+        found = self._schemas.get(name)
+        if found is None:
+            raise UnknownSchema(f"no schema {name!r} is deployed")
+        return CompiledSchema(found)
+
+
+def plan(handlers: Sequence[CompiledHandler]) -> HandlerPlan:
+    """Returns a plan that runs these handlers in order."""
+    attributes = dict.fromkeys(name for handler in handlers for name in handler.attributes)
+    can_fail = any(handler.can_fail for handler in handlers)
+    return HandlerPlan(tuple(handlers), tuple(attributes), can_fail)
+
+
+def check_flux_name(name: str) -> None:
+    """Raises `InvalidEvent` unless the name is one that the flux dialect takes."""
+    size = len(encoded("name", name))
+    if not 0 < size <= MAX_EVENT_NAME_BYTES:
+        raise InvalidEvent(f"an event's name has 1 to {MAX_EVENT_NAME_BYTES} bytes, not {size}")
 
 
 def _checked_segments(name: str) -> list[str]:

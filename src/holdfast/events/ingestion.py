@@ -8,23 +8,35 @@ import msgspec
 
 from holdfast import expiry
 from holdfast.engine.contract import Transaction
-from holdfast.errors import BadInput, ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
+from holdfast.errors import (
+    BadInput,
+    ExpandsTooFar,
+    HoldfastError,
+    InvalidEvent,
+    InvalidEventSchema,
+    NoJobQueue,
+)
 from holdfast.events import fan_outs, sets
 from holdfast.events.deployment import deployed
 from holdfast.events.dry_run import DryRun
+from holdfast.events.expressions import ExpressionProblem
+from holdfast.events.flux_dialect import read_flux_handler
 from holdfast.events.handlers import (
     TOO_FAR_HINT,
     CompiledHandler,
+    FluxScope,
     HandlerPlan,
     Scope,
     Strings,
     Unresolved,
     encoded,
     joined_keys,
+    plan,
 )
 from holdfast.events.layout import keys_of
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
+    DEFAULT_SCHEMA,
     EmptyLookUp,
     Event,
     EventError,
@@ -34,7 +46,8 @@ from holdfast.events.records import (
     Settings,
     Skipped,
 )
-from holdfast.events.times import to_event_ms
+from holdfast.events.schema import Handler, WriteOptions, read_handlers
+from holdfast.events.times import Calendar, to_event_ms
 from holdfast.events.writes import KeyWrites
 from holdfast.json_data import unfit_in
 from holdfast.limits import (
@@ -43,6 +56,7 @@ from holdfast.limits import (
     MAX_EVENT_KEY_BYTES,
     MAX_EVENT_VALUE_BYTES,
     MAX_EVENT_WRITES,
+    MAX_WEIGHT,
 )
 
 __all__ = [
@@ -75,16 +89,18 @@ FanOutParts: TypeAlias = tuple[Strings, fan_outs.Members, Strings]
 class HandlerStep:
     """The keys and values of one handler for one event."""
 
-    __slots__ = ("handler", "keys", "stream", "values")
+    __slots__ = ("handler", "keys", "options", "stream", "values")
 
     def __init__(
         self,
         handler: CompiledHandler,
+        options: WriteOptions,
         keys: Strings,
         values: Strings,
         stream: FanOutParts | None = None,
     ) -> None:
         self.handler = handler
+        self.options = options
         self.keys = keys
         self.values = values
         self.stream = stream  # instead of keys that are too many for one transaction
@@ -99,6 +115,7 @@ class Ingestion:
         settings: Settings | None,
         enqueue: Enqueue | None,
         enqueue_dry_run: DryRunEnqueue | None = None,
+        schema: str | None = None,
     ) -> None:
         self.cache = RecordWriter(tx)
         self._tx = tx
@@ -106,6 +123,11 @@ class Ingestion:
         self._enqueue_dry_run = enqueue_dry_run
         self._schemas, stored = deployed(tx)
         self.settings: Settings = settings or stored
+        self.calendar = Calendar(self.settings.timezone)
+        if schema is not None and not isinstance(schema, str):
+            raise BadInput(f"a schema is named by text, not {schema!r}")
+        self._addressed = None if schema is None else self._schemas.schema(schema)
+        self.is_flux = self._addressed is not None and self._addressed.is_flux
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -172,7 +194,27 @@ class Ingestion:
         at = self.cache.now_ms
         if event.at is not None:
             at = to_event_ms(event.at, self.settings.timezone)
-        return at, self._schemas.plan_of(event.name)
+        elif event.score is not None:
+            at = to_event_ms(event.score * 1_000, "UTC")
+        if event.score is not None and event.at is not None:
+            raise InvalidEvent("an event has `at` or `score`, not both")
+        schemas = self._addressed or self._schemas
+        found = schemas.plan_of(event.name)
+        return at, found if not event.handlers else self._with_own(found, event.handlers)
+
+    def _with_own(self, found: HandlerPlan, own: list[dict[str, Any]]) -> HandlerPlan:
+        """Returns the handlers of the schema, and after them those that the event carries."""
+        try:
+            if self.is_flux:
+                read = [_read_own_flux(n, each) for n, each in enumerate(own)]
+                handlers = [handler for handler in read if handler is not None]
+            else:
+                handlers = read_handlers(own)
+        except InvalidEventSchema as error:
+            raise InvalidEvent(error.message) from None
+        calendar = None if self._addressed is None else self._addressed.calendar
+        compiled = [CompiledHandler(DEFAULT_SCHEMA, handler, calendar) for handler in handlers]
+        return plan([*found.handlers, *compiled])
 
     def _run_guarded(self, run: "EventRun", handlers: Sequence[CompiledHandler]) -> None:
         self.cache.begin()
@@ -258,6 +300,8 @@ def _is_well_typed(event: Event) -> bool:
         and isinstance(event.attributes, dict)
         and (event.ip is None or isinstance(event.ip, str))
         and (event.id is None or isinstance(event.id, str))
+        and (event.score is None or type(event.score) is int)
+        and (event.handlers is None or isinstance(event.handlers, list))
     )
 
 
@@ -270,8 +314,12 @@ class EventRun:
         self._cache = ingestion.cache
         self._limit = ingestion.settings.fan_out_keys
         self._looked_up_members = ingestion.settings.looked_up_members
-        self._scope = Scope(event, at, ingestion.settings, self, names)
-        self._writes = KeyWrites(ingestion.cache, at)
+        self._event = event
+        self._timezone = ingestion.settings.timezone
+        self._scope_type = FluxScope if ingestion.is_flux else Scope
+        self._scope = self._scope_type(event, at, ingestion.calendar, self, names)
+        self._scopes: dict[Calendar, Scope] = {}
+        self._writes = KeyWrites(ingestion.cache, at, event.score)
         self._jobs: list[tuple[CompiledHandler, dict[str, Any]]] = []
         self._empty_look_ups: list[Strings] = []
         self.skipped: list[Skipped] = []
@@ -285,9 +333,15 @@ class EventRun:
 
     def resolve(self, handler: CompiledHandler) -> HandlerStep | None:
         """Returns the keys and values of a handler; None if it writes nothing now."""
-        scope = self._scope
+        scope = self._scope if handler.calendar is None else self._scope_in(handler.calendar)
+        options = handler.handler.options
         try:
             values = [] if handler.value is None else handler.value(scope)
+            if handler.handler.skips_empty:
+                values = [value for value in values if value]
+            if handler.weight is not None:
+                weight = _weight(handler.weight(scope))
+                options = msgspec.structs.replace(options, weight=weight)
             job = {name: _plain(term(scope)) for name, term in handler.job} if handler.job else {}
             try:
                 parts = [target(scope) for target in handler.targets]
@@ -296,16 +350,27 @@ class EventRun:
                 if not handler.handler.background:
                     raise
                 self._empty_look_ups.clear()
-                return HandlerStep(handler, [], values, self._stream(handler))
+                return HandlerStep(handler, options, [], values, self._stream(handler, scope))
         except Unresolved as unresolved:
             self._skip(handler, missing=unresolved.name)
+            return None
+        except _UnfitWeight as unfit:
+            self._skip(handler, error=str(unfit))
             return None
         _check_sizes(keys, values)
         if self._empty_look_ups:
             self._report_empty(handler)
         if handler.operation == "enqueue" and (keys or not parts):
             self._jobs.append((handler, job))
-        return HandlerStep(handler, keys, values)
+        return HandlerStep(handler, options, keys, values)
+
+    def _scope_in(self, calendar: Calendar) -> Scope:
+        scope = self._scopes.get(calendar)
+        if scope is None:
+            zoned = calendar if calendar.timezone else calendar._replace(timezone=self._timezone)
+            scope = self._scope_type(self._event, self._scope.at, zoned, self)
+            self._scopes[calendar] = scope
+        return scope
 
     def write(self, step: HandlerStep) -> None:
         """Writes what a handler asks for, unless one of its keys holds another kind."""
@@ -314,7 +379,7 @@ class EventRun:
             return
         if step.handler.operation == "enqueue" or not step.values:
             return
-        error = self._writes.write(step.handler.handler.options, step.keys, step.values)
+        error = self._writes.write(step.options, step.keys, step.values)
         if error is not None:
             self._skip(step.handler, error=error)
 
@@ -358,9 +423,9 @@ class EventRun:
 
     # --- background fan-outs ---------------------------------------------------------------------
 
-    def _stream(self, handler: CompiledHandler) -> FanOutParts:
+    def _stream(self, handler: CompiledHandler, scope: Scope) -> FanOutParts:
         """Returns the targets of a handler around the part that has most members."""
-        listed = [stream.strings(self._scope) for stream in handler.streams]
+        listed = [stream.strings(scope) for stream in handler.streams]
         members: list[fan_outs.Members] = []
         for stream, strings in zip(handler.streams, listed, strict=True):
             if stream.looked_up is None:
@@ -370,9 +435,9 @@ class EventRun:
                 each.look_up(self._cache, [string + stream.looked_up for string in strings])
             members.append(each)
         largest = max(range(len(members)), key=lambda position: members[position].total)
-        parts = [target(self._scope) for target in handler.targets[:largest]]
+        parts = [target(scope) for target in handler.targets[:largest]]
         before = [key + b":" for key in joined_keys(parts, self._limit)] if parts else [b""]
-        parts = [target(self._scope) for target in handler.targets[largest + 1 :]]
+        parts = [target(scope) for target in handler.targets[largest + 1 :]]
         behind = [b":" + key for key in joined_keys(parts, self._limit)] if parts else [b""]
         stream = handler.streams[largest]
         named = stream.named if stream.looked_up is not None else b""
@@ -385,8 +450,9 @@ class EventRun:
             self._cache,
             handler=step.handler.name,
             schema=step.handler.schema,
-            options=step.handler.handler.options,
+            options=step.options,
             at=self._scope.at,
+            score=self._event.score,
             values=step.values,
             parts=parts,
         )
@@ -428,6 +494,30 @@ class EventRun:
         self.skipped.append(
             Skipped(handler=handler.name, missing=missing, error=error, schema=handler.schema)
         )
+
+
+def _read_own_flux(position: int, given: Any) -> Handler | None:
+    """Returns a handler that an event carries; in the flux dialect one without sense is skipped."""
+    try:
+        return read_flux_handler(f"handlers[{position}]", given)
+    except ExpressionProblem:
+        return None
+
+
+class _UnfitWeight(Exception):
+    """A weight is no whole number; the message says so."""
+
+
+def _weight(strings: Strings) -> int:
+    """Returns the weight of a count: the first value of its term, a whole number."""
+    try:
+        weight = int(strings[0]) if strings else 1
+    except ValueError:
+        weight = -1
+    if not 0 <= weight <= MAX_WEIGHT:
+        shown = strings[0][:40].decode(errors="replace")
+        raise _UnfitWeight(f"a weight is a whole number from 0 to {MAX_WEIGHT}, not {shown!r}")
+    return weight
 
 
 def _plain(strings: Strings) -> str | list[str]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from holdfast.declarations import operation
-from holdfast.engine.contract import Transaction
+from holdfast.engine.contract import Transaction, draw
 from holdfast.error_text import shown
 from holdfast.errors import AnswerTooLarge, BadInput
-from holdfast.events import deployment, fan_outs, record_cache
+from holdfast.events import counts, deployment, fan_outs, numbers, record_cache
 from holdfast.events import settings as space_settings
 from holdfast.events.explanations import explain
 from holdfast.events.ingestion import (
@@ -18,13 +19,24 @@ from holdfast.events.ingestion import (
     Ingestion,
     remove_id,
 )
-from holdfast.events.reads import By, Moment, Reads, answer_bytes, encoded
+from holdfast.events.reads import (
+    By,
+    KeyOrKeys,
+    Moment,
+    Reads,
+    Window,
+    answer_bytes,
+    encoded,
+)
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import (
+    Aggregate,
     BoardEntry,
     Distinct,
     Explanation,
     FanOutReport,
+    KeptCount,
+    KeyDescription,
     KeyPage,
     Member,
     MemberPage,
@@ -33,8 +45,10 @@ from holdfast.events.records import (
     SendReply,
     Settings,
 )
+from holdfast.events.set_reads import SetOperation
 from holdfast.expiry import Remover
-from holdfast.limits import MAX_ANSWER_BYTES, MAX_READS
+from holdfast.limits import DEFAULT_KEPT_SECONDS, MAX_ANSWER_BYTES, MAX_READS
+from holdfast.limits import MAX_EXPIRE_AFTER_SECONDS as MAX_TTL
 
 __all__ = ["REMOVERS", "Events", "Query", "Result"]
 
@@ -42,14 +56,36 @@ REMOVERS: Final[dict[str, Remover]] = {
     record_cache.KEY_KIND: record_cache.remove_key,
     record_cache.ROWS_KIND: record_cache.remove_rows,
     ID_KIND: remove_id,
+    record_cache.BESIDE_KIND: record_cache.remove_beside,
+    numbers.NUMBERS_KIND: numbers.remove_numbers,
     fan_outs.FAN_OUT_KIND: fan_outs.continue_fan_out,
     fan_outs.FINISHED_KIND: fan_outs.remove_finished,
 }
 
 Query: TypeAlias = str | Mapping[str, Any]
-Result: TypeAlias = MemberPage | Member | int | list[BoardEntry] | Distinct | list[Point] | None
+Result: TypeAlias = (
+    MemberPage
+    | Member
+    | int
+    | list[BoardEntry]
+    | Distinct
+    | list[Point]
+    | Aggregate
+    | KeyDescription
+    | None
+)
 
-_READS: Final = ("members", "contains", "size", "top", "gross", "distinct", "series")
+_READS: Final = (
+    "members",
+    "contains",
+    "size",
+    "top",
+    "gross",
+    "distinct",
+    "aggregate",
+    "describe",
+    "series",
+)
 
 
 class Events:
@@ -76,20 +112,44 @@ class Events:
     # --- schemas ---------------------------------------------------------------------------------
 
     @operation(role="admin")
-    def deploy(self, schema: Mapping[str, Any] | str | bytes, name: str = "default") -> None:
+    def deploy(
+        self,
+        schema: Mapping[str, Any] | str | bytes,
+        name: str = "default",
+        dialect: deployment.Dialect = "mql",
+        timezone: str | None = None,
+        week_starts_on: str | None = None,
+    ) -> None:
         """Puts a schema into force under `name`, in place of the one that had this name.
 
-        Takes an object, or its text in JSON or YAML. Raises `InvalidEventSchema` with every problem
-        and its place; then nothing has changed. Stored data is never touched.
+        Takes an object, or its text in JSON with comments or YAML. Raises `InvalidEventSchema`
+        with every problem and its place; then nothing has changed. Stored data is never touched.
+
+        `timezone` and `week_starts_on` ("sunday") are those of the time labels of this schema, in
+        place of the space's. A schema in the dialect "flux" is read as Flux reads it, and runs only
+        for events that are addressed to it; `problems` lists its handlers that make no sense.
 
         Reads all schemas of the space, writes 2 keys.
         """
-        deployment.deploy(self._tx, schema, name)
+        deployment.deploy(self._tx, schema, name, dialect, timezone, week_starts_on)
 
     @operation(reads=True)
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """All schemas in force, by name. Reads a key for each."""
+        """Returns all schemas by name. Reads a key for each."""
         return deployment.schemas(self._tx)
+
+    @operation(reads=True)
+    def dialects(self) -> dict[str, deployment.Dialect]:
+        """Returns the dialect of each schema, "mql" or "flux". Reads a key for each."""
+        return deployment.dialects(self._tx)
+
+    @operation(reads=True)
+    def problems(self, name: str) -> list[str]:
+        """Returns a sentence for each handler of a flux schema that makes no sense and is skipped.
+
+        Reads 1 key.
+        """
+        return deployment.problems(self._tx, name)
 
     @operation(role="admin")
     def withdraw(self, name: str = "default") -> None:
@@ -128,35 +188,36 @@ class Events:
 
     @operation(reads=True)
     def settings(self) -> Settings:
-        """The settings of the space. Reads 1 key."""
+        """Returns the settings of the space. Reads 1 key."""
         return self._settings or space_settings.settings_of(self._tx)
 
     # --- events ----------------------------------------------------------------------------------
 
     @operation(addressed="event")
-    def send(self, event: AnyEvent) -> SendReply:
+    def send(self, event: AnyEvent, schema: str | None = None) -> SendReply:
         """Writes what the handlers of the event ask for, all of it or nothing.
 
         The reply names the handlers that were skipped, with the attribute that the event lacks.
+        With `schema`, the handlers of that schema alone run, in its dialect.
 
         Reads 1 key, and reads and writes 1 key for each target key; each 32nd write to a set, and
         each write to a large set or board, 2 or 3 more.
         """
-        return self._ingestion().send(event)
+        return self._ingestion(schema).send(event)
 
     @operation(judged_alone=True, addressed="events")
-    def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
+    def send_many(self, events: Sequence[AnyEvent], schema: str | None = None) -> SendManyReply:
         """Writes a batch of events in one transaction; a bad one fails alone, by its position.
 
-        As `send`, but a key that several events write is read and written once.
+        Like `send`, but a key that several events write is read and written once.
         """
-        return self._ingestion().send_many(events)
+        return self._ingestion(schema).send_many(events)
 
     @operation(reads=True, addressed="event")
-    def explain(self, event: AnyEvent) -> Explanation:
-        """What the event would do: the handlers that match, the keys and writes of each, and why a
-        handler is skipped. Writes nothing, reads what `send` would read."""
-        return explain(self._tx, self._settings, event)
+    def explain(self, event: AnyEvent, schema: str | None = None) -> Explanation:
+        """Returns what the event would do: which handlers match, the keys and writes of each, and
+        why a handler is skipped. Writes nothing, reads the keys that `send` would read."""
+        return explain(self._tx, self._settings, event, schema)
 
     @operation(reads=True)
     def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
@@ -168,81 +229,180 @@ class Events:
 
     @operation()
     def forget(self, key: str) -> bool:
-        """Deletes a key with its counters, and says whether it was there.
+        """Deletes a key with its counters and numbers; returns whether it was there.
 
-        Deletes up to 3 keys; the rows of a large set or board follow in bounded steps.
+        Deletes up to 5 keys; the rows of a large set or board follow in bounded steps.
         """
-        writing = RecordWriter(self._tx)
-        record = writing.record(encoded(key))
-        if record.known:
-            writing.remove_all(record)
-        writing.finish()
-        return record.known
+        cache = RecordWriter(self._tx)
+        name = encoded(key)
+        found = [each for each in (cache.record(name), cache.board_beside(name)) if each.known]
+        for record in found:
+            cache.remove_all(record)
+        held = numbers.read(self._tx, name)
+        if held.count:
+            cache.delete(cache.keys.numbers(name))
+            cache.note_changed(name, b"")
+        cache.finish()
+        return bool(found or held.count)
 
     # --- reads -----------------------------------------------------------------------------------
 
     @operation(reads=True)
-    def members(self, key: str, limit: int = 100, after: str | None = None) -> MemberPage:
-        """The members of a set, newest first, a page at a time: hand `next` back as `after`.
+    def members(
+        self,
+        key: KeyOrKeys,
+        limit: int = 100,
+        after: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        op: SetOperation = "union",
+        last: Window = None,
+        schema: str | None = None,
+    ) -> MemberPage:
+        """Returns members of a set, newest first, a page at a time: hand `next` back as `after`.
 
-        Reads 2 keys, of a large set 1 and `limit`.
+        Several keys are read as one set: all members (each once, at its newest place), with `op`
+        "intersection" those that all keys have, with "difference" those that only the first has.
+        `since` (exclusive) and `until` (inclusive) bound the times of members, in milliseconds or
+        ISO 8601. With `last` ("24h"), the key is a template such as `"viewers:{hour}"`.
+
+        Reads 2 keys, of a large set 1 and `limit`; of several keys, a few rows of each and, from
+        the second page on, 1 key of each for each member.
         """
-        return self._reads().members(key, limit, after)
+        return self._reads().members(
+            key, limit, after, op=op, since=since, until=until, last=last, schema=schema
+        )
 
     @operation(reads=True)
     def contains(self, key: str, value: str) -> Member | None:
-        """The member of that value, if the set has it. Reads 2 keys."""
+        """Returns the member of that value, if the set has it. Reads 2 keys."""
         return self._reads().contains(key, value)
 
     @operation(reads=True)
     def size(self, key: str) -> int:
-        """How many members a set has now, or entries a leaderboard; `#key` asks for the same.
+        """Returns how many members a set has now, or entries a leaderboard; `#key` asks the same.
 
         Reads 1 or 2 keys.
         """
         return self._reads().size(key)
 
     @operation(reads=True)
-    def top(self, key: str | Sequence[str], k: int | None = None) -> list[BoardEntry]:
-        """The most frequent values of a leaderboard, highest count first, ties by value.
+    def top(
+        self,
+        key: KeyOrKeys,
+        k: int | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> list[BoardEntry]:
+        """Returns the most frequent values of a leaderboard, highest count first, ties by value.
 
-        Several keys are merged: "the last seven days" from daily keys. No count is below the truth,
-        and none above it by more than its `error`. `k` defaults to the K of the board.
+        Several keys are merged. With `last`, the key is a template: `top("popular:{day}",
+        last="7d")` is the top of the last seven days, today included. No count is below the truth,
+        and none above it by more than its `error`. `k` defaults to the K of the board. On a board
+        with a half-life, `score` is what is left of each count now.
 
         Reads the tracked candidates: 10 for each entry of the board, at least 1,000 once it is
         large.
         """
-        return self._reads().top(key, k)
+        return self._reads().top(key, k, last, schema)
 
     @operation(reads=True)
-    def gross(self, key: str) -> int:
-        """How many values were added or counted, repeats included; 0 for an unknown key.
+    def gross(
+        self,
+        key: KeyOrKeys,
+        since: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> int:
+        """Returns how many values were added or counted, repeats included; 0 for an unknown key.
 
-        Reads 1 key.
+        Several keys add up; a scored add that went to several of them is one. `since` asks for adds
+        after a moment, at keys with `windowed_counters`, to the second. With `last`, the key is a
+        template such as `"views:{hour}"`.
+
+        Reads 1 key for each, with `since` up to 66.
         """
-        return self._reads().gross(key)
+        return self._reads().gross(key, since, last, schema)
 
     @operation(reads=True)
-    def distinct(self, key: str | Sequence[str]) -> Distinct:
-        """How many different values were ever added or counted, at one key or at several together.
+    def distinct(
+        self,
+        key: KeyOrKeys,
+        op: SetOperation = "union",
+        since: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> Distinct:
+        """Returns how many different values were ever added or counted, at one key or several.
 
-        Exact up to 256 and for a set that nothing was ever removed or evicted from; beyond, an
-        estimate with a standard error of 0.84 %. Reads up to 3 keys for each.
+        Of several keys: at all together, with `op` "intersection" at each of them, with
+        "difference" at the first alone. Exact up to 256 values and for a set that nothing was ever
+        removed or evicted from; beyond, an estimate with a standard error of 0.84 %. `error` is one
+        standard error of the answer, which for intersections and differences is that of the union.
+
+        `since` counts the values whose last add was after a moment, to the second: at keys with
+        `windowed_counters` (2.3 % beyond 256), or from the members of a set that lost none. With
+        `last`, the key is a template: `distinct("viewers:{hour}", last="24h")`.
+
+        Reads up to 3 keys for each, with `since` up to 66.
         """
-        return self._reads().distinct(key)
+        return self._reads().distinct(key, op, since, last, schema)
+
+    @operation()
+    def keep_distinct(
+        self,
+        keys: KeyOrKeys,
+        since: Moment | None = None,
+        ttl: float = DEFAULT_KEPT_SECONDS,
+    ) -> KeptCount:
+        """Stores the union of the counters of several keys, as it is now, for `ttl` seconds.
+
+        The key of the answer works wherever `distinct` takes one; later events do not change it.
+
+        Reads up to 66 keys for each, writes up to 67.
+        """
+        return self._keep_distinct(keys, since, ttl)
 
     @operation(reads=True)
-    def series(self, template: str, by: By, from_: Moment, to: Moment) -> list[Point]:
-        """A number for each step of a range, both ends included, ready for plotting.
+    def aggregate(
+        self,
+        key: KeyOrKeys,
+        percentiles: Sequence[float] = (50, 90, 95, 99),
+        last: Window = None,
+        schema: str | None = None,
+    ) -> Aggregate:
+        """Returns count, sum, min, max, avg, last and percentiles of the numbers of a key.
+
+        Several keys are taken together; with `last`, the key is a template. A percentile is at most
+        1 % away from the truth, all else is exact. Reads 1 key for each.
+        """
+        return self._reads().aggregate(key, percentiles, last, schema)
+
+    @operation(reads=True)
+    def describe(self, key: str) -> KeyDescription:
+        """Returns all that is known of a key: its kinds, size, counters and when it expires.
+
+        It also says whether the counters are complete. Reads up to 5 keys.
+        """
+        return self._reads().describe(key)
+
+    @operation(reads=True)
+    def series(
+        self, template: str, by: By, from_: Moment, to: Moment, schema: str | None = None
+    ) -> list[Point]:
+        """Returns a number for each step of a range, both ends included, ready for plotting.
 
         `template` is a key with one time label in braces, `"unique:signup:{day}"`; `by` is "gross",
-        "distinct" or "size". Reads up to 3 keys for each step.
+        "distinct" or "size", or of numbers "count", "sum", "min", "max", "avg", "last" or a
+        percentile such as "p95". The labels are in the time zone of the space, or of `schema`.
+
+        Reads up to 3 keys for each step.
         """
-        return self._reads().series(template, by, from_, to)
+        return self._reads().series(template, by, from_, to, schema)
 
     @operation(reads=True)
     def keys(self, prefix: str = "", limit: int = 100, after: str | None = None) -> KeyPage:
-        """The keys that begin with `prefix`, with their kinds, a page at a time.
+        """Returns the keys that begin with `prefix`, with their kinds, a page at a time.
 
         Reads `limit` keys, and those that have expired and were not yet removed.
         """
@@ -250,7 +410,7 @@ class Events:
 
     @operation(reads=True)
     def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Many reads in one snapshot, each answered as if it were asked alone.
+        """Runs many reads on one snapshot, each answered as if it were asked alone.
 
         A query names the operation and its arguments: `{"op": "top", "key": "popular", "k": 3}`.
         The text `"#key"` asks for the size of a key, any other text for its members.
@@ -289,8 +449,22 @@ class Events:
         except TypeError as error:
             raise BadInput(f"the query for {operation} does not fit: {error}") from None
 
-    def _ingestion(self) -> Ingestion:
-        return Ingestion(self._tx, self._settings, self._enqueue, self._enqueue_dry_run)
+    def _keep_distinct(self, keys: KeyOrKeys, since: Moment | None, ttl: float) -> KeptCount:
+        if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl <= MAX_TTL:
+            raise BadInput(f"`ttl` is a number of seconds from 0 to {MAX_TTL}, not {shown(ttl)}")
+        sources, since_ms = self._reads().counted(keys, since)
+        cache = RecordWriter(self._tx)
+        key = str(UUID(bytes=draw(16), version=4))
+        record = cache.record(key.encode())
+        counts.keep_union(cache, record, sources, since_ms)
+        cache.extend_lifetime(record, round(ttl * 1_000))
+        cache.finish()
+        return KeptCount(key=key, ttl=ttl)
+
+    def _ingestion(self, schema: str | None = None) -> Ingestion:
+        return Ingestion(
+            self._tx, self._settings, self._enqueue, self._enqueue_dry_run, schema=schema
+        )
 
     def _reads(self) -> Reads:
         return Reads(self._tx, self._settings)

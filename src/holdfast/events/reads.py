@@ -1,44 +1,60 @@
-"""Reads what keys hold: members, leaderboards, counters, series of them, and the keys."""
+"""Reads what keys hold: members, leaderboards, counters, numbers, series of them, and the keys."""
 
-import base64
-import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
-
-import msgspec
+from heapq import merge
+from typing import Any, Final, TypeAlias, get_args
 
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, WrongKind
-from holdfast.events import boards, digests, sets
-from holdfast.events.codec import MIXED, Record, decode
-from holdfast.events.layout import keys_of
+from holdfast.events import boards, counts, numbers, sets
+from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, Record, decode
+from holdfast.events.deployment import deployed
 from holdfast.events.record_cache import RecordCache
 from holdfast.events.records import (
+    Aggregate,
     BoardEntry,
     Distinct,
+    KeyDescription,
     KeyInfo,
     KeyPage,
+    Kind,
     Member,
     MemberPage,
     Point,
     Settings,
 )
-from holdfast.events.settings import settings_of
-from holdfast.events.times import LABELS, labels_between
+from holdfast.events.set_reads import Bounds, Cursor, SetOperation, SetView, merged_members
+from holdfast.events.times import (
+    LABELS,
+    Calendar,
+    labels_between,
+    labels_within,
+    seconds_of,
+    to_event_ms,
+)
 from holdfast.keys import after as key_after
-from holdfast.limits import MAX_EVENT_SERIES_POINTS, MAX_MERGED_KEYS, MAX_PAGE_MEMBERS
+from holdfast.limits import (
+    MAX_EVENT_MS,
+    MAX_EVENT_SERIES_POINTS,
+    MAX_MERGED_KEYS,
+    MAX_PAGE_MEMBERS,
+)
 
-__all__ = ["By", "Moment", "Reads", "answer_bytes", "encoded"]
+__all__ = ["By", "KeyOrKeys", "Moment", "Reads", "Window", "answer_bytes", "encoded"]
 
-By: TypeAlias = Literal["gross", "distinct", "size"]
+By: TypeAlias = str  # "gross", "distinct", "size", "sum", "min", "max", "avg", "last", "p95", ...
 Moment: TypeAlias = str | int | datetime
+KeyOrKeys: TypeAlias = str | Sequence[str]
+Window: TypeAlias = str | int | float | None  # a duration: seconds, or text such as "24h"
 
 _ITEM_BYTES: Final = 64  # that a number or a name takes beside its text
-_TOKEN: Final = msgspec.msgpack.Decoder(tuple[int, bytes])
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_COUNTS: Final = ("gross", "distinct", "size")
+_NUMBERS: Final = ("count", "sum", "min", "max", "avg", "last")
+_PERCENTILE: Final = re.compile(r"p(\d{1,3}(?:\.\d{1,6})?)")
 
 
 class Reads:
@@ -48,31 +64,55 @@ class Reads:
         self._cache = RecordCache(reader)
         self._settings = settings
 
-    def members(self, key: str, limit: int, after: str | None) -> MemberPage:
-        record = self._record(key, board=False)
-        last = None if after is None else _read_token(after)
-        count = _checked_limit(limit)
-        found = sets.members(self._cache, record, limit=count + 1, after=last)
-        page = found[:count]
-        more = len(found) > count and page
+    # --- sets ------------------------------------------------------------------------------------
+
+    def members(
+        self,
+        key: KeyOrKeys,
+        limit: int,
+        after: str | None,
+        *,
+        op: SetOperation = "union",
+        since: Moment | None = None,
+        until: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> MemberPage:
+        bounds = self._bounds(since, until)
+        records = [self._set(each) for each in self._keys(key, last, schema)]
+        cursor = None if after is None else Cursor.read(after)
+        views = [
+            SetView(self._cache, record, bounds, number) for number, record in enumerate(records)
+        ]
+        page, following = merged_members(
+            views, _checked_operation(op), _checked_limit(limit), cursor
+        )
         return MemberPage(
             members=[Member(value=value.decode(), at=at) for value, at in page],
-            next=_token(page[-1]) if more else None,
+            next=None if following is None else following.text(),
         )
 
     def contains(self, key: str, value: str) -> Member | None:
-        record = self._record(key, board=False)
+        record = self._set(key)
         found = sets.contains(self._cache, record, encoded(value))
         return None if found is None else Member(value=value, at=found[1])
 
     def size(self, key: str) -> int:
-        record = self._record(key.removeprefix("#") if isinstance(key, str) else key)
+        name = key.removeprefix("#") if isinstance(key, str) else key
+        record = self._cache.record(encoded(name))
         if record.is_board:
             return min(record.size, record.bound)
+        if not record.known:
+            board = self._cache.board_beside(record.key)
+            return min(board.size, board.bound)
         return sets.size(self._cache, record)
 
-    def top(self, key: str | Sequence[str], k: int | None) -> list[BoardEntry]:
-        records = [self._record(each, board=True) for each in dict.fromkeys(_key_list(key))]
+    # --- leaderboards ----------------------------------------------------------------------------
+
+    def top(
+        self, key: KeyOrKeys, k: int | None, last: Window = None, schema: str | None = None
+    ) -> list[BoardEntry]:
+        records = [self._board(each) for each in self._keys(key, last, schema)]
         if k is None:
             k = max((record.bound for record in records if record.is_board), default=0)
         elif type(k) is not int or k < 0:
@@ -83,86 +123,243 @@ class Reads:
             found = boards.top(self._cache, records[0], k)
         else:
             found = boards.merged(self._cache, records, k)
+        fades = any(record.half_life_ms for record in records)
         return [
-            BoardEntry(value=entry.value.decode(), count=entry.count, error=entry.error)
+            BoardEntry(
+                value=entry.value.decode(),
+                count=entry.count,
+                error=entry.error,
+                score=entry.score if fades else None,
+            )
             for entry in found
         ]
 
-    def gross(self, key: str) -> int:
-        return self._record(key).gross
+    # --- counters --------------------------------------------------------------------------------
 
-    def distinct(self, key: str | Sequence[str]) -> Distinct:
-        records = [self._record(each) for each in dict.fromkeys(_key_list(key))]
-        if len(records) == 1:
-            size = self._exact_size(records[0])
-            if size is not None:
-                return Distinct(count=size, exact=True)
-        count, exact = digests.distinct(self._cache, records)
-        incomplete = any(record.flags & MIXED for record in records)
-        return Distinct(count=count, exact=exact and not incomplete, incomplete=incomplete)
+    def gross(
+        self,
+        key: KeyOrKeys,
+        since: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> int:
+        records = [self._cache.record(encoded(each)) for each in self._keys(key, last, schema)]
+        return counts.gross(self._cache, records, self._moment(since))
 
-    def _exact_size(self, record: Record) -> int | None:
-        """The number of members, if they are all that were ever added."""
-        if not record.is_whole or not record.is_dense:
-            return None  # a short list of digests says the same
-        return record.size if record.is_board else sets.exact_size(self._cache, record)
+    def distinct(
+        self,
+        key: KeyOrKeys,
+        op: SetOperation = "union",
+        since: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> Distinct:
+        records = [self._cache.record(encoded(each)) for each in self._keys(key, last, schema)]
+        return counts.distinct(self._cache, records, _checked_operation(op), self._moment(since))
 
-    def series(self, template: str, by: By, begin: Moment, end: Moment) -> list[Point]:
-        found = _PLACEHOLDER.findall(template) if isinstance(template, str) else ()
-        if len(found) != 1 or found[0] not in LABELS:
-            known = ", ".join(f"{{{label}}}" for label in LABELS)
-            raise BadInput(
-                f"the template {template!r} needs one time label", hint=f"Use one of {known}."
-            )
-        if by not in ("gross", "distinct", "size"):
-            raise BadInput(f"a series is by gross, distinct or size, not by {shown(by)}")
+    def counted(self, keys: KeyOrKeys, since: Moment | None) -> tuple[list[Record], int | None]:
+        """Returns the records whose counters are asked for, and the moment in milliseconds."""
+        found = [self._cache.record(encoded(each)) for each in self._keys(keys, None, None)]
+        return found, self._moment(since)
+
+    def aggregate(
+        self,
+        key: KeyOrKeys,
+        percentiles: Sequence[float],
+        last: Window = None,
+        schema: str | None = None,
+    ) -> Aggregate:
+        held = [
+            numbers.read(self._cache.tx, encoded(each)) for each in self._keys(key, last, schema)
+        ]
+        return numbers.aggregate(held, percentiles)
+
+    def describe(self, key: str) -> KeyDescription:
+        record = self._cache.record(encoded(key))
+        board = self._cache.board_beside(record.key)
+        held = numbers.read(self._cache.tx, record.key)
+        kinds: list[Kind] = [record.kind] if record.known else []
+        kinds += ["leaderboard"] if board.known else []
+        kinds += ["numbers"] if held.count else []
+        bound = record.bound if record.known else board.bound
+        return KeyDescription(
+            key=key,
+            kinds=kinds,
+            size=self.size(key),
+            bound=None if bound == UNBOUNDED or not kinds else bound,
+            gross=self.gross(key),
+            gross_complete=not record.flags & GROSS_OFF,
+            distinct=self.distinct(key),
+            windowed=bool(record.flags & WINDOWED),
+            numbers=held.count,
+            expires=record.expires_ms or board.expires_ms or held.expires_ms or None,
+        )
+
+    # --- series ----------------------------------------------------------------------------------
+
+    def series(
+        self, template: str, by: By, begin: Moment, end: Moment, schema: str | None = None
+    ) -> list[Point]:
+        label_name, unit = _placeholder(template)
+        _check_by(by)
         points: list[Point] = []
-        timezone = (self._settings or settings_of(self._cache.tx)).timezone
-        for label in labels_between(LABELS[found[0]], begin, end, timezone):
+        for label in labels_between(unit, begin, end, self._calendar(schema)):
             if len(points) == MAX_EVENT_SERIES_POINTS:
                 raise BadInput(
                     f"the series has more than {MAX_EVENT_SERIES_POINTS} points",
                     hint="Ask for a shorter range, or for longer steps.",
                 )
-            key = template.replace(f"{{{found[0]}}}", label)
+            key = template.replace(f"{{{label_name}}}", label)
             points.append(Point(label=label, value=self._number(key, by)))
         return points
 
-    def _number(self, key: str, by: By) -> int:
+    def _number(self, key: str, by: By) -> int | float | None:
         if by == "gross":
             return self.gross(key)
-        return self.size(key) if by == "size" else self.distinct(key).count
+        if by == "distinct":
+            return self.distinct(key).count
+        if by == "size":
+            return self.size(key)
+        percentile = _PERCENTILE.fullmatch(by)
+        found = self.aggregate(key, [float(percentile[1])] if percentile else [])
+        if percentile:
+            return next(iter(found.percentiles.values()), None)
+        value: int | float | None = getattr(found, by)
+        return value
+
+    # --- keys ------------------------------------------------------------------------------------
 
     def keys(self, prefix: str, limit: int, after: str | None) -> KeyPage:
-        cache = self._cache
-        layout = keys_of(cache.tx.space)
-        begin, end = layout.record_range(encoded(prefix))
-        if after is not None:
-            begin = max(begin, key_after(layout.record(encoded(after))))
+        last = None if after is None else encoded(after)
         count = _checked_limit(limit)
         found: list[KeyInfo] = []
-        for stored_key, stored in cache.scan(begin, end):
-            key = layout.record_name(stored_key)
-            record = decode(key, stored_key, stored)
-            if record.expires_ms and record.expires_ms <= cache.now_ms:
-                continue
-            if len(found) == count:
+        for key, kind in merge(*self._kinds(encoded(prefix), last), key=lambda pair: pair[0]):
+            name = key.decode()
+            # All that a key holds is on one page: the next one begins behind the key.
+            if len(found) >= count and found[-1].key != name:
                 return KeyPage(keys=found, next=found[-1].key)
-            found.append(
-                KeyInfo(key=key.decode(), kind="leaderboard" if record.is_board else "set")
-            )
+            found.append(KeyInfo(key=name, kind=kind))
         return KeyPage(keys=found)
 
-    def _record(self, key: str, *, board: bool | None = None) -> Record:
+    def _kinds(self, prefix: bytes, last: bytes | None) -> list[Iterator[tuple[bytes, Kind]]]:
+        keys = self._cache.keys
+        records, beside, held = (
+            keys.record_range(prefix),
+            keys.boards_beside(prefix),
+            keys.numbers_range(prefix),
+        )
+        if last is not None:
+            records = max(records[0], key_after(keys.record(last))), records[1]
+            beside = max(beside[0], key_after(keys.board_beside(last))), beside[1]
+            held = max(held[0], key_after(keys.numbers(last))), held[1]
+        return [self._records_in(records), self._boards_in(beside), self._numbers_in(held)]
+
+    def _records_in(self, range: tuple[bytes, bytes]) -> Iterator[tuple[bytes, Kind]]:
+        for stored_key, stored in self._cache.scan(*range):
+            record = decode(self._cache.keys.record_name(stored_key), stored_key, stored)
+            if not record.expires_ms or record.expires_ms > self._cache.now_ms:
+                yield record.key, record.kind
+
+    def _boards_in(self, range: tuple[bytes, bytes]) -> Iterator[tuple[bytes, Kind]]:
+        for stored_key, stored in self._cache.scan(*range):
+            record = decode(self._cache.keys.key_beside(stored_key), stored_key, stored)
+            if not record.expires_ms or record.expires_ms > self._cache.now_ms:
+                yield record.key, "leaderboard"
+
+    def _numbers_in(self, range: tuple[bytes, bytes]) -> Iterator[tuple[bytes, Kind]]:
+        for stored_key, stored in self._cache.scan(*range):
+            if numbers.is_live(stored, self._cache.now_ms):
+                yield self._cache.keys.key_beside(stored_key), "numbers"
+
+    # --- arguments -------------------------------------------------------------------------------
+
+    def _set(self, key: str) -> Record:
         record = self._cache.record(encoded(key))
-        if board is not None and record.known and record.is_board is not board:
-            held, hint = ("leaderboard", "`top`") if record.is_board else ("set", "`members`")
-            raise WrongKind(f"key {key} holds a {held}", hint=f"Read it with {hint}.")
-        return record
+        if record.known and record.is_board:
+            raise WrongKind(f"key {key} holds a leaderboard", hint="Read it with `top`.")
+        return Record(record.key, record.stored_key) if record.is_count else record
+
+    def _board(self, key: str) -> Record:
+        record = self._cache.record(encoded(key))
+        if record.is_board:
+            return record
+        board = self._cache.board_beside(record.key)
+        if record.known and not board.known and not record.is_count:
+            raise WrongKind(f"key {key} holds a set", hint="Read it with `members`.")
+        return board
+
+    def _keys(self, key: KeyOrKeys, last: Window, schema: str | None) -> list[str]:
+        """Returns the keys that are asked for; of a template, those of the last steps."""
+        given = _key_list(key)
+        if last is None:
+            return list(dict.fromkeys(given))
+        seconds = seconds_of(last)
+        if seconds is None or seconds <= 0:
+            raise BadInput(f"a window is a duration such as '24h' or 3600, not {shown(last)}")
+        calendar = self._calendar(schema)
+        found: dict[str, None] = {}
+        for template in given:
+            label_name, unit = _placeholder(template)
+            for label in labels_within(unit, seconds, self._cache.now_ms, calendar):
+                found[template.replace(f"{{{label_name}}}", label)] = None
+                if len(found) > MAX_MERGED_KEYS:
+                    raise BadInput(
+                        f"the window has more than {MAX_MERGED_KEYS} steps",
+                        hint="Ask for a shorter window, or for longer steps.",
+                    )
+        return list(found)
+
+    def _calendar(self, schema: str | None) -> Calendar:
+        schemas, stored = deployed(self._cache.tx)
+        timezone = (self._settings or stored).timezone
+        own = None if schema is None else schemas.schema(schema).calendar
+        if own is None:
+            return Calendar(timezone)
+        return own if own.timezone else own._replace(timezone=timezone)
+
+    def _bounds(self, since: Moment | None, until: Moment | None) -> Bounds:
+        low, high = self._moment(since), self._moment(until)
+        return Bounds(-1 if low is None else low, MAX_EVENT_MS if high is None else high)
+
+    def _moment(self, given: Moment | None) -> int | None:
+        """Returns a bound in milliseconds; one before 1970 or after 2109 is no bound."""
+        if given is None:
+            return None
+        if type(given) is int:
+            return min(max(given, -1), MAX_EVENT_MS)
+        timezone = (self._settings or deployed(self._cache.tx)[1]).timezone
+        return to_event_ms(given, timezone)
+
+
+def _placeholder(template: str) -> tuple[str, str]:
+    """Returns the time label of a template, and its unit."""
+    found = _PLACEHOLDER.findall(template) if isinstance(template, str) else ()
+    if len(found) != 1 or found[0] not in LABELS:
+        known = ", ".join(f"{{{label}}}" for label in LABELS)
+        raise BadInput(
+            f"the template {template!r} needs one time label", hint=f"Use one of {known}."
+        )
+    return found[0], LABELS[found[0]]
+
+
+def _check_by(by: By) -> None:
+    if by in _COUNTS or by in _NUMBERS:
+        return
+    if not isinstance(by, str) or not _PERCENTILE.fullmatch(by) or float(by[1:]) > 100:
+        raise BadInput(
+            f"a series is by gross, distinct or size, not by {shown(by)}",
+            hint="Of numbers: count, sum, min, max, avg, last, or a percentile such as p95.",
+        )
+
+
+def _checked_operation(op: SetOperation) -> SetOperation:
+    if op not in get_args(SetOperation):
+        raise BadInput(f"an op is union, intersection or difference, not {shown(op)}")
+    return op
 
 
 def answer_bytes(answer: Any) -> int:
-    """About what an answer takes: its texts, and something for each of its items."""
+    """Estimates the bytes of an answer: its texts, and something for each of its items."""
     if isinstance(answer, MemberPage):
         answer = answer.members
     if isinstance(answer, KeyPage):
@@ -174,7 +371,7 @@ def answer_bytes(answer: Any) -> int:
     ) + _ITEM_BYTES * len(answer)
 
 
-def _key_list(key: str | Sequence[str]) -> Sequence[str]:
+def _key_list(key: KeyOrKeys) -> Sequence[str]:
     keys = (key,) if isinstance(key, str) else key
     if not isinstance(keys, list | tuple):
         raise BadInput(f"a key, or a list of keys, is asked for, not {key!r}")
@@ -196,20 +393,3 @@ def _checked_limit(limit: int) -> int:
     if type(limit) is not int or not 0 < limit <= MAX_PAGE_MEMBERS:
         raise BadInput(f"a page of {limit!r}, 1 to {MAX_PAGE_MEMBERS} may be asked for")
     return limit
-
-
-def _token(member: sets.Member) -> str:
-    value, at = member
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode((at, value))).decode().rstrip("=")
-
-
-def _read_token(token: str) -> sets.Member:
-    if not isinstance(token, str):
-        raise BadInput(f"{token!r} is no place in a set", hint="Give `next` of the page before.")
-    try:
-        at, value = _TOKEN.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return value, at
-    except (msgspec.MsgspecError, binascii.Error, ValueError):
-        raise BadInput(
-            f"{token[:40]!r} is no place in a set", hint="Give `next` of the page before."
-        ) from None

@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Reader, Transaction, draw
-from holdfast.events.codec import FANNED_OUT, ROWS, Record, decode
+from holdfast.events.codec import FANNED_OUT, ROWS, WINDOWED, Record, decode
 from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
 from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
@@ -18,6 +18,7 @@ from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
 __all__ = ["KEY_KIND", "ROWS_KIND", "RecordCache", "RecordWriter"]
 
 KEY_KIND: Final = "events.key"  # a whole key expires
+BESIDE_KIND: Final = "events.board_beside"  # a leaderboard beside a set expires
 ROWS_KIND: Final = "events.rows"  # an abandoned generation is to be cleared
 _FAN_OUT_PAUSE: Final = 1.0  # seconds before a generation that is still read is looked at again
 
@@ -33,6 +34,7 @@ class RecordCache:
         self.scan = tx.scan
         self.some_expire = False  # a record was met that has an end
         self._records: dict[bytes, Record] = {}
+        self._beside: dict[bytes, Record] = {}
 
     def record(self, key: bytes) -> Record:
         """Returns the record of `key`; a blank one if there is none or it has expired."""
@@ -59,6 +61,24 @@ class RecordCache:
             met[key] = record
         return [met[key] for key in keys]
 
+    def board_beside(self, key: bytes) -> Record:
+        """Returns the leaderboard that may be beside the set of a key, in the flux dialect."""
+        found = self._beside.get(key)
+        if found is None:
+            stored_key = self.keys.board_beside(key)
+            stored = self.get(stored_key)
+            found = Record(key, stored_key, beside=True)
+            if stored is not None:
+                found = decode(key, stored_key, stored)
+                found.beside = True
+                if found.expires_ms:
+                    self.some_expire = True
+                    if found.expires_ms <= self.now_ms:
+                        self._discard_expired(found)
+                        found = Record(key, stored_key, beside=True)
+            self._beside[key] = found
+        return found
+
     def _discard_expired(self, expired: Record) -> None:
         """Does nothing: a reader ignores what has expired."""
 
@@ -81,6 +101,10 @@ class RecordWriter(RecordCache):
 
     # --- what belongs to a key as a whole --------------------------------------------------------
 
+    def note_changed(self, key: bytes, kind: bytes) -> None:
+        """Has a notice published that `key` has changed, if the event is not undone."""
+        self._changed[key] = kind
+
     def schedule(self, at: float, kind: str, subject: bytes) -> None:
         """Has the remover of `kind` called at `at`, if the event is not undone."""
         self._due.append((at, kind, subject))
@@ -98,7 +122,8 @@ class RecordWriter(RecordCache):
         record.expires_ms = self.now_ms + lifetime_ms
         if not record.scheduled_ms or record.expires_ms < record.scheduled_ms:
             record.scheduled_ms = record.expires_ms
-            self._due.append((record.expires_ms / 1_000, KEY_KIND, record.key))
+            kind = BESIDE_KIND if record.beside else KEY_KIND
+            self._due.append((record.expires_ms / 1_000, kind, record.key))
 
     def remove_all(self, record: Record) -> None:
         """Removes a key with all that belongs to it; its rows later, in bounded steps."""
@@ -107,8 +132,12 @@ class RecordWriter(RecordCache):
             self.delete(self.keys.bundle(record.key, number))
         if record.is_dense:
             self.delete(self.keys.sketch(record.key))
+        if record.flags & WINDOWED:
+            begin, end = self.keys.timed_all(record.key)
+            for key, _ in list(self.scan(begin, end)):
+                self.delete(key)
         self.abandon_generation(record)
-        self._records.pop(record.key, None)
+        (self._beside if record.beside else self._records).pop(record.key, None)
         self._changed[record.key] = b""
 
     def new_generation(self, record: Record) -> bytes:
@@ -136,7 +165,7 @@ class RecordWriter(RecordCache):
     def flush(self) -> None:
         """Writes all changed records."""
         put, changed = self.put, self._changed
-        for record in self._records.values():
+        for record in (*self._records.values(), *self._beside.values()):
             if record.dirty:
                 put(record.stored_key, record.encode())
                 record.dirty = False
@@ -151,6 +180,7 @@ class RecordWriter(RecordCache):
         if len(self._records) > MAX_BATCH_RECORDS:
             self.flush()
             self._records.clear()
+            self._beside.clear()
 
     def finish(self) -> None:
         """Writes all changed records and publishes which keys they are."""
@@ -178,6 +208,7 @@ class RecordWriter(RecordCache):
             else:
                 self.tx.put(key, replaced)
         self._records.clear()
+        self._beside.clear()
         self._due.clear()
         self._changed = self._before
         self.keep()
@@ -196,11 +227,20 @@ class RecordWriter(RecordCache):
 
 def remove_key(tx: Transaction, subject: bytes) -> bool:
     """Removes a key that has expired; runs again later if it was written to since."""
-    stored_key = keys_of(tx.space).record(subject)
+    return _remove_record(tx, subject, keys_of(tx.space).record(subject), KEY_KIND)
+
+
+def remove_beside(tx: Transaction, subject: bytes) -> bool:
+    """Like `remove_key`, for the leaderboard beside a set."""
+    return _remove_record(tx, subject, keys_of(tx.space).board_beside(subject), BESIDE_KIND)
+
+
+def _remove_record(tx: Transaction, subject: bytes, stored_key: bytes, kind: str) -> bool:
     stored = tx.get(stored_key)
     if stored is None:
         return True
     record = decode(subject, stored_key, stored)
+    record.beside = kind == BESIDE_KIND
     writing = RecordWriter(tx)
     if record.expires_ms and record.expires_ms <= writing.now_ms:
         writing.remove_all(record)
@@ -208,7 +248,7 @@ def remove_key(tx: Transaction, subject: bytes) -> bool:
         record.scheduled_ms = record.expires_ms
         tx.put(stored_key, record.encode())
         if record.expires_ms:
-            expiry.schedule(tx, record.expires_ms / 1_000, KEY_KIND, subject)
+            expiry.schedule(tx, record.expires_ms / 1_000, kind, subject)
     writing.finish()
     return True
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import field
 
 __all__ = [
+    "Aggregate",
     "BoardEntry",
     "Distinct",
     "EmptyLookUp",
@@ -14,6 +15,8 @@ __all__ = [
     "Explanation",
     "FanOutReport",
     "HandlerExplanation",
+    "KeptCount",
+    "KeyDescription",
     "KeyInfo",
     "KeyPage",
     "Kind",
@@ -51,6 +54,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ip: str | None = None
     at: Any = None  # milliseconds since the epoch, ISO 8601, or a datetime
     id: str | None = None  # a second event with the same id changes nothing
+    score: int | None = (
+        None  # seconds, in place of `at`: an add with the same score is the same add
+    )
+    handlers: list[dict[str, Any]] | None = None  # that run after those of the schema
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,12 +137,13 @@ class MemberPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None  # hand it back as `after`; None: these were the last
 
 
-class BoardEntry(msgspec.Struct, frozen=True, kw_only=True):
+class BoardEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An entry of a leaderboard."""
 
     value: str
     count: int
     error: int  # the most by which `count` can be too high
+    score: float | None = None  # of a board with a half-life: what is left of the count now
 
 
 class Distinct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -144,13 +152,48 @@ class Distinct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int
     exact: bool
     incomplete: bool = False  # values were added while `store_distinct_counters` was off
+    error: int = 0  # one standard error, if the count is estimated
+
+
+class KeptCount(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored count."""
+
+    key: str
+    ttl: float  # seconds until it disappears
+
+
+class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a key, or of several together; None where there are none."""
+
+    count: int
+    sum: int | float = 0
+    min: int | float | None = None
+    max: int | float | None = None
+    avg: float | None = None
+    last: int | float | None = None  # of the latest event
+    percentiles: dict[str, float] = {}
+
+
+class KeyDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of a key."""
+
+    key: str
+    kinds: list[Kind]  # nothing, if the key does not exist
+    size: int = 0  # members of its set, or entries of its leaderboard
+    bound: int | None = None  # `max_stored_values`
+    gross: int = 0
+    gross_complete: bool = True  # False: values were added while `store_gross_counters` was off
+    distinct: Distinct = Distinct(count=0, exact=True)
+    windowed: bool = False  # whether its counters answer `since`
+    numbers: int = 0  # that were aggregated
+    expires: int | None = None  # milliseconds since the epoch
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One step of a series."""
 
     label: str
-    value: int
+    value: int | float | None  # None where there is no number
 
 
 class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,3 +239,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     handlers: list[HandlerExplanation]
     duplicate: bool = False
+    dialect: Literal["mql", "flux"] = "mql"

@@ -19,6 +19,7 @@ from holdfast.events.expressions import (
     parse_expression,
     parse_value,
 )
+from holdfast.events.times import seconds_of
 from holdfast.limits import (
     DEFAULT_BOARD_ENTRIES,
     MAX_EVENT_NAME_BYTES,
@@ -28,11 +29,26 @@ from holdfast.limits import (
     MAX_STORED_VALUES,
 )
 
-__all__ = ["Handler", "Job", "Operation", "WriteOptions", "read_schema"]
+__all__ = [
+    "Handler",
+    "Job",
+    "Operation",
+    "WriteOptions",
+    "read_handlers",
+    "read_job",
+    "read_schema",
+    "without_comments",
+]
 
-Operation = Literal["add", "remove", "count_frequency", "enqueue"]
+Operation = Literal["add", "remove", "count_frequency", "aggregate", "enqueue"]
 
-_OPERATIONS: Final[tuple[Operation, ...]] = ("add", "remove", "count_frequency", "enqueue")
+_OPERATIONS: Final[tuple[Operation, ...]] = (
+    "add",
+    "remove",
+    "count_frequency",
+    "aggregate",
+    "enqueue",
+)
 _FIELDS: Final = (
     *_OPERATIONS,
     "targets",
@@ -41,10 +57,18 @@ _FIELDS: Final = (
     "store_distinct_counters",
     "expire_after",
     "fan_out",
+    "weight",
+    "half_life",
+    "windowed_counters",
 )
+# Spellings of Flux, which mean the same in both dialects.
+ALIASES: Final = {
+    "store_gross_counts": "store_gross_counters",
+    "store_distinct_counts": "store_distinct_counters",
+    "maxStoredValues": "max_stored_values",
+}
 _JOB_FIELDS: Final = ("queue", "klass", "data")
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
-_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,6 +79,11 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     gross: bool = True
     distinct: bool = True
     expire_after_ms: int = 0  # 0: never
+    windowed: bool = False  # counters that answer `since`
+    half_life_ms: int = 0  # of the counts of a board; 0: they never fade
+    weight: int = 1  # of a count on a board, for this event
+    beside: bool = False  # a board that may have a set at its key
+    takes_older: bool = False  # an add moves a member back to an older time
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +104,11 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     value: Expression | None = None  # of all operations but enqueue
     job: Job | None = None  # of enqueue
     background: bool = False  # whether it may continue in steps after the commit
+    weight: Expression | None = None  # of a count on a board
+    names_last: bool | None = (
+        None  # whether the last step names, in every target; None: by operation
+    )
+    skips_empty: bool = False  # whether an empty text is no value
 
 
 def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any], list[Handler]]:
@@ -103,6 +137,35 @@ def read_schema(source: Mapping[str, Any] | str | bytes) -> tuple[dict[str, Any]
     return {prefix: list(listed) for prefix, listed in schema.items()}, handlers
 
 
+def read_handlers(listed: Any) -> list[Handler]:
+    """Returns the handlers that an event carries; raises `InvalidEventSchema`."""
+    problems: list[str] = []
+    if not isinstance(listed, list | tuple):
+        raise InvalidEventSchema([f"handlers: expected a list, not {_shown(listed)}"])
+    read = [_Checker("handlers", n, problems).handler(each) for n, each in enumerate(listed)]
+    if problems:
+        raise InvalidEventSchema(problems)
+    return [handler for handler in read if handler is not None]
+
+
+def read_job(given: Any) -> Job:
+    """Returns the job of `enqueue`; raises `ExpressionProblem` if it is none."""
+    problems: list[str] = []
+    job = _Checker("enqueue", 0, problems).job(given)
+    if problems or job is None:
+        raise ExpressionProblem("; ".join(problems))
+    return job
+
+
+def without_comments(text: str) -> str:
+    """Returns JSON without `//` and `/* */` comments; strings are left alone.
+
+    >>> without_comments('{"a//b": 1} // one')
+    '{"a//b": 1} '
+    """
+    return _COMMENT.sub(lambda found: found[1] or "", text)
+
+
 def _load(source: Mapping[str, Any] | str | bytes) -> Any:
     if not isinstance(source, str | bytes):
         return source
@@ -114,6 +177,9 @@ def _load(source: Mapping[str, Any] | str | bytes) -> Any:
         return msgspec.json.decode(source)
     except msgspec.DecodeError as error:
         json_problem = error
+        plain = _decoded_without_comments(source)
+        if plain is not None:
+            return plain
     except (RecursionError, UnicodeEncodeError) as error:
         raise InvalidEventSchema([f"the text can't be read: {error}"]) from None
     # Imported here because the YAML library takes longer to load than Holdfast itself.
@@ -125,6 +191,14 @@ def _load(source: Mapping[str, Any] | str | bytes) -> Any:
         raise InvalidEventSchema(
             [f"the text is neither JSON ({json_problem}) nor YAML ({problem})"]
         ) from None
+
+
+def _decoded_without_comments(source: str | bytes) -> Any:
+    try:
+        text = source if isinstance(source, str) else source.decode()
+        return msgspec.json.decode(without_comments(text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
 
 
 def _prefix_problem(prefix: str) -> str | None:
@@ -156,13 +230,20 @@ class _Checker:
         if not isinstance(fields, Mapping):
             self._note("", f"expected a handler, an object, not {_shown(fields)}")
             return None
+        fields = {ALIASES.get(field, field): value for field, value in fields.items()}
         self._unknown_fields("", fields, _FIELDS)
         operation = self._operation(fields)
         targets = self._targets(fields, required=operation != "enqueue")
         bound = self._bound(fields, operation)
         gross = self._boolean(fields, "store_gross_counters")
         distinct = self._boolean(fields, "store_distinct_counters")
-        expire_after_ms = self._expire_after(fields)
+        windowed = self._boolean(fields, "windowed_counters", default=False)
+        expire_after_ms = self._duration(fields, "expire_after")
+        half_life_ms = self._duration(fields, "half_life")
+        weight = self._weight(fields)
+        for field in ("half_life", "weight"):
+            if field in fields and operation not in ("count_frequency", None):
+                self._note(f".{field}", "only a handler with count_frequency has one")
         background = self._fan_out(fields, operation)
         value, job = self._value(fields)
         if len(self._problems) > before or operation is None:
@@ -176,11 +257,14 @@ class _Checker:
                 gross=gross,
                 distinct=distinct,
                 expire_after_ms=expire_after_ms,
+                windowed=windowed,
+                half_life_ms=half_life_ms,
             ),
             targets=targets,
             value=value,
             job=job,
             background=background,
+            weight=weight,
         )
 
     def _operation(self, fields: Mapping[str, Any]) -> Operation | None:
@@ -213,12 +297,12 @@ class _Checker:
                 continue
             # Two operations are one problem; what is wrong inside each of them is another.
             if each == "enqueue":
-                job = self._job(fields[each])
+                job = self.job(fields[each])
             else:
                 value = self._parse(f".{each}", fields[each], parse_value)
         return value, job
 
-    def _job(self, job: Any) -> Job | None:
+    def job(self, job: Any) -> Job | None:
         if not isinstance(job, Mapping):
             self._note(".enqueue", f"expected an object, not {_shown(job)}")
             return None
@@ -253,20 +337,25 @@ class _Checker:
             return None
         return bound
 
-    def _boolean(self, fields: Mapping[str, Any], field: str) -> bool:
-        value = fields.get(field, True)
+    def _boolean(self, fields: Mapping[str, Any], field: str, *, default: bool = True) -> bool:
+        value = fields.get(field, default)
         if not isinstance(value, bool):
             self._note(f".{field}", f"expected true or false, not {_shown(value)}")
         return value is True
 
-    def _expire_after(self, fields: Mapping[str, Any]) -> int:
-        if "expire_after" not in fields:
+    def _weight(self, fields: Mapping[str, Any]) -> Expression | None:
+        if "weight" not in fields:
+            return None
+        return self._parse(".weight", fields["weight"], parse_value)
+
+    def _duration(self, fields: Mapping[str, Any], field: str) -> int:
+        if field not in fields:
             return 0
-        given = fields["expire_after"]
-        seconds = _seconds(given)
+        given = fields[field]
+        seconds = seconds_of(given)
         if seconds is None or not 0.001 <= seconds <= MAX_EXPIRE_AFTER_SECONDS:
             self._note(
-                ".expire_after",
+                f".{field}",
                 f"expected a duration, seconds or text such as '90d' or '36h', not {_shown(given)}",
             )
             return 0
@@ -303,13 +392,6 @@ class _Checker:
 
     def _note(self, place: str, problem: str) -> None:
         self._problems.append(f"{self._name}{place}: {problem}")
-
-
-def _seconds(given: Any) -> float | None:
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return given
-    found = _DURATION.fullmatch(given.strip()) if isinstance(given, str) else None
-    return float(found[1]) * _UNIT_SECONDS[found[2]] if found else None
 
 
 def _shown(value: Any) -> str:

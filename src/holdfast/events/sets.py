@@ -44,7 +44,7 @@ from holdfast.limits import (
     PACKED_MEMBERS,
 )
 
-__all__ = ["add", "contains", "members", "remove", "size"]
+__all__ = ["add", "contains", "newest_values", "packed_members", "remove", "size"]
 
 Member: TypeAlias = tuple[bytes, int]  # value, milliseconds of its last add
 
@@ -64,6 +64,7 @@ def add(
     *,
     gross: int,
     counted: bool,
+    takes_older: bool = False,
 ) -> None:
     """Puts `value` to the front of each set, and evicts what is beyond `bound`."""
     pattern, time, entry, digest = value.pattern, value.time, value.entry, value.digest
@@ -75,8 +76,10 @@ def add(
             _change_bound(cache, record, bound)
         flags = record.flags
         if flags & ROWS:
-            _add_row(cache, record, value, counted=counted)
+            _add_row(cache, record, value, counted=counted, takes_older=takes_older)
             continue
+        if takes_older and record.bundles and value.at < cache.now_ms:
+            _take_from_archive(cache, record, value)
         head, pending = record.head, record.digests
         if (
             len(pending) == DIGEST_BYTES * record.size
@@ -101,7 +104,7 @@ def add(
         else:
             if counted and flags & MIXED:
                 record.digests = pending + digest
-            _move_up(record, value, found)
+            _move(record, value, found, takes_older=takes_older)
         if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
             _move_to_archive(cache, record)
         if len(record.digests) > digests.PENDING_BYTES:
@@ -121,11 +124,25 @@ def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:
     return True
 
 
-def _move_up(record: Record, value: Value, found: int) -> None:
+def _take_from_archive(cache: RecordWriter, record: Record, value: Value) -> None:
+    """Removes a member that is newer than `value` and not in the head."""
+    entries = _entries(cache, record)
+    kept = [entry for entry in entries if entry[_VALUE:] != value.pattern[1:-1]]
+    newer = [entry for entry in entries if entry[_VALUE:] == value.pattern[1:-1]]
+    if newer and newer[0][:TIME_BYTES] > value.time:
+        _repack(cache, record, kept)
+
+
+def _move(record: Record, value: Value, found: int, *, takes_older: bool) -> None:
     """Moves a member of the head to the place of its new time."""
     head = record.head
     begin = found - TIME_BYTES
-    if value.time >= head[begin:found]:
+    time = head[begin:found]
+    if (
+        value.time > time
+        or (takes_older and value.time < time)
+        or (value.time == time and not takes_older)
+    ):
         rest = head[:begin] + head[found + len(value.pattern) :]
         in_order = value.time >= rest[:TIME_BYTES]
         record.head = value.entry + rest if in_order else _inserted(rest, value)
@@ -216,7 +233,9 @@ def _unpack_to_rows(cache: RecordWriter, record: Record, entries: list[bytes]) -
         cache.put(prefix + PLACES + where, raw)
 
 
-def _add_row(cache: RecordWriter, record: Record, value: Value, *, counted: bool) -> None:
+def _add_row(
+    cache: RecordWriter, record: Record, value: Value, *, counted: bool, takes_older: bool
+) -> None:
     prefix = cache.keys.generation(record.generation)
     by_value = prefix + VALUES + value_part(value.raw)
     old = cache.get(by_value)
@@ -230,7 +249,7 @@ def _add_row(cache: RecordWriter, record: Record, value: Value, *, counted: bool
         record.size += 1
         if not counted:
             record.flags |= MIXED | PARTIAL
-    elif int.from_bytes(old[:TIME_BYTES], "big") > value.at:
+    elif _stays(int.from_bytes(old[:TIME_BYTES], "big"), value.at, takes_older=takes_older):
         return
     else:
         cache.delete(prefix + PLACES + old)
@@ -240,6 +259,11 @@ def _add_row(cache: RecordWriter, record: Record, value: Value, *, counted: bool
     cache.put(prefix + PLACES + where, value.raw)
     if record.size > record.bound:
         _evict_rows(cache, record)
+
+
+def _stays(at: int, new: int, *, takes_older: bool) -> bool:
+    """Returns whether a member of time `at` keeps its place when it is added with time `new`."""
+    return at == new if takes_older else at > new
 
 
 def _evict_rows(cache: RecordWriter, record: Record) -> None:
@@ -309,21 +333,11 @@ def contains(cache: RecordCache, record: Record, raw: bytes) -> Member | None:
     return None if entry is None else (raw, unpack_time(entry[:TIME_BYTES]))
 
 
-def members(
-    cache: RecordCache, record: Record, *, limit: int, after: Member | None = None
-) -> list[Member]:
-    """Returns the newest members, or those that follow `after`.
-
-    If `after` has moved or gone since, its time is used: members of the same millisecond may be
-    returned twice, and none is left out.
-    """
-    if record.has_rows:
-        return _rows(cache, record, limit=limit, after=after)
-    entries = _entries(cache, record)
-    if after is not None:
-        entries = entries[_index_after(entries, after) :]
+def packed_members(cache: RecordCache, record: Record) -> list[Member]:
+    """Returns all members of a packed set, newest first."""
     return [
-        (unescaped(entry[_VALUE:]), unpack_time(entry[:TIME_BYTES])) for entry in entries[:limit]
+        (unescaped(entry[_VALUE:]), unpack_time(entry[:TIME_BYTES]))
+        for entry in _entries(cache, record)
     ]
 
 
@@ -354,28 +368,12 @@ def _merged(head: bytes, older: bytes) -> list[bytes]:
     return list(first.values())
 
 
-def _index_after(entries: list[bytes], after: Member) -> int:
-    last = _entry(*after)
-    if last in entries:
-        return entries.index(last) + 1
-    time = last[:TIME_BYTES]
-    return next((i for i, entry in enumerate(entries) if entry[:TIME_BYTES] <= time), len(entries))
-
-
 def _entry(raw: bytes, at: int) -> bytes:
     return pack_time(at) + b"\x01" + escaped(raw)
 
 
-def _rows(
-    cache: RecordCache, record: Record, *, limit: int, after: Member | None = None
-) -> list[Member]:
-    prefix = cache.keys.generation(record.generation)
-    begin, end = prefix_range(prefix + PLACES)
-    if after is not None:
-        raw, at = after
-        where = cache.get(prefix + VALUES + value_part(raw))
-        same = where is not None and int.from_bytes(where[:TIME_BYTES], "big") == at
-        end = begin + (where if same and where is not None else place(at + 1, 0))
+def _rows(cache: RecordCache, record: Record, *, limit: int) -> list[Member]:
+    begin, end = prefix_range(cache.keys.generation(record.generation) + PLACES)
     times = len(begin)
     return [
         (raw, int.from_bytes(key[times : times + TIME_BYTES], "big"))

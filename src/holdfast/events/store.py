@@ -33,7 +33,7 @@ class StoreEvents(_PerCall):
         def __init__(self, runner: Runner, make: Callable[[Any], Any] = Events) -> None: ...
 
     @operation(local=True)
-    def send_stream(self, events: Iterable[AnyEvent]) -> SendManyReply:
+    def send_stream(self, events: Iterable[AnyEvent], schema: str | None = None) -> SendManyReply:
         """Ingests any number of events in bounded memory, a transaction for each 1,000."""
         accepted = 0
         errors: list[EventError] = []
@@ -41,7 +41,7 @@ class StoreEvents(_PerCall):
         remaining = iter(events)
         while step := list(islice(remaining, EVENTS_PER_STREAM_STEP)):
             begin = accepted + len(errors)
-            reply = self.send_many(step)
+            reply = self.send_many(step, schema)
             accepted += reply.accepted
             errors += [
                 EventError(position=begin + error.position, message=error.message)

@@ -1,37 +1,83 @@
-"""The time of an event, and the labels that it gives to keys: @day, @week and their brothers."""
+"""The time of an event, and its labels in keys: @day, @week and so on."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.error_text import shown
 from holdfast.errors import BadInput, InvalidEvent
 from holdfast.limits import MAX_EVENT_MS
 
-__all__ = ["LABELS", "labels", "labels_between", "to_event_ms", "zone"]
+__all__ = [
+    "LABELS",
+    "WEEKDAYS",
+    "Calendar",
+    "labels",
+    "labels_between",
+    "labels_within",
+    "seconds_of",
+    "to_event_ms",
+    "zone",
+]
 
 LABELS: Final = {
     "minute": "minute",
     "hour": "hour",
+    "hourly": "hour",
     "day": "day",
     "daily": "day",
     "week": "week",
     "weekly": "week",
     "month": "month",
     "monthly": "month",
+    "quarter": "quarter",
+    "quarterly": "quarter",
     "year": "year",
     "yearly": "year",
 }
 
+WEEKDAYS: Final = (
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+)
+
 _MINUTE_MS: Final = 60_000
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Calendar(NamedTuple):
+    """How the labels of times are written."""
+
+    timezone: str = "UTC"
+    first_day: int = 0  # of a week, 0 for Monday
+    style: Literal["iso", "flux"] = "iso"
+
+
+def seconds_of(given: Any) -> float | None:
+    """Returns a duration in seconds, from seconds or text such as "90d"; None if it is neither.
+
+    >>> seconds_of("36h"), seconds_of(90), seconds_of("soon")
+    (129600.0, 90, None)
+    """
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return given
+    found = _DURATION.fullmatch(given.strip()) if isinstance(given, str) else None
+    return float(found[1]) * _UNIT_SECONDS[found[2]] if found else None
 
 
 @lru_cache(maxsize=64)
 def zone(name: str) -> tzinfo:
-    """The time zone of that name."""
+    """Returns the time zone of that name."""
     if name == "UTC":
         return UTC
     try:
@@ -43,7 +89,7 @@ def zone(name: str) -> tzinfo:
 
 
 def to_event_ms(given: Any, timezone: str) -> int:
-    """Milliseconds since the epoch, from the same or from ISO 8601.
+    """Returns milliseconds since the epoch, from the same or from ISO 8601.
 
     >>> to_event_ms("2012-08-08T12:00Z", "UTC")
     1344427200000
@@ -74,25 +120,40 @@ def _from_iso(text: str) -> datetime:
         ) from None
 
 
-def labels(ms: int, timezone: str) -> dict[str, list[bytes]]:
-    """All labels of a time, as a scope has them.
+def labels(ms: int, calendar: Calendar) -> dict[str, list[bytes]]:
+    """Returns all labels of a time, as a scope has them.
 
-    >>> labels(1344451380000, "UTC")["@week"]
+    >>> labels(1344451380000, Calendar())["@week"]
     [b'2012-W32']
     """
-    return _labels_of_minute(ms // _MINUTE_MS, timezone)
+    return _labels_of_minute(ms // _MINUTE_MS, calendar)
 
 
 @lru_cache(maxsize=4_096)
-def _labels_of_minute(minute: int, timezone: str) -> dict[str, list[bytes]]:
-    moment = (_EPOCH + timedelta(minutes=minute)).astimezone(zone(timezone))
-    return {f"@{label}": [_format(moment, unit).encode()] for label, unit in LABELS.items()}
+def _labels_of_minute(minute: int, calendar: Calendar) -> dict[str, list[bytes]]:
+    moment = (_EPOCH + timedelta(minutes=minute)).astimezone(zone(calendar.timezone))
+    found = {
+        f"@{label}": [_format(moment, unit, calendar.first_day).encode()]
+        for label, unit in LABELS.items()
+    }
+    if calendar.style == "flux":
+        for unit, form in _FLUX_FORMATS.items():
+            label = [moment.strftime(form).encode()]
+            found[f"@{unit}"] = found[f"@{_FLUX_NAMES[unit]}"] = label
+    return found
 
 
-def _format(moment: datetime, unit: str) -> str:
+_FLUX_FORMATS: Final = {"day": "daily-%d-%m-%y", "week": "weekly-%U-%y", "month": "monthly-%m-%y"}
+_FLUX_NAMES: Final = {"day": "daily", "week": "weekly", "month": "monthly"}
+
+
+def _format(moment: datetime, unit: str, first_day: int) -> str:
     if unit == "week":
-        year, week, _ = moment.isocalendar()
+        # The ISO week of the Monday that a week with another first day has.
+        year, week, _ = (moment + timedelta(days=-first_day % 7)).isocalendar()
         return f"{year:04}-W{week:02}"
+    if unit == "quarter":
+        return f"{moment.year:04}-Q{(moment.month + 2) // 3}"
     formats = {
         "minute": "%Y-%m-%dT%H-%M",
         "hour": "%Y-%m-%dT%H",
@@ -104,40 +165,57 @@ def _format(moment: datetime, unit: str) -> str:
 
 
 def labels_between(
-    unit: str, begin: str | int | datetime, end: str | int | datetime, timezone: str
+    unit: str, begin: str | int | datetime, end: str | int | datetime, calendar: Calendar
 ) -> Iterator[str]:
-    """The labels of every step from `begin` to `end`, both included.
+    """Yields the labels of every step from `begin` to `end`, both included.
 
-    >>> list(labels_between("month", "2012-11-30", "2013-01-01", "UTC"))
+    >>> list(labels_between("month", "2012-11-30", "2013-01-01", Calendar()))
     ['2012-11', '2012-12', '2013-01']
     """
-    step = _begin_of(unit, _moment(begin, timezone))
-    last = _format(_moment(end, timezone), unit)
-    label = _format(step, unit)
+    first_day = calendar.first_day
+    step = _begin_of(unit, _moment(begin, calendar), first_day)
+    last = _format(_moment(end, calendar), unit, first_day)
+    label = _format(step, unit, first_day)
     while label <= last:
         yield label
         try:
             step = _next(unit, step)
         except (OverflowError, ValueError):
             return  # the calendar ends with the year 9999
-        label = _format(step, unit)
+        label = _format(step, unit, first_day)
 
 
-def _moment(given: str | int | datetime, timezone: str) -> datetime:
-    """A point in time, in wall-clock terms of the zone: steps of a day must not slip by an hour
-    where clocks change."""
+def labels_within(unit: str, seconds: float, now_ms: int, calendar: Calendar) -> Iterator[str]:
+    """Yields the labels of the steps that began within the last `seconds`, the present one last.
+
+    >>> list(labels_within("day", 3 * 86400, 1344451380000, Calendar()))
+    ['2012-08-06', '2012-08-07', '2012-08-08']
+    """
+    begin_ms = max(0, now_ms - round(seconds * 1_000))
+    found = labels_between(unit, begin_ms, now_ms, calendar)
+    next(found, None)  # the step that was already under way
+    yield from found
+
+
+def _moment(given: str | int | datetime, calendar: Calendar) -> datetime:
+    """Returns a point in time as the wall clock of the zone shows it.
+
+    Steps of a day must not slip by an hour where clocks change.
+    """
     if isinstance(given, str):
         local = _from_label(given.strip())
         if local is not None:
             return local
-    ms = to_event_ms(given, timezone)
-    moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone(timezone))
+    ms = to_event_ms(given, calendar.timezone)
+    moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone(calendar.timezone))
     return moment.replace(tzinfo=None)
 
 
 def _from_label(text: str) -> datetime | None:
-    """A time from a label, such as 2012, 2012-08, 2012-W32 or 2012-08-08T18-43."""
+    """Returns the time of a label, such as 2012, 2012-08, 2012-W32 or 2012-08-08T18-43."""
     try:
+        if len(text) == 7 and text[4:6] == "-Q" and text[6] in "1234":
+            return datetime(int(text[:4]), 3 * int(text[6]) - 2, 1)
         if len(text) == 8 and text[4:6] == "-W":
             return datetime.combine(
                 date.fromisocalendar(int(text[:4]), int(text[6:]), 1), datetime.min.time()
@@ -150,22 +228,26 @@ def _from_label(text: str) -> datetime | None:
     return None
 
 
-def _begin_of(unit: str, moment: datetime) -> datetime:
+def _begin_of(unit: str, moment: datetime, first_day: int) -> datetime:
     if unit == "minute":
         return moment.replace(second=0, microsecond=0)
     if unit == "hour":
         return moment.replace(minute=0, second=0, microsecond=0)
     day = datetime(moment.year, moment.month, moment.day)
     if unit == "week":
-        return day - timedelta(days=day.weekday())
+        return day - timedelta(days=(day.weekday() - first_day) % 7)
     if unit == "month":
         return day.replace(day=1)
+    if unit == "quarter":
+        return day.replace(month=day.month - (day.month - 1) % 3, day=1)
     return day.replace(month=1, day=1) if unit == "year" else day
 
 
 def _next(unit: str, step: datetime) -> datetime:
     if unit == "month":
         return (step + timedelta(days=31)).replace(day=1)
+    if unit == "quarter":
+        return (step + timedelta(days=93)).replace(day=1)
     if unit == "year":
         return step.replace(year=step.year + 1)
     lengths = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}

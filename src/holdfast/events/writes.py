@@ -1,10 +1,21 @@
 """Writing the values of one event to keys: sets, leaderboards, and their counters."""
 
-from holdfast.events import boards, sets
-from holdfast.events.codec import BOARD, GROSS_OFF, UNBOUNDED, Record, Value, pack_time, prepare
+from holdfast.engine.contract import draw
+from holdfast.events import boards, numbers, sets, timed_counters
+from holdfast.events.codec import (
+    BOARD,
+    GROSS_OFF,
+    SCORED,
+    UNBOUNDED,
+    WINDOWED,
+    Record,
+    Value,
+    pack_time,
+    prepare,
+)
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.schema import WriteOptions
-from holdfast.events.sketch import digest
+from holdfast.events.sketch import DIGEST_BYTES, digest
 
 __all__ = ["KeyWrites"]
 
@@ -15,15 +26,22 @@ class KeyWrites:
     An event has one of these, and each step of a background fan-out.
     """
 
-    def __init__(self, cache: RecordWriter, at: int) -> None:
+    def __init__(self, cache: RecordWriter, at: int, score: int | None = None) -> None:
         self._cache = cache
         self._at = at
+        self._score = score
         self._values: dict[bytes, Value] = {}
         self.written: set[bytes] = set()
 
     def write(self, options: WriteOptions, keys: list[bytes], values: list[bytes]) -> str | None:
         """Writes each value to each key; returns why not, if a key holds another kind."""
         if not values:
+            return None
+        if options.operation == "aggregate":
+            return self._aggregate(options, keys, values)
+        if options.beside:
+            records = [self._cache.board_beside(key) for key in keys]
+            self._add_or_count(options, keys, records, values)
             return None
         records = self._cache.records(keys)
         board = BOARD if options.operation == "count_frequency" else 0
@@ -43,17 +61,69 @@ class KeyWrites:
         bound = UNBOUNDED if options.bound is None else options.bound
         if not (bound or gross or counted):
             return  # neither members nor counters: nothing is kept
-        add = boards.count if options.operation == "count_frequency" else sets.add
         cache = self._cache
+        counts = options.operation == "count_frequency"
         for value in self._prepared(values):
-            add(cache, records, value, bound, gross=gross, counted=counted)
-        if not gross:
+            if counts:
+                boards.count(
+                    cache,
+                    records,
+                    value,
+                    bound,
+                    gross=gross,
+                    counted=counted,
+                    weight=options.weight,
+                    half_life_ms=options.half_life_ms,
+                )
+            else:
+                sets.add(
+                    cache,
+                    records,
+                    value,
+                    bound,
+                    gross=gross,
+                    counted=counted,
+                    takes_older=options.takes_older,
+                )
+            if options.windowed:
+                self._count_times(records, value, gross=bool(gross), counted=counted)
+        if not gross and not options.beside:
             for record in records:
                 record.flags |= GROSS_OFF
         lifetime_ms = options.expire_after_ms
         for record in records if lifetime_ms or cache.some_expire else ():
             cache.extend_lifetime(record, lifetime_ms)
         self.written.update(keys)
+
+    def _count_times(
+        self, records: list[Record], value: Value, *, gross: bool, counted: bool
+    ) -> None:
+        """Counts a value in the counters that answer `since`."""
+        cache, second = self._cache, self._at // 1_000
+        for record in records:
+            record.flags |= WINDOWED
+            if counted:
+                timed_counters.add(cache, record.key, timed_counters.VALUES, value.digest, second)
+            if not gross:
+                continue
+            if self._score is None:
+                add = draw(DIGEST_BYTES)
+            else:
+                record.flags |= SCORED
+                add = digest(b"%d %b" % (self._score, value.raw))
+            timed_counters.add(cache, record.key, timed_counters.ADDS, add, second)
+
+    def _aggregate(
+        self, options: WriteOptions, keys: list[bytes], values: list[bytes]
+    ) -> str | None:
+        parsed = [numbers.parse_number(value) for value in values]
+        if None in parsed:
+            wrong = values[parsed.index(None)]
+            return f"expected a number, not {wrong[:40].decode(errors='replace')!r}"
+        found = [number for number in parsed if number is not None]
+        numbers.write(self._cache, keys, found, self._at, options.expire_after_ms)
+        self.written.update(keys)
+        return None
 
     def _remove(self, options: WriteOptions, records: list[Record], values: list[bytes]) -> None:
         for record in records:

@@ -5,14 +5,18 @@ from typing import Any, Final
 
 from holdfast.client.calls import Call, as_text
 from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited, recorded
+from holdfast.events import deployment
 from holdfast.events.ingestion import AnyEvent
 from holdfast.events.layer import Query, Result
-from holdfast.events.reads import By, Moment
+from holdfast.events.reads import By, KeyOrKeys, Moment, Window
 from holdfast.events.records import (
+    Aggregate,
     BoardEntry,
     Distinct,
     Explanation,
     FanOutReport,
+    KeptCount,
+    KeyDescription,
     KeyPage,
     Member,
     MemberPage,
@@ -21,10 +25,22 @@ from holdfast.events.records import (
     SendReply,
     Settings,
 )
+from holdfast.events.set_reads import SetOperation
+from holdfast.limits import DEFAULT_KEPT_SECONDS
 
 
 class CalledEvents(CalledLayer):
     """The operations of `Events`, called."""
+
+    def aggregate(
+        self,
+        key: KeyOrKeys,
+        percentiles: Sequence[float] = (50, 90, 95, 99),
+        last: Window = None,
+        schema: str | None = None,
+    ) -> Aggregate:
+        """Returns count, sum, min, max, avg, last and percentiles of the numbers of a key."""
+        return self._call(_AGGREGATE, key, percentiles, last, schema)
 
     def configure(
         self,
@@ -40,28 +56,48 @@ class CalledEvents(CalledLayer):
         return self._call(_CONFIGURE, timezone, looked_up_members, fan_out_keys, dedup_seconds)
 
     def contains(self, key: str, value: str) -> Member | None:
-        """The member of that value, if the set has it. Reads 2 keys."""
+        """Returns the member of that value, if the set has it. Reads 2 keys."""
         return self._call(_CONTAINS, key, value)
 
     def continue_fan_outs(self, *, most: int | None = None) -> int:
         """Continues background fan-outs until all are finished, a transaction for each step."""
         return self._call(_CONTINUE_FAN_OUTS, most)
 
-    def deploy(self, schema: Mapping[str, Any] | str | bytes, name: str = "default") -> None:
+    def deploy(
+        self,
+        schema: Mapping[str, Any] | str | bytes,
+        name: str = "default",
+        dialect: deployment.Dialect = "mql",
+        timezone: str | None = None,
+        week_starts_on: str | None = None,
+    ) -> None:
         """Puts a schema into force under `name`, in place of the one that had this name."""
-        return self._call(_DEPLOY, as_text(schema), name)
+        return self._call(_DEPLOY, as_text(schema), name, dialect, timezone, week_starts_on)
 
-    def distinct(self, key: str | Sequence[str]) -> Distinct:
-        """How many different values were ever added or counted, at one key or at several
-        together.
-        """
-        return self._call(_DISTINCT, key)
+    def describe(self, key: str) -> KeyDescription:
+        """Returns all that is known of a key: its kinds, size, counters and when it expires."""
+        return self._call(_DESCRIBE, key)
 
-    def explain(self, event: AnyEvent) -> Explanation:
-        """What the event would do: the handlers that match, the keys and writes of each, and
-        why a handler is skipped. Writes nothing, reads what `send` would read.
+    def dialects(self) -> dict[str, deployment.Dialect]:
+        """Returns the dialect of each schema, "mql" or "flux". Reads a key for each."""
+        return self._call(_DIALECTS)
+
+    def distinct(
+        self,
+        key: KeyOrKeys,
+        op: SetOperation = "union",
+        since: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> Distinct:
+        """Returns how many different values were ever added or counted, at one key or several."""
+        return self._call(_DISTINCT, key, op, as_text(since), last, schema)
+
+    def explain(self, event: AnyEvent, schema: str | None = None) -> Explanation:
+        """Returns what the event would do: which handlers match, the keys and writes of each,
+        and why a handler is skipped. Writes nothing, reads the keys that `send` would read.
         """
-        return self._call(_EXPLAIN, event)
+        return self._call(_EXPLAIN, event, schema)
 
     def fan_outs(self, limit: int = 100) -> list[FanOutReport]:
         """Returns the background fan-outs that run, then those that were finished within a
@@ -70,52 +106,94 @@ class CalledEvents(CalledLayer):
         return self._call(_FAN_OUTS, limit)
 
     def forget(self, key: str) -> bool:
-        """Deletes a key with its counters, and says whether it was there."""
+        """Deletes a key with its counters and numbers; returns whether it was there."""
         return self._call(_FORGET, key)
 
-    def gross(self, key: str) -> int:
-        """How many values were added or counted, repeats included; 0 for an unknown key."""
-        return self._call(_GROSS, key)
+    def gross(
+        self,
+        key: KeyOrKeys,
+        since: Moment | None = None,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> int:
+        """Returns how many values were added or counted, repeats included; 0 for an unknown
+        key.
+        """
+        return self._call(_GROSS, key, as_text(since), last, schema)
+
+    def keep_distinct(
+        self, keys: KeyOrKeys, since: Moment | None = None, ttl: float = DEFAULT_KEPT_SECONDS
+    ) -> KeptCount:
+        """Stores the union of the counters of several keys, as it is now, for `ttl` seconds."""
+        return self._call(_KEEP_DISTINCT, keys, as_text(since), ttl)
 
     def keys(self, prefix: str = "", limit: int = 100, after: str | None = None) -> KeyPage:
-        """The keys that begin with `prefix`, with their kinds, a page at a time."""
+        """Returns the keys that begin with `prefix`, with their kinds, a page at a time."""
         return self._call(_KEYS, prefix, limit, after)
 
-    def members(self, key: str, limit: int = 100, after: str | None = None) -> MemberPage:
-        """The members of a set, newest first, a page at a time: hand `next` back as `after`."""
-        return self._call(_MEMBERS, key, limit, after)
+    def members(
+        self,
+        key: KeyOrKeys,
+        limit: int = 100,
+        after: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        op: SetOperation = "union",
+        last: Window = None,
+        schema: str | None = None,
+    ) -> MemberPage:
+        """Returns members of a set, newest first, a page at a time: hand `next` back as
+        `after`.
+        """
+        return self._call(
+            _MEMBERS, key, limit, after, as_text(since), as_text(until), op, last, schema
+        )
+
+    def problems(self, name: str) -> list[str]:
+        """Returns a sentence for each handler of a flux schema that makes no sense and is
+        skipped.
+        """
+        return self._call(_PROBLEMS, name)
 
     def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Many reads in one snapshot, each answered as if it were asked alone."""
+        """Runs many reads on one snapshot, each answered as if it were asked alone."""
         return self._call(_READ, queries)
 
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """All schemas in force, by name. Reads a key for each."""
+        """Returns all schemas by name. Reads a key for each."""
         return self._call(_SCHEMAS)
 
-    def send(self, event: AnyEvent) -> SendReply:
+    def send(self, event: AnyEvent, schema: str | None = None) -> SendReply:
         """Writes what the handlers of the event ask for, all of it or nothing."""
-        return self._call(_SEND, event)
+        return self._call(_SEND, event, schema)
 
-    def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
+    def send_many(self, events: Sequence[AnyEvent], schema: str | None = None) -> SendManyReply:
         """Writes a batch of events in one transaction; a bad one fails alone, by its position."""
-        return self._call(_SEND_MANY, events)
+        return self._call(_SEND_MANY, events, schema)
 
-    def series(self, template: str, by: By, from_: Moment, to: Moment) -> list[Point]:
-        """A number for each step of a range, both ends included, ready for plotting."""
-        return self._call(_SERIES, template, by, as_text(from_), as_text(to))
+    def series(
+        self, template: str, by: By, from_: Moment, to: Moment, schema: str | None = None
+    ) -> list[Point]:
+        """Returns a number for each step of a range, both ends included, ready for plotting."""
+        return self._call(_SERIES, template, by, as_text(from_), as_text(to), schema)
 
     def settings(self) -> Settings:
-        """The settings of the space. Reads 1 key."""
+        """Returns the settings of the space. Reads 1 key."""
         return self._call(_SETTINGS)
 
     def size(self, key: str) -> int:
-        """How many members a set has now, or entries a leaderboard; `#key` asks for the same."""
+        """Returns how many members a set has now, or entries a leaderboard; `#key` asks the
+        same.
+        """
         return self._call(_SIZE, key)
 
-    def top(self, key: str | Sequence[str], k: int | None = None) -> list[BoardEntry]:
-        """The most frequent values of a leaderboard, highest count first, ties by value."""
-        return self._call(_TOP, key, k)
+    def top(
+        self, key: KeyOrKeys, k: int | None = None, last: Window = None, schema: str | None = None
+    ) -> list[BoardEntry]:
+        """Returns the most frequent values of a leaderboard, highest count first, ties by
+        value.
+        """
+        return self._call(_TOP, key, k, last, schema)
 
     def withdraw(self, name: str = "default") -> None:
         """Takes a schema out of force; what it has written stays."""
@@ -125,17 +203,22 @@ class CalledEvents(CalledLayer):
 class AwaitedEvents(AwaitedLayer):
     """The operations of `Events`, each a coroutine."""
 
+    aggregate = awaited(CalledEvents.aggregate)
     configure = awaited(CalledEvents.configure)
     contains = awaited(CalledEvents.contains)
     continue_fan_outs = awaited(CalledEvents.continue_fan_outs)
     deploy = awaited(CalledEvents.deploy)
+    describe = awaited(CalledEvents.describe)
+    dialects = awaited(CalledEvents.dialects)
     distinct = awaited(CalledEvents.distinct)
     explain = awaited(CalledEvents.explain)
     fan_outs = awaited(CalledEvents.fan_outs)
     forget = awaited(CalledEvents.forget)
     gross = awaited(CalledEvents.gross)
+    keep_distinct = awaited(CalledEvents.keep_distinct)
     keys = awaited(CalledEvents.keys)
     members = awaited(CalledEvents.members)
+    problems = awaited(CalledEvents.problems)
     read = awaited(CalledEvents.read)
     schemas = awaited(CalledEvents.schemas)
     send = awaited(CalledEvents.send)
@@ -150,16 +233,21 @@ class AwaitedEvents(AwaitedLayer):
 class RecordedEvents(RecordedLayer):
     """The operations of `Events`, kept to be sent together."""
 
+    aggregate = recorded(CalledEvents.aggregate)
     configure = recorded(CalledEvents.configure)
     contains = recorded(CalledEvents.contains)
     deploy = recorded(CalledEvents.deploy)
+    describe = recorded(CalledEvents.describe)
+    dialects = recorded(CalledEvents.dialects)
     distinct = recorded(CalledEvents.distinct)
     explain = recorded(CalledEvents.explain)
     fan_outs = recorded(CalledEvents.fan_outs)
     forget = recorded(CalledEvents.forget)
     gross = recorded(CalledEvents.gross)
+    keep_distinct = recorded(CalledEvents.keep_distinct)
     keys = recorded(CalledEvents.keys)
     members = recorded(CalledEvents.members)
+    problems = recorded(CalledEvents.problems)
     read = recorded(CalledEvents.read)
     schemas = recorded(CalledEvents.schemas)
     send = recorded(CalledEvents.send)
@@ -171,17 +259,22 @@ class RecordedEvents(RecordedLayer):
     withdraw = recorded(CalledEvents.withdraw)
 
 
+_AGGREGATE: Final = Call("events.aggregate", "read", CalledEvents.aggregate)
 _CONFIGURE: Final = Call("events.configure", "write", CalledEvents.configure)
 _CONTAINS: Final = Call("events.contains", "read", CalledEvents.contains)
 _CONTINUE_FAN_OUTS: Final = Call("events.continue_fan_outs", "long", CalledEvents.continue_fan_outs)
 _DEPLOY: Final = Call("events.deploy", "write", CalledEvents.deploy)
+_DESCRIBE: Final = Call("events.describe", "read", CalledEvents.describe)
+_DIALECTS: Final = Call("events.dialects", "read", CalledEvents.dialects)
 _DISTINCT: Final = Call("events.distinct", "read", CalledEvents.distinct)
 _EXPLAIN: Final = Call("events.explain", "read", CalledEvents.explain)
 _FAN_OUTS: Final = Call("events.fan_outs", "read", CalledEvents.fan_outs)
 _FORGET: Final = Call("events.forget", "write", CalledEvents.forget)
 _GROSS: Final = Call("events.gross", "read", CalledEvents.gross)
+_KEEP_DISTINCT: Final = Call("events.keep_distinct", "write", CalledEvents.keep_distinct)
 _KEYS: Final = Call("events.keys", "read", CalledEvents.keys)
 _MEMBERS: Final = Call("events.members", "read", CalledEvents.members)
+_PROBLEMS: Final = Call("events.problems", "read", CalledEvents.problems)
 _READ: Final = Call("events.read", "read", CalledEvents.read, has_plain_result=True)
 _SCHEMAS: Final = Call("events.schemas", "read", CalledEvents.schemas)
 _SEND: Final = Call("events.send", "write", CalledEvents.send)

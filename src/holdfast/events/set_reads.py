@@ -1,0 +1,216 @@
+"""Members of several sets read as one: union, intersection and difference, newest first.
+
+Each set is walked from its newest member down, a few rows at a time, and a heap picks the newest of
+their heads. A union gives out each value once, at its newest place within the bounds. While a page
+is walked from the top, values that were given out are remembered; a page that begins at a cursor
+asks the other sets whether they had the value at a newer place. The cursor is a place and needs no
+state, so it survives changes: what is added above it is not seen, what is removed is gone.
+"""
+
+import base64
+import binascii
+import heapq
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from holdfast.errors import BadInput
+from holdfast.events import sets
+from holdfast.events.codec import TIME_BYTES, Record
+from holdfast.events.layout import PLACES, VALUES, place, value_part
+from holdfast.events.record_cache import RecordCache
+from holdfast.keys import prefix_range
+from holdfast.limits import MAX_EVENT_MS, MAX_WALKED_MEMBERS
+
+__all__ = ["Bounds", "Cursor", "SetOperation", "SetView", "merged_members"]
+
+SetOperation: TypeAlias = Literal["union", "intersection", "difference"]
+
+_FIRST_ROWS: Final = 4  # read of each set at once; twice as many each further time
+_MOST_ROWS: Final = 512
+_ANCHORS: Final = 3
+
+
+class Bounds(NamedTuple):
+    """Times of members that count: `since` exclusive, `until` inclusive, in milliseconds."""
+
+    since: int = -1
+    until: int = MAX_EVENT_MS
+
+    def hold(self, at: int) -> bool:
+        return self.since < at <= self.until
+
+
+class Cursor(msgspec.Struct, array_like=True, frozen=True):
+    """The place of the member that was walked last."""
+
+    at: int
+    value: bytes
+    sequence: int = 0  # its arrival number, if its set has rows
+    source: int = 0  # the position of its set
+    anchors: list[bytes] = []  # members of the same millisecond before it, should it be gone
+
+    def text(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).decode().rstrip("=")
+
+    @staticmethod
+    def read(text: str) -> "Cursor":
+        """Returns the cursor that `text` made."""
+        hint = "Give `next` of the page before."
+        if not isinstance(text, str):
+            raise BadInput(f"{text!r} is no place in a set", hint=hint)
+        try:
+            return _decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        except (msgspec.MsgspecError, binascii.Error, ValueError):
+            raise BadInput(f"{text[:40]!r} is no place in a set", hint=hint) from None
+
+
+_decode: Final = msgspec.msgpack.Decoder(Cursor).decode
+
+
+class Walked(NamedTuple):
+    """A member that a walk has come to. Sorts newest first, within a time by set."""
+
+    order: int  # the time, negated
+    source: int
+    arrival: int  # the position in the walk of its set
+    value: bytes
+    sequence: int
+
+    @property
+    def at(self) -> int:
+        return -self.order
+
+
+class SetView:
+    """One set within bounds."""
+
+    def __init__(self, cache: RecordCache, record: Record, bounds: Bounds, source: int) -> None:
+        self._cache = cache
+        self._record = record
+        self._bounds = bounds
+        self._source = source
+
+    def time_of(self, value: bytes) -> int | None:
+        """Returns when the member was last added, if it is one within the bounds."""
+        if self._record.has_rows:
+            found = sets.contains(self._cache, self._record, value)
+            at = None if found is None else found[1]
+        else:
+            at = self._packed_times.get(value)
+        return at if at is not None and self._bounds.hold(at) else None
+
+    def walk(self, cursor: Cursor | None) -> Iterator[Walked]:
+        """Yields the members, newest first, from behind the cursor on."""
+        walk = self._walk_rows(cursor) if self._record.has_rows else self._walk_packed(cursor)
+        for arrival, (value, at, sequence) in enumerate(walk):
+            yield Walked(-at, self._source, arrival, value, sequence)
+
+    @cached_property
+    def _packed(self) -> list[sets.Member]:
+        return sets.packed_members(self._cache, self._record)
+
+    @cached_property
+    def _packed_times(self) -> dict[bytes, int]:
+        return dict(self._packed)
+
+    def _walk_packed(self, cursor: Cursor | None) -> Iterator[tuple[bytes, int, int]]:
+        members = [member for member in self._packed if self._bounds.hold(member[1])]
+        begin = 0 if cursor is None else self._position_behind(members, cursor)
+        for value, at in members[begin:]:
+            yield value, at, 0
+
+    def _position_behind(self, members: list[sets.Member], cursor: Cursor) -> int:
+        if cursor.source == self._source:
+            for value in (cursor.value, *cursor.anchors):
+                if (value, cursor.at) in members:
+                    return members.index((value, cursor.at)) + 1
+        before = cursor.at if cursor.source > self._source else cursor.at + 1
+        return next((i for i, (_, at) in enumerate(members) if at < before), len(members))
+
+    def _walk_rows(self, cursor: Cursor | None) -> Iterator[tuple[bytes, int, int]]:
+        prefix = self._cache.keys.generation(self._record.generation)
+        begin, end = prefix_range(prefix + PLACES)
+        size = len(begin)
+        if self._bounds.since >= 0:
+            begin += place(self._bounds.since + 1, 0)
+        if self._bounds.until < MAX_EVENT_MS:
+            end = prefix + PLACES + place(self._bounds.until + 1, 0)
+        if cursor is not None:
+            end = min(end, prefix + PLACES + self._place_behind(prefix, cursor))
+        limit = _FIRST_ROWS
+        while begin < end:
+            rows = list(self._cache.scan(begin, end, limit=limit, reverse=True))
+            for key, raw in rows:
+                where = key[size:]
+                at = int.from_bytes(where[:TIME_BYTES], "big")
+                yield raw, at, int.from_bytes(where[TIME_BYTES:], "big")
+            if len(rows) < limit:
+                return
+            end = rows[-1][0]
+            limit = min(2 * limit, _MOST_ROWS)
+
+    def _place_behind(self, prefix: bytes, cursor: Cursor) -> bytes:
+        if cursor.source != self._source:
+            return place(cursor.at if cursor.source > self._source else cursor.at + 1, 0)
+        if cursor.sequence:
+            return place(cursor.at, cursor.sequence)
+        for value in (cursor.value, *cursor.anchors):
+            where = self._cache.get(prefix + VALUES + value_part(value))
+            if where is not None and int.from_bytes(where[:TIME_BYTES], "big") == cursor.at:
+                return where
+        return place(cursor.at + 1, 0)
+
+
+def merged_members(
+    views: Sequence[SetView], operation: SetOperation, limit: int, cursor: Cursor | None
+) -> tuple[list[sets.Member], Cursor | None]:
+    """Returns a page of members, and the cursor of the next page if there may be one."""
+    page: list[sets.Member] = []
+    given: set[bytes] = set()
+    last: Walked | None = None
+    anchors: list[bytes] = []
+    walks = views if operation != "difference" else views[:1]
+    for walked, member in enumerate(heapq.merge(*(view.walk(cursor) for view in walks))):
+        if len(page) == limit or walked == MAX_WALKED_MEMBERS:
+            assert last is not None  # the limit is at least 1
+            return page, _cursor_at(last, anchors)
+        if _is_given_out(views, operation, member, given, checks=cursor is not None):
+            page.append((member.value, member.at))
+        given.add(member.value)
+        same = last is not None and (last.at, last.source) == (member.at, member.source)
+        anchors = [last.value, *anchors][:_ANCHORS] if same and last is not None else []
+        last = member
+    return page, None
+
+
+def _cursor_at(last: Walked, anchors: list[bytes]) -> Cursor:
+    return Cursor(last.at, last.value, last.sequence, last.source, anchors)
+
+
+def _is_given_out(
+    views: Sequence[SetView],
+    operation: SetOperation,
+    member: Walked,
+    given: set[bytes],
+    *,
+    checks: bool,
+) -> bool:
+    if operation == "difference":
+        return all(view.time_of(member.value) is None for view in views[1:])
+    if member.value in given:
+        return False
+    if operation == "union" and not checks:
+        return True  # walked from the top: a newer place would have been met
+    for source, view in enumerate(views):
+        if source == member.source:
+            continue
+        at = view.time_of(member.value)
+        if at is None:
+            if operation == "intersection":
+                return False
+        elif checks and (at, -source) > (member.at, -member.source):
+            return False  # an earlier page has given it out
+    return True
