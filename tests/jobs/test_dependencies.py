@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.errors import BadArgument, CircularDependency, JobNeeded, WrongState
+from holdfast.errors import BadArgument, CircularDependency, JobNeeded, UnknownJob, WrongState
 from holdfast.limits import JOBS_PER_STEP
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
@@ -142,9 +142,9 @@ def test_dependencies_change_only_in_the_depends_state(qless: Qless, action: str
     with pytest.raises(WrongState) as refused:
         qless("depends", 1, "a", action, "b")
     assert refused.value.message == "Depends(): Job a not in the depends state: waiting"
-    with pytest.raises(WrongState) as refused:
+    with pytest.raises(UnknownJob) as unknown:
         qless("depends", 1, "nobody", action, "b")
-    assert refused.value.message == "Depends(): Job nobody not in the depends state: false"
+    assert unknown.value.message == "Depends(): Job nobody not in the depends state: false"
 
 
 def test_depends_knows_on_and_off_only(qless: Qless) -> None:

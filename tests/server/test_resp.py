@@ -500,7 +500,7 @@ def test_an_exact_connection_gets_errors_as_objects(client: RawClient) -> None:
     assert code == "UNKNOWN_JOB"
     assert json.loads(text) == {
         "error": "UnknownJob",
-        "message": "Retry(): Job nobody does not exist",
+        "message": "there is no job 'nobody'",
         "hint": "",
         "position": None,
         "facts": {},

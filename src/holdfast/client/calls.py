@@ -165,9 +165,8 @@ def _exact_encoder(call: Call[Any]) -> Encode:
 
 def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
     """Refuses data that JSON can't give back here: once it is encoded, a set looks like a list."""
-    from holdfast.jobs.arguments import CALLS, check_json
+    from holdfast.jobs.arguments import check_json
 
-    shown = CALLS.get(operation, operation.capitalize())
     encode = _plain_encoder(call)
     names, defaults = call.names, call.defaults
     checked = [(names.index(each), each) for each in ("data", "result") if each in names]
@@ -178,9 +177,9 @@ def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
     def check_and_encode(values: Values) -> bytes:
         for position, argument in checked:
             if values[position] is not defaults[position]:
-                check_json(values[position], shown, argument)
+                check_json(values[position], argument)
         for job in values[listed] if listed is not None else ():
-            check_json(job.get("data") if isinstance(job, dict) else job.data, shown)
+            check_json(job.get("data") if isinstance(job, dict) else job.data)
         return encode(values)
 
     return check_and_encode

@@ -113,7 +113,7 @@ def _waits(timeout: float | None, call: str) -> Iterator[float]:
     A server that stops answers at once: what is left of the time is asked of it again.
     """
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
-        raise BadArgument(f'{call}(): Arg "timeout" not a number or None: {timeout!r:.200}')
+        raise BadArgument(f"timeout must be a number or None, not {timeout!r:.200}")
     end = None if timeout is None else time.monotonic() + timeout
     yield WAIT_STEP_SECONDS if timeout is None else min(timeout, WAIT_STEP_SECONDS)
     while end is None or end - time.monotonic() > 0:

@@ -84,7 +84,7 @@ def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """
     for name, fits in _unsure(method, tuple(map(type, given.values()))):
         if not fits(given[name]):
-            raise _refusal(method, name, _checks_of(method).by_name[name], given[name])
+            raise _refusal(name, _checks_of(method).by_name[name], given[name])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -127,27 +127,26 @@ def _check(
     in_order, by_name, star = checks
     for (name, (fits, _, surely)), value in zip(in_order, args, strict=False):
         if fits is not None and type(value) not in surely and not fits(value):
-            raise _refusal(method, name, by_name[name], value)
+            raise _refusal(name, by_name[name], value)
     for name, value in kwargs.items():
         found = by_name.get(name)
         if found is not None:
             fits, _, surely = found
             if fits is not None and type(value) not in surely and not fits(value):
-                raise _refusal(method, name, found, value)
+                raise _refusal(name, found, value)
     if star is not None and star[1].fits is not None:
         for value in args[len(in_order) :]:
             if not star[1].fits(value):
-                raise _refusal(method, star[0], star[1], value)
+                raise _refusal(star[0], star[1], value)
 
 
 _DURATIONS: Final = {"delay", "interval", "lock_seconds", "offset", "timeout", "unique_for"}
 _IN_SECONDS: Final = "Durations are numbers of seconds: 60, or timedelta(...).total_seconds()."
 
 
-def _refusal(method: Callable[..., Any], name: str, kind: Kind, value: Any) -> BadArgument:
-    call = method.__name__.capitalize()
+def _refusal(name: str, kind: Kind, value: Any) -> BadArgument:
     hint = _IN_SECONDS if name in _DURATIONS else None
-    return BadArgument(f'{call}(): Arg "{name}" not {kind.words}: {_shown(value)}', hint=hint)
+    return BadArgument.named(name, f"must be {kind.words}, not {_shown(value)}", hint=hint)
 
 
 def _shown(value: Any) -> str:

@@ -18,6 +18,7 @@ from holdfast.limits import (
     MAX_JOB_NAME_BYTES,
     MAX_JOB_TAGS,
     MAX_JOB_TIME,
+    MAX_JOBS_PER_CALL,
 )
 
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -27,15 +28,7 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+\\?(?:"|\Z)')
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _CUT: Final = " [cut]"
 _SHOWN_CHARS: Final = 200
-
-
-# What the originals' messages call an operation, where it is not its own name.
-CALLS: Final = {
-    "complete_and_pop": "Complete",
-    "put_many": "Put",
-    "recur": "RecurringJob On",
-    "recur_update": "Recur",
-}
+EMPTY_NAME: Final = "must not be empty"
 
 
 class JsonText(str):
@@ -56,96 +49,83 @@ def number_from(text: str) -> float | None:
 
 def check_time(now: float) -> float:
     if not 0 <= now <= MAX_JOB_TIME:
-        raise BadArgument(f'Arg "now" missing or not a number: {now}')
+        raise BadArgument.named("now", f"must be a time from 0 to {MAX_JOB_TIME:g}, not {now}")
     return float(now)
 
 
-def check_numbers(call: str, **numbers: float | None) -> None:
-    """Refuses what is no finite number, by the name of its argument."""
+def check_numbers(**numbers: float | None) -> None:
+    """Refuses what is not a finite number, by the name of its argument."""
     for name, number in numbers.items():
         if number is not None and not isfinite(number):
-            raise BadArgument(f'{call}(): Arg "{name}" not a number: {number}')
+            raise BadArgument.named(name, f"must be a finite number, not {number}")
 
 
 @lru_cache(maxsize=4096)
 def is_name(name: str) -> bool:
-    """Whether `check_name` would let it through; for the few names that are given again and again,
-    it costs a quarter of that."""
+    """Returns whether `check_name` accepts the name, and remembers the answer for common names."""
     try:
-        check_name(name, "", "")
+        check_name(name, "")
     except BadArgument:
         return False
     return True
 
 
-def check_name(name: str, call: str, argument: str) -> str:
-    """`name` if it is one: not empty, not too long, valid text without NUL."""
+def check_name(name: str, argument: str) -> str:
+    """Returns `name` if it is valid: not empty, not too long, valid text without NUL."""
     if not name:
-        raise BadArgument(f'{call}(): Arg "{argument}" missing')
+        raise BadArgument.named(argument, EMPTY_NAME)
     if len(name) > MAX_JOB_NAME_BYTES >> 2 or not name.isascii():
         try:
             size = len(name.encode())
         except UnicodeEncodeError:
-            raise BadArgument(f'{call}(): Arg "{argument}" is not valid UTF-8') from None
+            raise BadArgument.named(argument, "is not valid UTF-8") from None
         if size > MAX_JOB_NAME_BYTES:
-            raise BadArgument(
-                f'{call}(): Arg "{argument}" has {size} bytes, at most {MAX_JOB_NAME_BYTES} fit'
-            )
+            raise BadArgument.named(argument, f"has {size} bytes, at most {MAX_JOB_NAME_BYTES} fit")
     if "\0" in name:
-        raise BadArgument(f'{call}(): Arg "{argument}" holds a NUL character')
+        raise BadArgument.named(argument, "holds a NUL character")
     return name
 
 
-def check_jid(jid: str, call: str = "Job") -> str:
-    """`jid` if it is a name, for those who look for a job."""
-    if not jid:
-        raise BadArgument(f"{call}(): no jid provided")
-    return check_name(jid, call, "jid")
+def check_jid(jid: str) -> str:
+    """Returns `jid` if it can be the id of a job."""
+    return check_name(jid, "id")
 
 
 def check_queue(queue: str) -> str:
-    """`queue` if it is a name, for those who look into one."""
-    if not queue:
-        raise BadArgument("Queue(): no queue name provided")
-    return check_name(queue, "Queue", "queue")
+    """Returns `queue` if it can be the name of a queue."""
+    return check_name(queue, "queue")
 
 
-def json_text(value: Any, call: str, argument: str = "data") -> str:
-    """The JSON text of `value`: a `JsonText` as it is, anything else encoded."""
+def json_text(value: Any, argument: str = "data") -> str:
+    """Returns the JSON text of `value`: a `JsonText` as it is, anything else encoded."""
     if type(value) is JsonText:
         text = str(value)
         try:
             from_json(text)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            raise BadArgument(
-                f'{call}(): Arg "{argument}" missing or not JSON: {shortened(text)}'
-            ) from None
+            raise BadArgument.named(argument, f"is not JSON: {shortened(text)}") from None
     else:
         try:
             encoded = _ENCODER.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
-            check_json(value, call, argument)
-            raise BadArgument(
-                f'{call}(): Arg "{argument}" missing or not JSON: {shortened(repr(value))}',
-                hint=f"What JSON can hold goes: {error}.",
+            check_json(value, argument)
+            raise BadArgument.named(
+                argument,
+                f"can't be written as JSON: {shortened(repr(value))}",
+                hint=f"The encoder says: {error}.",
             ) from None
         if from_json(encoded) != value:
-            check_json(value, call, argument)
+            check_json(value, argument)
         text = encoded.decode()
     return text
 
 
-def check_json(value: Any, call: str, argument: str = "data") -> None:
-    """Refuses data of which JSON would give something else back: a text for a datetime, say."""
+def check_json(value: Any, argument: str = "data") -> None:
+    """Refuses data that JSON would not give back: a datetime, say, would come back as text."""
     unfit = unfit_in(value, argument)
     if unfit is not None:
-        refusal = (
-            "Log(): Argument 'data' not a JSON object"  # the originals have words of its own for it
-            if call == "Log"
-            else f'{call}(): Arg "{argument}" missing or not JSON'
-        )
         raise BadArgument(
-            f"{refusal}: {unfit}, which JSON can't give back",
+            f"{unfit}, which JSON can't give back",
             hint=f"{unfit.advice[0].upper()}{unfit.advice[1:]}.",
         )
 
@@ -196,29 +176,35 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def check_tags(tags: Any, call: str, shown: object) -> list[Tag]:
-    """`tags` as a list without duplicates; strings and numbers only."""
+def check_tags(tags: Any) -> list[Tag]:
+    """Returns `tags` as a list without duplicates; strings and numbers only."""
     if not isinstance(tags, list | tuple) or not all(
         isinstance(tag, str | int | float) and not isinstance(tag, bool) for tag in tags
     ):
-        raise BadArgument(f'{call}(): Arg "tags" not JSON {shown}')
+        raise BadArgument.named("tags", f"must be strings or numbers: {shortened(ascii(tags))}")
     if len(tags) > MAX_JOB_TAGS:
-        raise BadArgument(f"{call}(): {len(tags)} tags, at most {MAX_JOB_TAGS} fit")
+        raise BadArgument(f"{len(tags)} tags, at most {MAX_JOB_TAGS} fit")
     distinct: dict[str, Tag] = {}
     for tag in tags:
         if isinstance(tag, int) and not -(2**63) <= tag < 2**63:
-            raise BadArgument(f'{call}(): Arg "tags" has a number of more than 64 bits: {tag}')
-        distinct.setdefault(check_name(tag_text(tag), call, "tag"), tag)
+            raise BadArgument.named("tags", f"has a number of more than 64 bits: {tag}")
+        distinct.setdefault(check_name(tag_text(tag), "tag"), tag)
     return list(distinct.values())
 
 
-def check_jids(jids: Any, call: str, shown: object) -> list[str]:
-    """`jids` of a `depends` argument as a list without duplicates."""
+def check_jids(jids: Any) -> list[str]:
+    """Returns the ids of a `depends` argument as a list without duplicates."""
     if not isinstance(jids, list | tuple) or not all(map(is_text, jids)):
-        raise BadArgument(f'{call}(): Arg "depends" not JSON: {shown}')
+        raise BadArgument.named("depends", f"must be ids of jobs: {shortened(ascii(jids))}")
     if len(jids) > MAX_JOB_DEPENDENCIES:
-        raise BadArgument(f"{call}(): {len(jids)} dependencies, at most {MAX_JOB_DEPENDENCIES} fit")
-    return [check_name(jid, call, "depends") for jid in dict.fromkeys(jids)]
+        raise BadArgument(f"{len(jids)} dependencies, at most {MAX_JOB_DEPENDENCIES} fit")
+    return [check_name(jid, "depends") for jid in dict.fromkeys(jids)]
+
+
+def check_jobs_count(count: int) -> None:
+    """Refuses more jobs than fit one call."""
+    if count > MAX_JOBS_PER_CALL:
+        raise BadArgument(f"{count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
 
 
 def tag_text(tag: Tag) -> str:

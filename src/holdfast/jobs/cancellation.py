@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
-from holdfast.errors import BadArgument
 from holdfast.jobs import dependencies, lists, tags, unique
-from holdfast.jobs.arguments import check_jid
+from holdfast.jobs.arguments import check_jid, check_jobs_count
 from holdfast.jobs.records import COMPLETE, JobRecord
-from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -71,9 +69,6 @@ class CancelOperations:
         Every job that depends on one of them must be canceled with it, else `JobNeeded` is raised
         and none is. Reads 1 key and writes 3 to 6 for each job.
         """
-        if len(ids) > MAX_JOBS_PER_CALL:
-            raise BadArgument(
-                f"Cancel(): {len(ids)} jobs, at most {MAX_JOBS_PER_CALL} fit one call"
-            )
+        check_jobs_count(len(ids))
         cancel_jobs(self._ledger, map(check_jid, ids), self._ledger.time(now))
         return list(ids)

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.error_text import counted
+from holdfast.jobs import layout
 from holdfast.jobs.arguments import tag_text
 from holdfast.jobs.layout import (
     LAYER,
@@ -279,29 +280,29 @@ def _count(ledger: Ledger, prefix: bytes) -> int:
     return sum(1 for _ in ledger.tx.scan(*below(prefix)))
 
 
-_LOOKS: Final[Mapping[Any, Look]] = {  # by the numbers of layout.py
-    1: _queue,
-    2: _queue_counts,
-    4: _held,
-    5: _placed,
-    8: _complete,
-    10: _group,
-    11: _throttle,
-    12: _holder,
-    13: _placed,
-    15: _placed,
-    16: _placed,
-    17: _next_run,
-    18: _recurring,
-    19: _work,
-    20: _placed,
-    21: _tagged,
-    22: _tag_count,
-    23: _tag_rank,
-    24: _dependent,
-    25: _dependency,
-    26: _placed,
-    27: _data,
-    29: _job,
-    30: _log,
+_LOOKS: Final[Mapping[Any, Look]] = {
+    layout.QUEUE: _queue,
+    layout.QUEUE_COUNT: _queue_counts,
+    layout.WORKER_JOB: _held,
+    layout.LOCK: _placed,
+    layout.COMPLETE_COUNT: _complete,
+    layout.FAILURE_GROUP: _group,
+    layout.THROTTLE: _throttle,
+    layout.THROTTLE_HOLDER: _holder,
+    layout.THROTTLE_WAITER: _placed,
+    layout.SCHEDULED: _placed,
+    layout.DEPENDS: _placed,
+    layout.NEXT_RUN: _next_run,
+    layout.RECURRING: _recurring,
+    layout.WORK: _work,
+    layout.FAILED: _placed,
+    layout.TAGGED: _tagged,
+    layout.TAG_COUNT: _tag_count,
+    layout.TAG_RANK: _tag_rank,
+    layout.DEPENDENT: _dependent,
+    layout.DEPENDENCY: _dependency,
+    layout.COMPLETE: _placed,
+    layout.DATA: _data,
+    layout.JOB: _job,
+    layout.LOG: _log,
 }

@@ -72,7 +72,7 @@ class Cron:
             self._zone = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise BadArgument(
-                f'Recur(): Arg "tz" unknown: {zone}', hint="Use a name such as Europe/Berlin."
+                f"the time zone {zone!r} is unknown", hint="Use a name such as Europe/Berlin."
             ) from None
 
     def next_after(self, time: float) -> float:
@@ -83,7 +83,7 @@ class Cron:
             if moment > time:
                 return moment
         raise BadArgument(
-            f'Recur(): Arg "cron" has no run within {MAX_CRON_YEARS} years',
+            f"the cron expression has no run within {MAX_CRON_YEARS} years",
             hint="Look at its day of month and month.",
         )
 
@@ -185,6 +185,6 @@ def _number(expression: str, at: int, text: str) -> int:
 
 def _bad(expression: str, reason: str) -> BadArgument:
     return BadArgument(
-        f'Recur(): Arg "cron" not a cron expression: {expression}',
+        f"{expression!r} is not a cron expression",
         hint=f"{reason[0].upper()}{reason[1:]}.",
     )

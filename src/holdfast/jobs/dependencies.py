@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
-from holdfast.errors import BadArgument, CircularDependency, JobNeeded, WrongState
+from holdfast.errors import BadArgument, CircularDependency, JobNeeded, UnknownJob, WrongState
 from holdfast.jobs import lists
 from holdfast.jobs.layout import below, last_part
 from holdfast.jobs.records import COMPLETE, DEPENDS, JobRecord
@@ -38,23 +38,21 @@ def dependencies_of(ledger: "Ledger", job: JobRecord) -> list[str]:
 # --- changing ---------------------------------------------------------------------------------
 
 
-def replace(ledger: "Ledger", job: JobRecord, jids: list[str], call: str) -> None:
+def replace(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
     """Lets the job wait for exactly those of `jids` that exist and are not complete."""
     wanted = set(jids)
     for jid in dependencies_of(ledger, job):
         if jid not in wanted:
             forget(ledger, job, jid)
-    depend(ledger, job, jids, call)
+    depend(ledger, job, jids)
 
 
-def depend(ledger: "Ledger", job: JobRecord, jids: list[str], call: str) -> None:
+def depend(ledger: "Ledger", job: JobRecord, jids: list[str]) -> None:
     """Lets the job wait for those of `jids` too that exist and are not complete."""
     if job.jid in jids:
-        raise CircularDependency(f"{call}(): Job {job.jid} would depend on itself")
+        raise CircularDependency.of(job.jid)
     if job.unmet + len(jids) > MAX_JOB_DEPENDENCIES:
-        raise BadArgument(
-            f"{call}(): more dependencies than the {MAX_JOB_DEPENDENCIES} that fit a job"
-        )
+        raise BadArgument(f"more dependencies than the {MAX_JOB_DEPENDENCIES} that fit a job")
     tx, keys = ledger.tx, ledger.keys
     for jid in jids:
         if job.unmet and tx.get(keys.dependency(job.jid, jid)) is not None:
@@ -69,23 +67,23 @@ def depend(ledger: "Ledger", job: JobRecord, jids: list[str], call: str) -> None
         tx.put(keys.dependency(job.jid, jid), b"")
         job.unmet += 1
     if job.needed and job.unmet:
-        _refuse_circle(ledger, job, call)
+        _refuse_circle(ledger, job)
 
 
-def _refuse_circle(ledger: "Ledger", job: JobRecord, call: str) -> None:
+def _refuse_circle(ledger: "Ledger", job: JobRecord) -> None:
     """Walks to all that the job waits for; only a job that others wait for can close a circle."""
     seen: set[str] = set()
     ahead = dependencies_of(ledger, job)
     while ahead:
         jid = ahead.pop()
         if jid == job.jid:
-            raise CircularDependency(f"{call}(): Job {jid} would depend on itself")
+            raise CircularDependency.of(jid)
         if jid in seen:
             continue
         seen.add(jid)
         if len(seen) > MAX_DEPENDENCY_WALK:
             raise CircularDependency(
-                f"{call}(): Job {job.jid} depends on more than {MAX_DEPENDENCY_WALK} others"
+                f"job {job.jid!r} depends on more than {MAX_DEPENDENCY_WALK} others"
             )
         other = ledger.job(jid)
         if other is not None:
@@ -121,10 +119,7 @@ def refuse_missing_dependents(
             continue
         for dependent in dependents_of(ledger, job):
             if dependent not in named:
-                raise JobNeeded(
-                    f"Cancel(): {jid} is a dependency of {dependent} "
-                    "but is not mentioned to be canceled"
-                )
+                raise JobNeeded.by(jid, dependent)
 
 
 def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
@@ -170,15 +165,16 @@ def start_if_free(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 def blocked_job(ledger: "Ledger", jid: str) -> JobRecord:
     job = ledger.job(jid)
-    if job is None or job.state != DEPENDS:
-        state = "false" if job is None else job.state
-        raise WrongState(f"Depends(): Job {jid} not in the depends state: {state}")
+    if job is None:
+        raise UnknownJob.of(jid)
+    if job.state != DEPENDS:
+        raise WrongState.of(jid, job.state, "blocked by other jobs")
     return job
 
 
 def depend_on(ledger: "Ledger", jid: str, jids: list[str]) -> None:
     job = blocked_job(ledger, jid)
-    depend(ledger, job, jids, "Depends")
+    depend(ledger, job, jids)
     ledger.save(job)
 
 

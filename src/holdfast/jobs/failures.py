@@ -61,7 +61,7 @@ class FailureOperations:
 
         Reads 1 key for each job up to the end of the page.
         """
-        return failed_in(self._ledger, check_name(group, "Failed", "group"), offset, count)
+        return failed_in(self._ledger, check_name(group, "group"), offset, count)
 
     @operation()
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
@@ -71,7 +71,7 @@ class FailureOperations:
         """
         if count > JOBS_PER_STEP:
             raise BadArgument(
-                f"Unfail(): {count} jobs, at most {JOBS_PER_STEP} fit one transaction",
+                f"{count} jobs, at most {JOBS_PER_STEP} fit one transaction",
                 hint="`store.jobs.unfail` takes any number, in several transactions.",
             )
         return unfail(self._ledger, queue, group, count, self._ledger.time(now))
@@ -139,8 +139,8 @@ def failed_in(ledger: "Ledger", group: str, offset: int, count: int) -> JobPage:
 
 
 def unfail(ledger: "Ledger", queue: str, group: str, count: int, now: float) -> int:
-    check_name(queue, "Unfail", "queue")
-    check_name(group, "Unfail", "group")
+    check_name(queue, "queue")
+    check_name(group, "group")
     prefix = ledger.keys.failed_in(group)
     found = list(ledger.tx.scan(*below(prefix), limit=max(0, count)))
     for key, _ in found:

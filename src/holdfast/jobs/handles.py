@@ -77,7 +77,7 @@ class JobHandle:
         """The job as it is now; `UnknownJob` if there is none."""
         job = self._jobs.get(self.id)
         if job is None:
-            raise UnknownJob(f"Get(): Job {self.id} does not exist")
+            raise UnknownJob.of(self.id)
         return job
 
     def heartbeat(self, worker: str = "", **options: Any) -> float:

@@ -1,44 +1,47 @@
-"""Where jobs live, below (space, 4). The first part below that is one of these numbers:
+"""Every key of this layer. All begin with (space, 4); the next part is one of these codes:
 
-     0  ()                      -> Settings   everything that was configured, in one record
-     1  (queue)                 -> Queue      first seen when, paused, when to look at its clocks
-     2  (queue, count)          -> counter    two counts in one, see `Count`; two of them are Flow
-     3  (worker)                -> time       when it was last seen
-     4  (worker, jid)           -> time       a job that it holds, and when the lock ends
-     5  (queue, expires, jid)   -> nothing    a lock; behind `now`, its worker is lost
-     6  (queue, day, kind)      -> summary    wait or run times of a day that is over
-     7  (queue, day, name)      -> counter    retries, failures, failed of a day
-     8  ()                      -> two        how many complete jobs are kept, and a time before
-                                              which none of them was completed
-     9  (jid)                   -> time       a tracked job, and since when
-    10  (group)                 -> counter    failed jobs of a group
-    11  (throttle)              -> Throttle   its maximum, how many hold it, how many wait
-    12  (throttle, jid)         -> nothing    a job that holds it
-    13  (throttle, time, jid)   -> nothing    a job that waits for it, longest first
-    14  (key)                   -> Unique     the job that owns a unique key
-    15  (queue, start, jid)     -> priority   scheduled: becomes work when `start` has come
-    16  (queue, time, jid)      -> nothing    blocked by other jobs
-    17  (queue, next, jid)      -> nothing    recurring jobs of a queue by their next run
-    18  (jid)                   -> Recurring  the recurring job itself
-    19  (queue, front, desc priority, time, arrival)
-                                -> jid        the work list, best first; `front` is 0 for jobs
-                                              that were timed out, 1 for all others; the jid is
-                                              packed, as it stands in keys
-    20  (group, time, jid)      -> nothing    failed jobs, oldest first
-    21  (tag, time, jid)        -> nothing    jobs that carry a tag
-    22  (tag)                   -> counter    how many these are
-    23  (number, tag)           -> nothing    tags of at least two jobs, by that number
-    24  (jid, dependent)        -> nothing    who waits for the job
-    25  (jid, dependency)       -> nothing    whom the job waits for
-    26  (time, jid)             -> nothing    complete jobs, oldest first
-    27  (jid)                   -> text       data too long to be rewritten with the record
-    28  (jid)                   -> Result     what a job returned
-    29  (jid)                   -> JobRecord  the job itself
-    30  (jid)                   -> LogLines   what its workers wrote about their work
-    31  (name)                  -> WorkerProgram  a program that runs jobs, while it is alive
+    SETTINGS         0  ()                     -> dict       all options that were set
+    QUEUE            1  (queue)                -> QueueRecord  first seen when, paused, next wake
+    QUEUE_COUNT      2  (queue, count)         -> counter    two counts in one, see `Count`; two of
+                                                             them are flows, see statistics.py
+    WORKER_SEEN      3  (worker)               -> time       when it was last seen
+    WORKER_JOB       4  (worker, jid)          -> time       a job that it holds, and when its lock
+                                                             ends
+    LOCK             5  (queue, expires, jid)  -> nothing    a lock; once over, the worker is lost
+    DAY_SUMMARY      6  (queue, day, kind)     -> summary    wait or run times of a past day
+    DAY_TALLY        7  (queue, day, name)     -> counter    retries, failures, failed of a day
+    COMPLETE_COUNT   8  ()                     -> two        how many complete jobs are kept, and a
+                                                             time before which none was completed
+    TRACKED          9  (jid)                  -> time       a tracked job, and since when
+    FAILURE_GROUP   10  (group)                -> counter    failed jobs of a group
+    THROTTLE        11  (throttle)             -> ThrottleRecord  its maximum, holders and waiters
+    THROTTLE_HOLDER 12  (throttle, jid)        -> nothing    a job that holds it
+    THROTTLE_WAITER 13  (throttle, time, jid)  -> nothing    a job that waits for it, longest first
+    UNIQUE          14  (key)                  -> UniqueRecord  the job that owns a unique key
+    SCHEDULED       15  (queue, start, jid)    -> priority   becomes work at `start`
+    DEPENDS         16  (queue, time, jid)     -> nothing    blocked by other jobs
+    NEXT_RUN        17  (queue, next, jid)     -> nothing    recurring jobs of a queue by next run
+    RECURRING       18  (jid)                  -> RecurringRecord  the recurring job itself
+    WORK            19  (queue, front, desc priority, time, arrival)
+                                               -> jid        the work list, best first; `front` is 0
+                                                             for jobs that were timed out, 1 for all
+                                                             others; the jid is packed as in keys
+    FAILED          20  (group, time, jid)     -> nothing    failed jobs, oldest first
+    TAGGED          21  (tag, time, jid)       -> nothing    jobs that carry a tag
+    TAG_COUNT       22  (tag)                  -> counter    how many these are
+    TAG_RANK        23  (number, tag)          -> nothing    tags of two jobs and more, by number
+    DEPENDENT       24  (jid, dependent)       -> nothing    a job that waits for the job
+    DEPENDENCY      25  (jid, dependency)      -> nothing    a job that the job waits for
+    COMPLETE        26  (time, jid)            -> nothing    complete jobs, oldest first
+    DATA            27  (jid)                  -> text       data too long to be rewritten with the
+                                                             record
+    RESULT          28  (jid)                  -> ResultRecord  the value that a job returned
+    JOB             29  (jid)                  -> JobRecord  the job itself
+    LOG             30  (jid)                  -> LogLines   what its workers wrote about their work
+    WORKER_PROGRAM  31  (name)                 -> WorkerProgram  a program that runs jobs, while it lives
 
-What is small and touched by every operation comes first and lies together, so that a commit writes
-few pages.
+The small records that every operation touches come first and are stored together, so that a commit
+writes few pages.
 """
 
 import math
@@ -94,6 +97,40 @@ KEY_NAMES: Final = (
     "log",
     "worker_program",
 )
+
+SETTINGS: Final = 0
+QUEUE: Final = 1
+QUEUE_COUNT: Final = 2
+WORKER_SEEN: Final = 3
+WORKER_JOB: Final = 4
+LOCK: Final = 5
+DAY_SUMMARY: Final = 6
+DAY_TALLY: Final = 7
+COMPLETE_COUNT: Final = 8
+TRACKED: Final = 9
+FAILURE_GROUP: Final = 10
+THROTTLE: Final = 11
+THROTTLE_HOLDER: Final = 12
+THROTTLE_WAITER: Final = 13
+UNIQUE: Final = 14
+SCHEDULED: Final = 15
+DEPENDS: Final = 16
+NEXT_RUN: Final = 17
+RECURRING: Final = 18
+WORK: Final = 19
+FAILED: Final = 20
+TAGGED: Final = 21
+TAG_COUNT: Final = 22
+TAG_RANK: Final = 23
+DEPENDENT: Final = 24
+DEPENDENCY: Final = 25
+COMPLETE: Final = 26
+DATA: Final = 27
+RESULT: Final = 28
+JOB: Final = 29
+LOG: Final = 30
+WORKER_PROGRAM: Final = 31
+
 READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
 
 _encode_json: Final = msgspec.json.Encoder().encode
@@ -191,20 +228,20 @@ class QueueKeys:
         self.put_event = b',"event":"put","queue":' + named + b"}"
         self.completed_event = b',"event":"completed","queue":' + named + b"}"
         self.ready = Notice(READY, name.encode(), space)
-        self.record = base + pack_int(1) + packed
-        counts = base + pack_int(2) + packed
+        self.record = base + pack_int(QUEUE) + packed
+        counts = base + pack_int(QUEUE_COUNT) + packed
         self.work_counts = counts + pack_int(Count.WORK)
         self.blocked = counts + pack_int(Count.BLOCKED)
         self.other = counts + pack_int(Count.OTHER)
         self.popped = counts + pack_int(Count.POPPED)
         self.ended = counts + pack_int(Count.ENDED)
-        self.locks = base + pack_int(5) + packed
-        self.statistics = base + pack_int(6) + packed
-        self.tallies = base + pack_int(7) + packed
-        self.scheduled = base + pack_int(15) + packed
-        self.depends = base + pack_int(16) + packed
-        self.recurring = base + pack_int(17) + packed
-        self.work = base + pack_int(19) + packed
+        self.locks = base + pack_int(LOCK) + packed
+        self.statistics = base + pack_int(DAY_SUMMARY) + packed
+        self.tallies = base + pack_int(DAY_TALLY) + packed
+        self.scheduled = base + pack_int(SCHEDULED) + packed
+        self.depends = base + pack_int(DEPENDS) + packed
+        self.recurring = base + pack_int(NEXT_RUN) + packed
+        self.work = base + pack_int(WORK) + packed
         self.front = self.work + pack_int(0) + pack_float_desc(0.0)
         self.usual = self.work + pack_int(1)
         self.plain = self.usual + pack_float_desc(0.0)
@@ -242,8 +279,8 @@ class WorkerKeys:
         packed = pack_str(name)
         self.is_named = is_name(name)
         self.last_entry = _NOT_YET  # of the history of what it pops, and its second
-        self.seen = base + pack_int(3) + packed
-        self.held = base + pack_int(4) + packed
+        self.seen = base + pack_int(WORKER_SEEN) + packed
+        self.held = base + pack_int(WORKER_JOB) + packed
 
 
 class _Seen(dict[str, Found]):
@@ -298,29 +335,29 @@ class Keys:
 
     def __init__(self, space: bytes) -> None:
         base = self._base = space + pack_int(LAYER)
-        self.settings = base + pack_int(0)
-        self.queues = base + pack_int(1)
-        self.workers = base + pack_int(3)
-        self.complete = base + pack_int(8)
-        self._tracked = base + pack_int(9)
-        self.failure_groups = base + pack_int(10)
-        self.throttles = base + pack_int(11)
-        self.throttle_holders = base + pack_int(12)
-        self.throttle_waiters = base + pack_int(13)
-        self._unique = base + pack_int(14)
-        self.recurring = base + pack_int(18)
-        self.failed = base + pack_int(20)
-        self.tags = base + pack_int(21)
-        self.tag_counts = base + pack_int(22)
-        self.tag_ranks = base + pack_int(23)
-        self._dependents = base + pack_int(24)
-        self._dependencies = base + pack_int(25)
-        self.completed = base + pack_int(26)
-        self._data = base + pack_int(27)
-        self._result = base + pack_int(28)
-        self.jobs = base + pack_int(29)
-        self._log = base + pack_int(30)
-        self.worker_programs = base + pack_int(31)
+        self.settings = base + pack_int(SETTINGS)
+        self.queues = base + pack_int(QUEUE)
+        self.workers = base + pack_int(WORKER_SEEN)
+        self.complete = base + pack_int(COMPLETE_COUNT)
+        self._tracked = base + pack_int(TRACKED)
+        self.failure_groups = base + pack_int(FAILURE_GROUP)
+        self.throttles = base + pack_int(THROTTLE)
+        self.throttle_holders = base + pack_int(THROTTLE_HOLDER)
+        self.throttle_waiters = base + pack_int(THROTTLE_WAITER)
+        self._unique = base + pack_int(UNIQUE)
+        self.recurring = base + pack_int(RECURRING)
+        self.failed = base + pack_int(FAILED)
+        self.tags = base + pack_int(TAGGED)
+        self.tag_counts = base + pack_int(TAG_COUNT)
+        self.tag_ranks = base + pack_int(TAG_RANK)
+        self._dependents = base + pack_int(DEPENDENT)
+        self._dependencies = base + pack_int(DEPENDENCY)
+        self.completed = base + pack_int(COMPLETE)
+        self._data = base + pack_int(DATA)
+        self._result = base + pack_int(RESULT)
+        self.jobs = base + pack_int(JOB)
+        self._log = base + pack_int(LOG)
+        self.worker_programs = base + pack_int(WORKER_PROGRAM)
         queues = _Seen(partial(QueueKeys, space, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
@@ -336,7 +373,7 @@ class Keys:
     @property
     def all_counts(self) -> bytes:
         """The beginning of the counters of all queues."""
-        return self._base + pack_int(2)
+        return self._base + pack_int(QUEUE_COUNT)
 
     @property
     def tracked_jobs(self) -> bytes:

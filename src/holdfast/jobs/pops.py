@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.declarations import operation
-from holdfast.errors import BadArgument
 from holdfast.jobs import clock_repair, lists, recurring, statistics, throttle_slots
 from holdfast.jobs.argument_types import check, checks_itself
-from holdfast.jobs.arguments import check_name, check_queue, check_time
+from holdfast.jobs.arguments import check_jobs_count, check_name, check_queue, check_time
 from holdfast.jobs.history import popped_entry, shorten
 from holdfast.jobs.layout import (
     LOW,
@@ -101,12 +100,11 @@ def pop(
     """Takes up to `count` jobs; `expires` and `grace_period` replace what is configured."""
     worker_keys = ledger.keys.worker_seen(worker)
     if worker_keys is None or not worker_keys.is_named:
-        worker_keys = ledger.keys.worker(check_name(worker, "Pop", "worker"))
-    if count > MAX_JOBS_PER_CALL:
-        raise BadArgument(f"Pop(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+        worker_keys = ledger.keys.worker(check_name(worker, "worker"))
+    check_jobs_count(count)
     keys = ledger.keys.queue_seen(queue)
     if keys is None or not keys.is_named:
-        keys = ledger.keys.queue(check_name(queue, "Pop", "queue"))
+        keys = ledger.keys.queue(check_name(queue, "queue"))
     record = ledger.look_at_queue(keys)
     if record.paused:
         return []
@@ -347,8 +345,7 @@ def exhaust(
 
 
 def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord]:
-    if count > MAX_JOBS_PER_CALL:
-        raise BadArgument(f"Peek(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    check_jobs_count(count)
     keys = ledger.keys.queue(queue)
     if count <= 0:
         return []

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import draw
-from holdfast.errors import BadArgument, UnknownJob
+from holdfast.errors import UnknownJob
 from holdfast.jobs import dependencies, lists, tags, unique
 from holdfast.jobs.argument_types import ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
+    check_jobs_count,
     check_name,
     check_numbers,
     check_tags,
@@ -23,7 +24,7 @@ from holdfast.jobs.history import put_entry
 from holdfast.jobs.layout import LOW
 from holdfast.jobs.records import NOT_APART, WAITING, JobRecord, NewJob, Tag
 from holdfast.keys import pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS, MAX_JOBS_PER_CALL
+from holdfast.limits import JOB_DATA_INLINE_CHARS
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -112,8 +113,7 @@ class PutOperations:
         `store.jobs.put_many([NewJob(queue="emails", data={"to": to}) for to in people])`. Costs
         what `put` does for each of them, and one commit.
         """
-        if len(jobs) > MAX_JOBS_PER_CALL:
-            raise BadArgument(f"Put(): {len(jobs)} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+        check_jobs_count(len(jobs))
         time = self._ledger.time(now)
         return [put(self._ledger, job, worker, time) for job in jobs]
 
@@ -139,7 +139,7 @@ class PutOperations:
         """
         job = self._ledger.job(id)
         if job is None:
-            raise UnknownJob(f"Requeue(): Job {id} does not exist")
+            raise UnknownJob.of(id)
         new = NewJob(
             queue=queue,
             klass=job.klass if klass is None else klass,
@@ -168,10 +168,10 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
     """
     keys = ledger.keys.queue_seen(queue)
     if keys is None or not keys.is_named:
-        keys = ledger.keys.queue(check_name(queue, "Put", "queue"))
+        keys = ledger.keys.queue(check_name(queue, "queue"))
     if klass and not is_name(klass):
-        check_name(klass, "Put", "klass")
-    text = json_text(data, "Put")
+        check_name(klass, "klass")
+    text = json_text(data)
     jid = new_jid(now)
     packed_jid = pack_str(jid)
     entry = put_entry(keys, now)
@@ -205,13 +205,13 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     ):
         return put_new(ledger, queue, klass, new.data, now)
     if not is_name(queue):
-        check_name(queue, "Put", "queue")
-    jid = new_jid(now) if new.id is None else check_name(new.id, "Put", "jid")
+        check_name(queue, "queue")
+    jid = new_jid(now) if new.id is None else check_name(new.id, "id")
     if klass and not is_name(klass):
-        check_name(klass, "Put", "klass")
-    text = None if new.data is Kept else json_text(new.data, "Put")
+        check_name(klass, "klass")
+    text = None if new.data is Kept else json_text(new.data)
     if new.delay or new.priority or new.retries:
-        check_numbers("Put", delay=new.delay, priority=new.priority, retries=new.retries)
+        check_numbers(delay=new.delay, priority=new.priority, retries=new.retries)
     if new.unique is not None:
         owner = unique.claim(ledger, new, jid, now)
         if owner is not None:
@@ -265,7 +265,7 @@ def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> Non
 def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) -> None:
     """Sets what was given and keeps what was not; tags are indexed anew either way."""
     if new.tags is not None or job.tags:
-        given = job.tags if new.tags is None else check_tags(new.tags, "Put", list(new.tags))
+        given = job.tags if new.tags is None else check_tags(new.tags)
         wanted = list(given)
         tags.detach_all(ledger, job)
         for tag in wanted:
@@ -276,10 +276,10 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
         job.retries = new.retries
     job.remaining = job.retries
     if new.throttles is not None:
-        job.throttles = [check_name(name, "Put", "throttles") for name in new.throttles]
+        job.throttles = [check_name(name, "throttles") for name in new.throttles]
     if new.depends:
-        jids = check_jids(list(new.depends), "Put", list(new.depends))
-        dependencies.replace(ledger, job, jids, "Put")
+        jids = check_jids(list(new.depends))
+        dependencies.replace(ledger, job, jids)
     if new.unique is not None:
         job.unique = new.unique
         job.unique_for = new.unique_for if isinstance(new.unique_for, str) else ""

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import lists
-from holdfast.jobs.arguments import check_queue
+from holdfast.jobs.arguments import EMPTY_NAME, check_queue
 from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
 from holdfast.keys import after, unpack
@@ -18,6 +18,7 @@ from holdfast.limits import JOBS_PER_STEP
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
+LISTS: Final = ("complete", "running", "stalled", "scheduled", "depends", "recurring")
 _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 
 
@@ -210,12 +211,12 @@ def listed(
     ledger: "Ledger", state: str, queue: str, offset: int, count: int, now: float
 ) -> list[str]:
     if not state:
-        raise BadArgument('Jobs(): Arg "state" missing')
+        raise BadArgument.named("state", EMPTY_NAME)
     if state == "complete":
         prefix = ledger.keys.completed
         return _page(ledger, prefix, below(prefix), offset, count, reverse=True)
     if not queue:
-        raise BadArgument('Jobs(): Arg "queue" missing')
+        raise BadArgument.named("queue", EMPTY_NAME)
     keys = ledger.keys.queue(queue)
     if state == "running":
         # A lock that ends at this very moment is in both lists, as in a worker's.
@@ -231,7 +232,7 @@ def listed(
     if state == "recurring":
         return _page(ledger, keys.recurring, below(keys.recurring), offset, count)
     raise BadArgument(
-        f'Jobs(): Unknown type "{state}"',
+        f"there is no list of {state!r} jobs",
         hint="Use complete, running, stalled, scheduled, depends or recurring.",
     )
 

@@ -72,7 +72,7 @@ class RecurringOperations:
             jid=new_jid(time) if id is None else id,
             klass=klass,
             queue=queue,
-            data=json_text(data, "RecurringJob On"),
+            data=json_text(data),
             next=time + offset,
             interval=interval or 0.0,
             cron=cron or "",
@@ -80,21 +80,21 @@ class RecurringOperations:
             priority=float(priority),
             retries=retries,
             backlog=backlog,
-            tags=check_tags(list(tags), "Recur", list(tags)),
+            tags=check_tags(list(tags)),
         )
         if (interval is None) == (cron is None):
-            raise BadArgument("Recur(): give either an interval or a cron expression")
+            raise BadArgument("give either an interval or a cron expression")
         return recur(ledger, record, time)
 
     @operation()
     def unrecur(self, id: str) -> None:
         """Ends a recurring job; jobs that it has spawned stay. Reads 1 key, writes 3."""
-        unrecur(self._ledger, check_jid(id, "Recurring"))
+        unrecur(self._ledger, check_jid(id))
 
     @operation(reads=True)
     def recur_get(self, id: str) -> RecurringJob | None:
         """The recurring job, or None if there is none. Reads 1 key."""
-        record = load(self._ledger, check_jid(id, "Recurring"))
+        record = load(self._ledger, check_jid(id))
         return None if record is None else _shown(record)
 
     @operation()
@@ -120,7 +120,7 @@ class RecurringOperations:
             "priority": None if priority is None else float(priority),
             "interval": interval,
             "retries": retries,
-            "data": None if data is None else json_text(data, "Recur"),
+            "data": None if data is None else json_text(data),
             "klass": klass,
             "queue": queue,
             "backlog": backlog,
@@ -147,11 +147,11 @@ def load(ledger: "Ledger", jid: str) -> RecurringRecord | None:
     return None if value is None else _decode(value)
 
 
-def need(ledger: "Ledger", jid: str, error: str) -> RecurringRecord:
-    """The recurring job, or `UnknownRecurringJob` with that text."""
+def need(ledger: "Ledger", jid: str) -> RecurringRecord:
+    """Returns the recurring job; raises `UnknownRecurringJob` if it does not exist."""
     record = load(ledger, jid)
     if record is None:
-        raise UnknownRecurringJob(error)
+        raise UnknownRecurringJob.of(jid)
     return record
 
 
@@ -162,13 +162,13 @@ def save(ledger: "Ledger", record: RecurringRecord) -> None:
 
 def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
     """Stores a recurring job under its id, in place of any that is there."""
-    check_name(record.queue, "RecurringJob On", "queue")
-    check_name(record.jid, "RecurringJob On", "jid")
-    check_numbers("Recur", interval=record.interval, offset=record.next, priority=record.priority)
+    check_name(record.queue, "queue")
+    check_name(record.jid, "id")
+    check_numbers(interval=record.interval, offset=record.next, priority=record.priority)
     if record.cron:
         record.next = cron.parsed(record.cron, record.tz).next_after(now)
     elif record.interval <= 0:
-        raise BadArgument('Recur(): Arg "interval" must be greater than 0')
+        raise BadArgument.named("interval", "must be greater than 0")
     record.made = now
     before = load(ledger, record.jid)
     if before is not None:
@@ -202,31 +202,31 @@ def _leave(ledger: "Ledger", record: RecurringRecord) -> None:
 
 
 def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> None:
-    record = need(ledger, jid, f"Recur(): No recurring job {jid}")
+    record = need(ledger, jid)
     _leave(ledger, record)
     if "interval" in changes:
         if record.cron:
-            raise BadArgument(f"Recur(): Job {jid} recurs by its cron expression")
+            raise BadArgument(f"recurring job {jid!r} has a cron expression, not an interval")
         if changes["interval"] <= 0:
-            raise BadArgument('Recur(): Arg "interval" must be greater than 0')
+            raise BadArgument.named("interval", "must be greater than 0")
         record.next = max(0.0, record.next + changes["interval"] - record.interval)
     for name, value in changes.items():
         setattr(record, name, value)
-    check_name(record.queue, "Recur", "queue")
+    check_name(record.queue, "queue")
     if "queue" in changes:
         ledger.know_queue(ledger.keys.queue(record.queue), now)
     _enter(ledger, record)
 
 
 def tag(ledger: "Ledger", jid: str, more: list[Tag]) -> list[Tag]:
-    record = need(ledger, jid, f"Tag(): Job {jid} does not exist")
-    record.tags = check_tags([*record.tags, *more], "Tag", more)
+    record = need(ledger, jid)
+    record.tags = check_tags([*record.tags, *more])
     save(ledger, record)
     return record.tags
 
 
 def untag(ledger: "Ledger", jid: str, less: list[Tag]) -> list[Tag]:
-    record = need(ledger, jid, f"Untag(): Job {jid} does not exist")
+    record = need(ledger, jid)
     unwanted = {tag_text(each) for each in less}
     record.tags = [each for each in record.tags if tag_text(each) not in unwanted]
     save(ledger, record)

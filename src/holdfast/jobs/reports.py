@@ -12,14 +12,14 @@ import msgspec
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import logs, results, settlements
-from holdfast.jobs.arguments import json_text
+from holdfast.jobs.arguments import check_jobs_count, json_text
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.pops import pop
 from holdfast.jobs.puts import put
 from holdfast.jobs.queues import next_wake
 from holdfast.jobs.records import Job, JobRecord, NewJob
 from holdfast.jobs.views import all_shown
-from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOB_DATA_BYTES, MAX_JOBS_PER_CALL
+from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOB_DATA_BYTES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -111,11 +111,7 @@ class ReportOperations:
         A report about a job that the worker has lost is refused alone; with `all_or_none` it raises
         and nothing is done. Costs what the single calls do.
         """
-        if len(reports) + len(takes) > MAX_JOBS_PER_CALL:
-            raise BadArgument(
-                f"Report(): {len(reports) + len(takes)} jobs, at most {MAX_JOBS_PER_CALL} fit one "
-                "call"
-            )
+        check_jobs_count(len(reports) + len(takes))
         ledger = self._ledger
         time = ledger.time(now)
         refused = [
@@ -160,7 +156,7 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
     match report.what:
         case "complete":
             kept = report.result is not None
-            result = json_text(report.result, "Report", "result") if kept else None
+            result = json_text(report.result, "result") if kept else None
             settlements.complete(
                 ledger,
                 id,
@@ -194,7 +190,7 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
         case "release":
             settlements.release(ledger, id, worker, now, lock)
         case unknown:
-            raise BadArgument(f'Report(): Arg "what" unknown: {unknown}')
+            raise BadArgument.named("what", f"is unknown: {unknown}")
 
 
 def _write_down(ledger: "Ledger", job: JobRecord, report: Report, now: float) -> None:

@@ -60,7 +60,7 @@ def remove_result(tx: Transaction, subject: bytes) -> bool:
 
 def check_progress(progress: float) -> None:
     if not 0 <= progress <= 1:
-        raise BadArgument(f'Heartbeat(): Arg "progress" not a number from 0 to 1: {progress}')
+        raise BadArgument.named("progress", f"must be a number from 0 to 1, not {progress}")
 
 
 def set_progress(ledger: Ledger, job: JobRecord, progress: float, text: str) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.declarations import operation
 from holdfast.error_text import nearest
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text
+from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text, shortened
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def refuse_misspelt(option: str) -> None:
         if nearest("-".join(["", *rest]), [ending], likeness=_ALMOST) is not None:
             near = f"{queue}{ending}"
     if near is not None:
-        raise BadArgument(f"config.set: unknown option {option!r}, did you mean {near!r}?")
+        raise BadArgument(f"unknown option {option!r}, did you mean {near!r}?")
 
 
 class Settings:
@@ -124,19 +124,19 @@ def all_options(ledger: "Ledger") -> dict[str, Value]:
 
 
 def set_option(ledger: "Ledger", option: str, value: str) -> None:
-    check_name(option, "config.set", "option")
+    check_name(option, "option")
     numeric = option in _OTHER_NUMBERS or (option in SHOWN_DEFAULTS and option != "application")
     if (numeric or option.endswith(_QUEUE_NUMBERS)) and number_from(value) is None:
-        raise BadArgument(f'config.set(): Arg "value" not a number: {value}')
+        raise BadArgument.named("value", f"must be a number, not {shortened(value)}")
     if not is_unicode(value):
-        raise BadArgument('config.set(): Arg "value" is not valid UTF-8')
+        raise BadArgument.named("value", "is not valid UTF-8")
     ledger.save_settings({**ledger.settings().given, option: value})
     ledger.log({"option": option, "event": "config_set", "value": value})
     ledger.ready_everywhere()
 
 
 def unset_option(ledger: "Ledger", option: str) -> None:
-    check_name(option, "config.unset", "option")
+    check_name(option, "option")
     given = dict(ledger.settings().given)
     given.pop(option, None)
     ledger.save_settings(given)

@@ -14,6 +14,7 @@ from holdfast.jobs import dependencies, lists, results, retention, statistics
 from holdfast.jobs.argument_types import EMPTY, LARGEST_INT, ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
+    check_jobs_count,
     check_name,
     check_numbers,
     check_time,
@@ -70,7 +71,7 @@ class SettlementOperations:
             check(SettlementOperations.heartbeat, locals())
         ledger = self._ledger
         time = ledger.tx.now if now is None else check_time(now)
-        text = None if data is UNSET else json_text(data, "Heartbeat")
+        text = None if data is UNSET else json_text(data)
         if progress is not None:
             results.check_progress(progress)
         expires = None if lock_seconds is None else time + lock_seconds
@@ -119,12 +120,12 @@ class SettlementOperations:
             id,
             worker,
             queue,
-            None if data is UNSET else json_text(data, "Complete"),
+            None if data is UNSET else json_text(data),
             ledger.tx.now if now is None else check_time(now),
             next,
             delay,
-            check_jids(list(depends), "Complete", list(depends)) if depends else (),
-            None if result is UNSET else json_text(result, "Complete", "result"),
+            check_jids(list(depends)) if depends else (),
+            None if result is UNSET else json_text(result, "result"),
             lock,
             result_ttl,
         )
@@ -170,12 +171,12 @@ class SettlementOperations:
             id,
             worker,
             None,
-            None if data is UNSET else json_text(data, "Complete"),
+            None if data is UNSET else json_text(data),
             time,
             next,
             0,
             (),
-            None if result is UNSET else json_text(result, "Complete", "result"),
+            None if result is UNSET else json_text(result, "result"),
             lock,
         )
         expires = None if lock_seconds is None else time + lock_seconds
@@ -198,7 +199,7 @@ class SettlementOperations:
 
         Reads 6 keys, writes 8.
         """
-        text = None if data is UNSET else json_text(data, "Fail")
+        text = None if data is UNSET else json_text(data)
         return fail(
             self._ledger, id, worker, group, message, text, self._ledger.time(now), lock=lock
         )
@@ -247,21 +248,10 @@ class SettlementOperations:
 # --- who holds it -----------------------------------------------------------------------------
 
 
-_REFUSALS: Final = {  # by call: the job does not run, and another worker runs it
-    "Heartbeat": ("not currently running", "given out to another worker"),
-    "Complete": ("is not currently running", "has been handed out to another worker"),
-    "Fail": ("not currently running", "running with another worker"),
-    "Retry": ("is not currently running", "has been given to another worker"),
-    "Release": ("is not currently running", "has been given to another worker"),
-}
-
-
-def _held_job(
-    ledger: "Ledger", key: bytes, jid: str, worker: str, lock: int | None, call: str
-) -> JobRecord:
-    """The job at `key`, if `worker` holds it, under the lock numbered `lock` if that is given."""
+def _held_job(ledger: "Ledger", key: bytes, jid: str, worker: str, lock: int | None) -> JobRecord:
+    """Returns the job at `key` if `worker` holds it, by the lock number `lock` if one is given."""
     job = ledger.take_job(key)
-    # Whoever holds a job was given it under a valid name.
+    # The holder of a job was given it under a valid name, so no other name needs a check.
     if (
         job is not None
         and job.worker == worker
@@ -269,15 +259,12 @@ def _held_job(
         and (lock is None or lock == job.lock)
     ):
         return job
-    check_name(worker, call, "worker")
+    check_name(worker, "worker")
     if job is None:
-        raise UnknownJob(f"{call}(): Job {jid} does not exist")
-    not_running, another = _REFUSALS[call]
+        raise UnknownJob.of(jid)
     if job.state != RUNNING:
-        raise WrongState(f"{call}(): Job {jid} {not_running}: {job.state}")
-    if job.worker != worker:
-        raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}")
-    raise JobLost(f"{call}(): Job {jid} {another}: {job.worker}, by lock {job.lock}")
+        raise WrongState.of(jid, job.state, "running")
+    raise JobLost.to_worker(jid, job.worker, None if job.worker != worker else job.lock)
 
 
 # --- heartbeat --------------------------------------------------------------------------------
@@ -296,7 +283,7 @@ def heartbeat(
     tx = ledger.tx
     packed_jid = pack_str(jid)
     key = ledger.keys.jobs + packed_jid
-    job = _held_job(ledger, key, jid, worker, lock, "Heartbeat")
+    job = _held_job(ledger, key, jid, worker, lock)
     if expires is None:
         settings = ledger.settings()
         expires = now + (settings.heartbeat_of(job.queue) if settings.given else settings.heartbeat)
@@ -337,17 +324,17 @@ def complete(
 ) -> tuple[str, str]:
     """Returns the job's new state and the queue that it has left."""
     if delay or depends:
-        check_numbers("Complete", delay=delay)
+        check_numbers(delay=delay)
         if next_queue is None:
             given = "delay" if delay else "depends"
-            raise BadArgument(f'Complete(): "{given}" cannot be used without a "next".')
+            raise BadArgument.named(given, "can't be used without next")
     tx, all_keys = ledger.tx, ledger.keys
     packed_jid = pack_str(jid)
     key = all_keys.jobs + packed_jid
-    job = _held_job(ledger, key, jid, worker, lock, "Complete")
+    job = _held_job(ledger, key, jid, worker, lock)
     left = job.queue
     if queue is not None and left != queue:
-        raise JobLost(f"Complete(): Job {jid} running in another queue: {left}")
+        raise JobLost.to_queue(jid, left)
     settings = ledger.settings()
     keys = all_keys.queue_seen(left) or all_keys.queue(left)
     job.history += done_entry(keys, now)
@@ -393,14 +380,14 @@ def _advance(
     delay: float,
     depends: Sequence[str],
 ) -> None:
-    check_name(queue, "Complete", "next")
+    check_name(queue, "next")
     event = {"jid": job.jid, "to": queue, "event": "advanced", "queue": left}
     ledger.log(event)
     job.queue = queue
     job.remaining = job.retries
     ledger.remember(job, "put", now, {"q": queue})
     if depends:
-        dependencies.replace(ledger, job, list(depends), "Complete")
+        dependencies.replace(ledger, job, list(depends))
     ledger.know_queue(ledger.keys.queue(queue), now)
     lists.enter(ledger, job, now, now + delay)
     ledger.save(job)
@@ -420,9 +407,9 @@ def fail(
     *,
     lock: int | None = None,
 ) -> str:
-    check_name(worker, "Fail", "worker")
-    check_name(group, "Fail", "group")
-    job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Fail")
+    check_name(worker, "worker")
+    check_name(group, "group")
+    job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock)
     if data is not None:
         ledger.set_data(job, data)
     fail_job(ledger, job, worker, group, message, now)
@@ -457,12 +444,12 @@ def retry(
     lock: int | None = None,
     free: bool = False,
 ) -> int:
-    check_numbers("Retry", delay=delay)
-    job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Retry")
+    check_numbers(delay=delay)
+    job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock)
     if queue is not None and job.queue != queue:
-        raise JobLost(f"Retry(): Job {jid} running in another queue: {job.queue}")
+        raise JobLost.to_queue(jid, job.queue)
     if group is not None:
-        check_name(group, "Retry", "group")
+        check_name(group, "group")
     failure = None
     if group is not None and message is not None:
         failure = Failure(group, cut_message(message), int(now), worker)
@@ -498,16 +485,13 @@ def _told_retry(
 
 def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
     distinct = list(dict.fromkeys(jids))
-    if len(distinct) > MAX_JOBS_PER_CALL:
-        raise BadArgument(
-            f"Timeout(): {len(distinct)} jobs, at most {MAX_JOBS_PER_CALL} fit one call"
-        )
+    check_jobs_count(len(distinct))
     jobs: list[JobRecord] = []
     for jid, job in zip(distinct, ledger.jobs(distinct), strict=True):
         if job is None:
-            raise UnknownJob(f"Timeout(): Job {jid} does not exist")
+            raise UnknownJob.of(jid)
         if job.state != RUNNING:
-            raise WrongState(f"Timeout(): Job {jid} not running")
+            raise WrongState.of(jid, job.state, "running")
         jobs.append(job)
     for job in jobs:
         ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
@@ -516,7 +500,7 @@ def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
 
 def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | None) -> None:
     """Like `timeout`, by the holder itself, who needs no notice."""
-    _hand_back(ledger, _held_job(ledger, ledger.keys.job(jid), jid, worker, lock, "Release"), now)
+    _hand_back(ledger, _held_job(ledger, ledger.keys.job(jid), jid, worker, lock), now)
 
 
 def _hand_back(ledger: "Ledger", job: JobRecord, now: float) -> None:

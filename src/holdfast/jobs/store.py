@@ -149,7 +149,7 @@ class StoreJobs(_PerCall):
             while True:
                 job = self.get(id)
                 if job is None:
-                    raise UnknownJob(f"Result(): Job {id} does not exist")
+                    raise UnknownJob.of(id)
                 left = None if deadline is None else deadline - time.monotonic()
                 if job.state in (COMPLETE, FAILED) or (left is not None and left <= 0):
                     return job

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from holdfast.declarations import operation
 from holdfast.engine.contract import pack_counter, read_counter
 from holdfast.errors import BadArgument, UnknownJob
-from holdfast.jobs.arguments import check_name, tag_text
+from holdfast.jobs.arguments import check_jid, check_name, tag_text
 from holdfast.jobs.layout import below, time_and_jid
 from holdfast.jobs.records import JobPage, JobRecord, Tag
 from holdfast.keys import unpack
@@ -65,11 +65,9 @@ def _count(ledger: "Ledger", tag: str, delta: int) -> None:
 
 
 def _tagged_job(ledger: "Ledger", jid: str) -> JobRecord:
-    if not jid:
-        raise BadArgument('Tag(): Arg "jid" missing')
-    job = ledger.job(jid)
+    job = ledger.job(check_jid(jid))
     if job is None:
-        raise UnknownJob(f"Tag(): Job {jid} does not exist")
+        raise UnknownJob.of(jid)
     return job
 
 
@@ -77,14 +75,14 @@ def add_tags(ledger: "Ledger", jid: str, tags: list[Tag], now: float) -> list[Ta
     job = _tagged_job(ledger, jid)
     carried = {tag_text(tag): at for at, tag in enumerate(job.tags)}
     for tag in tags:
-        text = check_name(tag_text(tag), "Tag", "tag")
+        text = check_name(tag_text(tag), "tag")
         if text in carried:
             attach_again(ledger, job, carried[text], now)
         else:
             carried[text] = len(job.tags)
             attach(ledger, job, tag, now)
     if len(job.tags) > MAX_JOB_TAGS:
-        raise BadArgument(f"Tag(): {len(job.tags)} tags, at most {MAX_JOB_TAGS} fit")
+        raise BadArgument(f"{len(job.tags)} tags, at most {MAX_JOB_TAGS} fit")
     ledger.save(job)
     return job.tags
 
@@ -100,8 +98,7 @@ def remove_tags(ledger: "Ledger", jid: str, tags: list[Tag]) -> list[Tag]:
 
 
 def jobs_with_tag(ledger: "Ledger", tag: str, offset: int, count: int) -> JobPage:
-    if not tag:
-        raise BadArgument('Tag(): Arg "tag" missing')
+    check_name(tag, "tag")
     prefix = ledger.keys.tagged(tag)
     found = ledger.page(below(prefix), offset, count)
     return JobPage(

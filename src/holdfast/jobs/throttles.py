@@ -39,7 +39,7 @@ class ThrottleOperations:
     @operation(reads=True)
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
         """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
-        check_name(name, "Throttle", "id")
+        check_name(name, "name")
         record = throttle_slots.load(self._ledger, name, self._ledger.time(now))
         return Throttle(
             name=name,
@@ -62,7 +62,7 @@ class ThrottleOperations:
     @operation(reads=True)
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
-        check_name(name, "Throttle", "id")
+        check_name(name, "name")
         total = throttle_slots.load(self._ledger, name, self._ledger.tx.now).held
         return _page(self._ledger, self._ledger.keys.holders_of(name), total, offset, count)
 
@@ -72,15 +72,15 @@ class ThrottleOperations:
 
         Reads 1 key for each job up to the end of the page.
         """
-        check_name(name, "Throttle", "id")
+        check_name(name, "name")
         total = throttle_slots.load(self._ledger, name, self._ledger.tx.now).waiting
         return _page(self._ledger, self._ledger.keys.waiters_of(name), total, offset, count)
 
 
 def set_throttle(ledger: "Ledger", name: str, maximum: int, ttl: float | None, now: float) -> None:
-    check_name(name, "Throttle", "id")
+    check_name(name, "name")
     if not 0 <= maximum < 1 << 63:
-        raise BadArgument(f'Throttle(): Arg "max" must not be below 0 nor 2^63 or more: {maximum}')
+        raise BadArgument.named("maximum", f"must be from 0 to 2^63 - 1, not {maximum}")
     record = throttle_slots.load(ledger, name, now)
     record.maximum = maximum
     record.expires = now + ttl if ttl else None

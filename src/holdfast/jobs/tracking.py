@@ -6,7 +6,14 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Notice
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import lists
-from holdfast.jobs.arguments import check_json, check_name, check_numbers, cut_message, shortened
+from holdfast.jobs.arguments import (
+    EMPTY_NAME,
+    check_jid,
+    check_json,
+    check_numbers,
+    cut_message,
+    shortened,
+)
 from holdfast.jobs.layout import below, last_part, pack_time, unpack_time
 from holdfast.jobs.ledger import TRACKED
 from holdfast.jobs.records import SCHEDULED, STALLED, WAITING, JobRecord, TrackedJobs
@@ -75,10 +82,10 @@ class TrackingOperations:
 
 
 def track(ledger: "Ledger", jid: str, now: float) -> bool:
-    check_name(jid, "Track", "jid")
+    check_jid(jid)
     job = ledger.job(jid)
     if job is None:
-        raise UnknownJob("Track(): Job does not exist")
+        raise UnknownJob.of(jid)
     ledger.tx.after_commit(Notice(f"{TRACKED}track", jid.encode()))
     if job.tracked:
         return False
@@ -89,7 +96,7 @@ def track(ledger: "Ledger", jid: str, now: float) -> bool:
 
 
 def untrack(ledger: "Ledger", jid: str) -> bool:
-    check_name(jid, "Track", "jid")
+    check_jid(jid)
     ledger.tx.after_commit(Notice(f"{TRACKED}untrack", jid.encode()))
     key = ledger.keys.tracked(jid)
     was_tracked = ledger.tx.get(key) is not None
@@ -112,21 +119,19 @@ def tracked_jobs(ledger: "Ledger") -> tuple[list[JobRecord], list[str]]:
 
 
 def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, now: float) -> None:
-    if not jid:
-        raise BadArgument("Log(): Argument 'jid' missing")
     if not message:
-        raise BadArgument("Log(): Argument 'message' missing")
-    job = ledger.job(jid)
+        raise BadArgument.named("message", EMPTY_NAME)
+    job = ledger.job(check_jid(jid))
     if job is None:
-        raise UnknownJob(f"Log(): Job {jid} does not exist")
-    check_json(data, "Log")
+        raise UnknownJob.of(jid)
+    check_json(data)
     more = {name: value for name, value in (data or {}).items() if name not in ("what", "when")}
     try:
         ledger.remember(job, cut_message(message), now, more)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadArgument(
-            f"Log(): Argument 'data' not a JSON object: {shortened(ascii(data))}",
-            hint=f"What a history can hold goes: {error}.",
+            f"data can't be kept in a history: {shortened(ascii(data))}",
+            hint=f"The encoder says: {error}.",
         ) from None
     ledger.save(job)
 
@@ -134,8 +139,8 @@ def log(ledger: "Ledger", jid: str, message: str, data: dict[str, Any] | None, n
 def set_priority(ledger: "Ledger", jid: str, priority: float) -> None:
     job = ledger.job(jid)
     if job is None:
-        raise UnknownJob(f"Priority(): Job {jid} does not exist")
-    check_numbers("Priority", priority=priority)
+        raise UnknownJob.of(jid)
+    check_numbers(priority=priority)
     job.priority = float(priority)
     if job.state == WAITING or job.state == STALLED:
         _to_front(ledger, job)

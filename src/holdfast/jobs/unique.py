@@ -45,12 +45,12 @@ def claim(ledger: "Ledger", new: NewJob, jid: str, now: float) -> str | None:
     keys, writes 1.
     """
     assert new.unique is not None
-    key = ledger.keys.unique(check_name(new.unique, "Put", "unique"))
+    key = ledger.keys.unique(check_name(new.unique, "unique"))
     _check(new)
     owner = _owner(ledger, key, new.unique, now)
     if owner is not None and owner.jid != jid:
         if new.unique_mode == "error":
-            raise UniqueKeyTaken(f"Put(): Job {owner.jid} owns the unique key {new.unique}")
+            raise UniqueKeyTaken(f"job {owner.jid!r} owns the unique key {new.unique!r}")
         if new.unique_mode == "keep":
             return owner.jid
     taken = UniqueRecord(jid=jid)
@@ -70,13 +70,15 @@ def forget(ledger: "Ledger", job: JobRecord) -> None:
 
 def _check(new: NewJob) -> None:
     if isinstance(new.unique_for, str) and new.unique_for not in _OWNING_STATES:
-        raise BadArgument(
-            f'Put(): Arg "unique-for" unknown: {new.unique_for}',
+        raise BadArgument.named(
+            "unique_for",
+            f"is unknown: {new.unique_for}",
             hint="Use queued, running, complete or a number of seconds.",
         )
     if new.unique_mode not in _MODES:
-        raise BadArgument(
-            f'Put(): Arg "unique-mode" unknown: {new.unique_mode}',
+        raise BadArgument.named(
+            "unique_mode",
+            f"is unknown: {new.unique_mode}",
             hint="Use keep, replace or error.",
         )
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
-from holdfast.errors import AnswerTooLarge, BadArgument
+from holdfast.errors import AnswerTooLarge
 from holdfast.jobs import dependencies
-from holdfast.jobs.arguments import check_jid, from_json
+from holdfast.jobs.arguments import check_jid, check_jobs_count, from_json
 from holdfast.jobs.history import history_of
 from holdfast.jobs.records import Job, JobRecord
-from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOBS_PER_CALL
+from holdfast.limits import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -61,12 +61,6 @@ def check_answer(ledger: "Ledger", before: int, count: int) -> None:
         )
 
 
-def check_jobs_count(count: int, call: str) -> None:
-    """Refuses to look at more jobs than fit one call."""
-    if count > MAX_JOBS_PER_CALL:
-        raise BadArgument(f"{call}(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
-
-
 class ViewOperations:
     """Operations that look at jobs."""
 
@@ -84,6 +78,6 @@ class ViewOperations:
     @operation(reads=True)
     def multiget(self, *ids: str) -> list[Job]:
         """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
-        check_jobs_count(len(ids), "MultiGet")
+        check_jobs_count(len(ids))
         found = self._ledger.jobs([check_jid(id) for id in ids])
         return all_shown(self._ledger, filter(None, found))

@@ -30,7 +30,7 @@ class WorkerOperations:
 
         Reads 1 key for each.
         """
-        name = check_name(worker, "Workers", "worker")
+        name = check_name(worker, "worker")
         return jobs_of(self._ledger, name, self._ledger.time(now))
 
     @operation()
@@ -90,4 +90,4 @@ def held_by(ledger: "Ledger", worker: str) -> list[tuple[float, str]]:
 
 def deregister(ledger: "Ledger", workers: list[str]) -> None:
     for worker in workers:
-        ledger.tx.delete(ledger.keys.worker(check_name(worker, "Workers", "worker")).seen)
+        ledger.tx.delete(ledger.keys.worker(check_name(worker, "worker")).seen)

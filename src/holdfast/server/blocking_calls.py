@@ -86,7 +86,7 @@ async def settled(dispatcher: Dispatcher, space: Space, id: str, timeout: float 
         while True:
             job = await dispatcher.look(space, lambda view: view.jobs.get(id))
             if job is None:
-                raise UnknownJob(f"Result(): Job {id} does not exist")
+                raise UnknownJob.of(id)
             if job.state in (COMPLETE, FAILED) or not await ear.listen(deadline, None):
                 return job
 

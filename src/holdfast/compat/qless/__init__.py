@@ -11,13 +11,15 @@ from typing import Final, Literal
 import msgspec
 
 from holdfast.compat.qless import read_commands, write_commands
+from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.v1_commands import call_first
 from holdfast.compat.qless.words import NIL, Words
 from holdfast.engine.contract import Transaction
-from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_time, number_from
+from holdfast.errors import BadArgument, HoldfastError
+from holdfast.jobs.arguments import number_from
 from holdfast.jobs.ledger import LOG, TRACKED, WORKER, Ledger
+from holdfast.limits import MAX_JOB_TIME
 
 __all__ = [
     "COMMANDS",
@@ -102,7 +104,10 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
     if name == "put" and dialect == "G2":
         command = write_commands.put_without_caller
     now = _time_of(words)
-    return command(Ledger(tx), tx.now if now is None else now, Words(list(words[2:])))
+    try:
+        return command(Ledger(tx), tx.now if now is None else now, Words(list(words[2:])))
+    except HoldfastError as error:
+        raise in_words_of_qless(error, name) from None
 
 
 def _time_of(words: Sequence[str]) -> float | None:
@@ -111,9 +116,9 @@ def _time_of(words: Sequence[str]) -> float | None:
     if given == "*":
         return None
     now = None if given is None else number_from(given)
-    if now is None:
+    if now is None or not 0 <= now <= MAX_JOB_TIME:
         raise BadArgument(f'Arg "now" missing or not a number: {NIL if given is None else given}')
-    return check_time(now)
+    return now
 
 
 # --- commands that wait; to do so is the door's part ----------------------------------------------

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.compat.qless import replies
 from holdfast.compat.qless.words import Words
+from holdfast.compat.qless.words import name as word_as_name
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     failures,
@@ -17,10 +18,9 @@ from holdfast.jobs import (
     tracking,
     workers,
 )
-from holdfast.jobs.arguments import check_name
+from holdfast.jobs.arguments import check_jobs_count
 from holdfast.jobs.records import Tag
 from holdfast.jobs.throttles import ThrottleOperations
-from holdfast.jobs.views import check_jobs_count
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -35,7 +35,7 @@ def get(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 def multiget(ledger: "Ledger", now: float, words: Words) -> Reply:
     jids = words.jids()
-    check_jobs_count(len(jids), "MultiGet")
+    check_jobs_count(len(jids))
     found = [record for record in ledger.jobs(jids) if record is not None]
     return replies.text(replies.jobs(ledger, found))
 
@@ -44,13 +44,15 @@ def jobs(ledger: "Ledger", now: float, words: Words) -> Reply:
     state = words.need('Jobs(): Arg "state" missing')
     queue = "" if state == "complete" else words.need('Jobs(): Arg "queue" missing')
     offset, count = words.page("Jobs")
+    if state not in queues.LISTS:
+        raise BadArgument(f'Jobs(): Unknown type "{state}"')
     return queues.listed(ledger, state, queue, offset, count, now)
 
 
 def queues_command(ledger: "Ledger", now: float, words: Words) -> Reply:
     name = words.maybe()
     if name is not None:
-        found = queues.counts(ledger, check_name(name, "Queue", "queue"), now)
+        found = queues.counts(ledger, word_as_name(name, "Queue", "queue"), now)
         return replies.text(replies.queue(found))
     known = queues.known_queues(ledger)
     return replies.text(
@@ -65,7 +67,7 @@ def workers_command(ledger: "Ledger", now: float, words: Words) -> Reply:
         shown = [{"name": each.name, "jobs": each.jobs, "stalled": each.stalled} for each in found]
         return replies.text(replies.listed(shown))
     workers.forget_old(ledger, now)
-    held = workers.jobs_of(ledger, check_name(name, "Workers", "worker"), now)
+    held = workers.jobs_of(ledger, word_as_name(name, "Workers", "worker"), now)
     return replies.text(
         {"jobs": replies.listed(held.jobs), "stalled": replies.listed(held.stalled)}
     )
@@ -76,7 +78,7 @@ def failed(ledger: "Ledger", now: float, words: Words) -> Reply:
     if group is None:
         return replies.text(failures.group_counts(ledger))
     start, limit = words.page("Failed", ("start", "limit"), "is ")
-    check_name(group, "Failed", "group")
+    word_as_name(group, "Failed", "group")
     return replies.text(replies.page(failures.failed_in(ledger, group, start, limit)))
 
 
@@ -151,7 +153,7 @@ def track(ledger: "Ledger", now: float, words: Words) -> Reply:
     if action.lower() == "track":
         return "1" if tracking.track(ledger, jid, now) else "0"
     if ledger.job(jid) is None:
-        raise UnknownJob("Track(): Job does not exist")
+        raise UnknownJob.of(jid)
     raise BadArgument(f'Track(): Unknown action "{action}"')
 
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from holdfast import wire
 from holdfast.compat import qless
+from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.keys import pack, prefix_range
@@ -221,7 +222,7 @@ def _plan_wait(
     return Later(
         lambda: asyncio.ensure_future(wait()),
         lambda reply: _reply(reply, protocol),
-        lambda error: wire.error(f"{prefix}{error.message}"),
+        lambda error: wire.error(f"{prefix}{in_words_of_qless(error, 'result').message}"),
     )
 
 

@@ -154,7 +154,7 @@ class JobsV1:
     ) -> float | None:
         """Lets the lock end at `expiration`; None if the worker does not hold the job."""
         ledger = self._ledger
-        text = None if data is settlements.UNSET else _text(data, "Heartbeat")
+        text = None if data is settlements.UNSET else _text(data)
         try:
             settlements.heartbeat(ledger, id, worker, text, ledger.tx.now, expires=expiration)
         except (UnknownJob, WrongState):
@@ -167,7 +167,7 @@ class JobsV1:
     ) -> str | None:
         """Ends the job or moves it on to `queue`, for whoever holds it; None if nobody does."""
         ledger = self._ledger
-        text = None if data is settlements.UNSET else _text(data, "Complete")
+        text = None if data is settlements.UNSET else _text(data)
         job = ledger.job(id)
         if job is None or job.state != RUNNING:
             return None
@@ -180,7 +180,7 @@ class JobsV1:
     @operation(local=True)
     def fail(self, id: str, type: str, message: str, now: float) -> str | None:
         """Fails a job in any state but complete; None for a complete or unknown one."""
-        check_name(type, "Fail", "type")
+        check_name(type, "type")
         time = self._ledger.time(now)
         job = self._ledger.job(id)
         if job is None or job.state == COMPLETE:
@@ -252,8 +252,8 @@ def _in_days(option: str, value: settings.Value) -> settings.Value:
     return value if seconds is None else plain(seconds / DAY)
 
 
-def _text(data: Any, call: str) -> str:
-    return json_text(JsonText(data) if isinstance(data, str) else data, call)
+def _text(data: Any) -> str:
+    return json_text(JsonText(data) if isinstance(data, str) else data)
 
 
 def _time_of(date: float | str) -> float:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.replies import text
 from holdfast.compat.qless.v1 import JobsV1
 from holdfast.compat.qless.words import Words, array, json_text
 from holdfast.engine.contract import Transaction
-from holdfast.errors import BadArgument
+from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import JsonText
 
 Call = Callable[[JobsV1, Words], Reply]
@@ -26,7 +27,10 @@ def call_first(tx: Transaction, words: Sequence[str]) -> Reply:
     if len(words) < 2 or words[1] != str(keys):
         given = words[1] if len(words) > 1 else "none"
         raise BadArgument(f"{words[0]}(): expected {keys} keys, got {given}")
-    return call(JobsV1(tx), Words(list(words[2:])))
+    try:
+        return call(JobsV1(tx), Words(list(words[2:])))
+    except HoldfastError as error:
+        raise in_words_of_qless(error, words[0].lower()) from None
 
 
 def _set_config(seed: JobsV1, words: Words) -> Reply:

@@ -4,9 +4,7 @@ from typing import Any, Final, NoReturn
 
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import (
-    check_jid,
     check_name,
-    check_queue,
     from_json,
     is_unicode,
     number_from,
@@ -47,13 +45,13 @@ class Words:
 
     def name(self, call: str, argument: str) -> str:
         """The next word, which must be a name."""
-        return check_name(self.maybe() or "", call, argument)
+        return name(self.maybe() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
-        return check_jid(self.maybe() or "", call)
+        return check_name(self.need(f"{call}(): no jid provided"), "jid")
 
     def queue(self) -> str:
-        return check_queue(self.maybe() or "")
+        return check_name(self.need("Queue(): no queue name provided"), "queue")
 
     def number(self, error: str, default: float | None = None) -> float:
         """The next word as a number; without a default it must be there."""
@@ -89,7 +87,7 @@ class Words:
         jids = self.rest()
         if len(jids) > MAX_JOBS_PER_CALL:
             raise BadArgument(f"Job(): {len(jids)} jids, at most {MAX_JOBS_PER_CALL} fit one call")
-        return [check_name(jid, "Job", "jid") for jid in jids]
+        return [name(jid, "Job", "jid") for jid in jids]
 
     def options(self) -> dict[str, str]:
         """All words that are left, as names with values."""
@@ -105,6 +103,13 @@ def _valid(word: str) -> str:
         shown = shortened(word).encode("utf-8", "replace").decode()
         raise BadArgument(f'Arg "{shown}" is not valid UTF-8')
     return word
+
+
+def name(word: str, call: str, argument: str) -> str:
+    """Returns a word that must be a name."""
+    if not word:
+        raise BadArgument(f'{call}(): Arg "{argument}" missing')
+    return check_name(word, argument)
 
 
 def number(word: str | None, error: str) -> float:

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.compat.qless import replies
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.words import Words, array, json, json_text, number
+from holdfast.compat.qless.words import name as word_as_name
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
     cancellation,
@@ -25,10 +26,9 @@ from holdfast.jobs import (
     tracking,
     workers,
 )
-from holdfast.jobs.arguments import JsonText, check_jids, check_name, check_tags
+from holdfast.jobs.arguments import JsonText, check_jids, check_jobs_count, check_tags
 from holdfast.jobs.puts import put as put_job
 from holdfast.jobs.records import NewJob, RecurringRecord
-from holdfast.limits import MAX_JOBS_PER_CALL
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -55,7 +55,7 @@ def requeue(ledger: "Ledger", now: float, words: Words) -> Reply:
     queue = words.queue()
     jid = words.jid()
     if ledger.job(jid) is None:
-        raise UnknownJob(f"Requeue(): Job {jid} does not exist")
+        raise UnknownJob.of(jid)
     return _put(ledger, now, Words([jid, *words.rest()]), caller, queue)
 
 
@@ -101,8 +101,7 @@ def mput(ledger: "Ledger", now: float, words: Words) -> Reply:
     caller = words.maybe() or ""
     error = 'Mput(): Arg "jobs" not JSON: '
     listed = array(words.need(error), error, dict)
-    if len(listed) > MAX_JOBS_PER_CALL:
-        raise BadArgument(f"Mput(): {len(listed)} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    check_jobs_count(len(listed))
     return [put_job(ledger, _new_job(each), caller, now) for each in listed]
 
 
@@ -166,7 +165,7 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
         now,
         next_queue=options.get("next"),
         delay=delay,
-        depends=check_jids(depends, "Complete", depends),
+        depends=check_jids(depends),
         result=result,
     )
     return state
@@ -203,8 +202,7 @@ def unfail(ledger: "Ledger", now: float, words: Words) -> Reply:
     queue = words.queue()
     group = words.name("Unfail", "group")
     count = words.whole('Unfail(): Arg "count" not a number: ', 25)
-    if count > MAX_JOBS_PER_CALL:
-        raise BadArgument(f"Unfail(): {count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
+    check_jobs_count(count)
     return failures.unfail(ledger, queue, group, count, now)
 
 
@@ -226,7 +224,9 @@ def priority(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 def log(ledger: "Ledger", now: float, words: Words) -> Reply:
     jid = words.need("Log(): Argument 'jid' missing")
-    message = words.message() or ""
+    message = words.message()
+    if not message:
+        raise BadArgument("Log(): Argument 'message' missing")
     word = words.maybe()
     error = "Log(): Argument 'data' not a JSON object: "
     data = {} if word is None else json(word, error)
@@ -325,7 +325,7 @@ def recur(ledger: "Ledger", now: float, words: Words) -> Reply:
     options = words.options()
     error = 'Recur(): Arg "tags" must be JSON string array: '
     tags = array(options.get("tags", "[]"), error, str, int, float)
-    record.tags = check_tags(tags, "Recur", tags)
+    record.tags = check_tags(tags)
     for name in ("priority", "retries", "backlog"):
         error = f'Recur(): Arg "{name}" not a number: '
         setattr(record, name, number(options.get(name, "0"), error))
@@ -339,7 +339,7 @@ def unrecur(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 def recur_update(ledger: "Ledger", now: float, words: Words) -> Reply:
     jid = words.jid("Recurring")
-    recurring.need(ledger, jid, f"Recur(): No recurring job {jid}")
+    recurring.need(ledger, jid)
     pairs = words.rest()
     changes: dict[str, Any] = {}
     for at in range(0, len(pairs), 2):
@@ -359,7 +359,7 @@ def _recur_change(key: str, value: str) -> Any:
     if key == "backlog":
         return number(value, 'Recur(): Arg "backlog" not a number: ')
     if key in ("klass", "queue"):
-        return check_name(value, "Recur", key)
+        return word_as_name(value, "Recur", key)
     raise BadArgument(f'Recur(): Unrecognized option "{key}"')
 
 

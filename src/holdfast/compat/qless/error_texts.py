@@ -1,0 +1,101 @@
+"""The errors of jobs in the words of Qless, whose clients search them for known fragments.
+
+The layer's errors carry facts: which job, which worker, which argument. From these and the command
+that was refused comes the text that the original script raises.
+"""
+
+from typing import Final
+
+from holdfast.errors import (
+    BadArgument,
+    CircularDependency,
+    HoldfastError,
+    JobLost,
+    JobNeeded,
+    UnknownJob,
+    UnknownRecurringJob,
+    WrongState,
+)
+from holdfast.jobs.arguments import EMPTY_NAME
+
+_CALLS: Final = {  # how the texts name a command, where it is not its own name with a capital
+    "config.set": "config.set",
+    "config.unset": "config.unset",
+    "mput": "Put",
+    "recur": "RecurringJob On",
+    "recur.tag": "Tag",
+    "recur.untag": "Untag",
+    "recur.update": "Recur",
+    "throttle.delete": "Throttle",
+    "throttle.set": "Throttle",
+}
+_ARGUMENTS: Final = {"id": "jid", "unique_for": "unique-for", "unique_mode": "unique-mode"}
+_PROBLEMS: Final = {  # how a problem begins, here and there
+    EMPTY_NAME: "missing",
+    "must be a finite number, not ": "not a number: ",
+    "must be a number, not ": "not a number: ",
+    "is not JSON: ": "missing or not JSON: ",
+}
+_NOT_RUNNING: Final = {
+    "complete": "is not currently running",
+    "retry": "is not currently running",
+}
+_WITH_ANOTHER: Final = {
+    "complete": "has been handed out to another worker",
+    "fail": "running with another worker",
+    "heartbeat": "given out to another worker",
+    "retry": "has been given to another worker",
+}
+
+
+def in_words_of_qless(error: HoldfastError, command: str) -> HoldfastError:
+    """Returns the error with the text that Qless has for it, or as it is if Qless has none."""
+    call = _CALLS.get(command, command.capitalize())
+    text = _text(error, command, call)
+    return error if text is None else type(error)(text, hint=error.hint)
+
+
+def _text(error: HoldfastError, command: str, call: str) -> str | None:
+    match error:
+        case UnknownJob(jid=str(jid)) if jid:
+            return _unknown(jid, command, call)
+        case UnknownRecurringJob(jid=str(jid)) if jid:
+            known = command != "recur.update"
+            return f"{call}(): " + (
+                f"Job {jid} does not exist" if known else f"No recurring job {jid}"
+            )
+        case JobNeeded(jid=jid, dependent=dependent) if jid:
+            needed = f"{jid} is a dependency of {dependent}"
+            return f"{call}(): {needed} but is not mentioned to be canceled"
+        case JobLost(jid=jid, queue=queue) if queue:
+            return f"{call}(): Job {jid} running in another queue: {queue}"
+        case JobLost(jid=jid, worker=worker) if worker:
+            return f"{call}(): Job {jid} {_WITH_ANOTHER.get(command, 'running')}: {worker}"
+        case WrongState(jid=jid, state=state) if jid:
+            return _wrong_state(jid, state, command, call)
+        case CircularDependency(jid=jid) if jid:
+            return f"{call}(): Job {jid} would depend on itself"
+        case BadArgument(argument=argument, problem=problem) if argument:
+            return f'{call}(): Arg "{_ARGUMENTS.get(argument, argument)}" {_problem(problem)}'
+    return None
+
+
+def _unknown(jid: str, command: str, call: str) -> str:
+    if command == "depends":
+        return f"Depends(): Job {jid} not in the depends state: false"
+    return f"{call}(): Job {'' if command == 'track' else f'{jid} '}does not exist"
+
+
+def _wrong_state(jid: str, state: str, command: str, call: str) -> str:
+    if command == "depends":
+        return f"Depends(): Job {jid} not in the depends state: {state}"
+    if command == "timeout":
+        return f"Timeout(): Job {jid} not running"
+    return f"{call}(): Job {jid} {_NOT_RUNNING.get(command, 'not currently running')}: {state}"
+
+
+def _problem(problem: str) -> str:
+    for ours, theirs in _PROBLEMS.items():
+        if problem.startswith(ours):
+            return theirs + problem.removeprefix(ours)
+    return problem
