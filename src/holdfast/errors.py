@@ -58,6 +58,7 @@ HoldfastError
 │   ├── UnknownSchema
 │   ├── UnknownJob
 │   ├── UnknownRecurringJob
+│   ├── UnknownBatch
 │   ├── UnknownMetric
 │   └── UnknownCondition
 ├── Conflict
@@ -940,6 +941,12 @@ class UnknownRecurringJob(NotFound):
         error = cls(f"there is no recurring job {jid!r}")
         error.jid = jid
         return error
+
+
+class UnknownBatch(NotFound):
+    """No batch of jobs has that id: it was never opened, or was forgotten."""
+
+    code = "unknown_batch"
 
 
 class WrongState(HoldfastError):

@@ -203,8 +203,7 @@ class View:
 
     @_Once
     def jobs(self) -> "Jobs":
-        made: Jobs = _layer("jobs").Jobs(self._tx)
-        return made
+        return _jobs(self._tx)
 
     @_Once
     def metrics(self) -> "Metrics":
@@ -513,7 +512,7 @@ class Space:
     def jobs(self) -> "StoreJobs":
         from holdfast.jobs import StoreJobs
 
-        return StoreJobs(self._runner)
+        return StoreJobs(self._runner, _jobs)
 
     @_Once
     def metrics(self) -> "StoreMetrics":
@@ -731,6 +730,17 @@ def _again(step: Step) -> Outcome[Any]:
         return Outcome(result=step.space.transact(step.work))
     except Exception as error:
         return Outcome(error=error)
+
+
+def _jobs(tx: Any) -> "Jobs":
+    """Queues with a rate count on the metrics of the same transaction."""
+    made: Jobs = _layer("jobs").Jobs(tx, _limiter)
+    return made
+
+
+def _limiter(tx: Transaction) -> "Metrics":
+    made: Metrics = _layer("metrics").Metrics(tx)
+    return made
 
 
 def _events(tx: Transaction) -> "Events":

@@ -128,7 +128,7 @@ def test_the_failure_of_a_job_that_is_put_again_stays_visible_until_it_completes
 
 
 def test_requeue_needs_a_job_that_exists(qless: Qless) -> None:
-    with pytest.raises(UnknownJob, match="there is no job"):
+    with pytest.raises(UnknownJob, match="does not exist"):
         qless("requeue", 0, "worker", "queue", "jid", "klass", "{}", 0)
 
     qless("put", 0, "worker", "queue", "jid", "klass", "{}", 0)

@@ -73,3 +73,20 @@ def test_configuration_from_python(store: Store) -> None:
     assert store.jobs.config()["jobs-history-count"] == "1234567"
     store.jobs.config_unset("heartbeat")
     assert store.jobs.config_get("heartbeat") == 60
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("emails-rat", "did you mean 'emails-rate'"),
+        ("hearbeat", "did you mean 'heartbeat'"),
+        ("emails-deadletter", "unknown option"),
+        ("colour", "unknown option 'colour'"),
+        ("-rate", "unknown option"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    store: Store, option: str, meant: str
+) -> None:
+    with pytest.raises(BadArgument, match=meant):
+        store.jobs.config_set(option, "1/60")

@@ -9,6 +9,7 @@ from holdfast.jobs.failures import Match
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
+    Batch,
     DeadLetters,
     Failure,
     HistoryEntry,
@@ -30,6 +31,7 @@ from holdfast.jobs.worker_programs import WorkerProgram, WorkerSlot
 
 __all__ = [
     "REMOVERS",
+    "Batch",
     "DeadLetters",
     "Failure",
     "HistoryEntry",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
-from holdfast.jobs import dependencies, lists, tags, unique
+from holdfast.jobs import batches, dependencies, lists, tags, unique
 from holdfast.jobs.arguments import check_jid, check_jobs_count
 from holdfast.jobs.records import COMPLETE, JobRecord
 
@@ -38,8 +38,12 @@ def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
         assert other is not None
         dependencies.forget(ledger, other, job.jid)
         ledger.save(other)
+    if job.batch:
+        batches.count(ledger, job, "canceled")
     forget_job(ledger, job)
     ledger.show(job, "canceled")
+    if job.batch:
+        batches.put_callbacks(ledger, job.batch, now)
 
 
 def forget_job(ledger: "Ledger", job: JobRecord) -> None:
@@ -55,6 +59,8 @@ def forget_job(ledger: "Ledger", job: JobRecord) -> None:
         tx.delete(keys.log(job.jid))
     if job.unique:
         unique.forget(ledger, job)
+    if job.batch:
+        tx.delete(keys.batch_job(job.batch, job.jid))
 
 
 class CancelOperations:

@@ -32,11 +32,17 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     failed_since: float | None = None
     failed_before: float | None = None
 
+    def fits_letter(self, job: JobRecord) -> bool:
+        """Returns whether a job of a dead-letter queue is meant; its queue is that it came from."""
+        failure = job.failure
+        assert failure is not None
+        return (self.group is None or failure.group == self.group) and self.fits(job, failure.when)
+
     def fits(self, job: JobRecord, failed_at: float) -> bool:
         failure = job.failure
         assert failure is not None
         return (
-            (self.queue is None or job.queue == self.queue)
+            (self.queue is None or self.queue == (job.origin or job.queue))
             and (self.klass is None or job.klass == self.klass)
             and (self.message is None or self.message in failure.message)
             and (self.failed_since is None or failed_at >= self.failed_since)

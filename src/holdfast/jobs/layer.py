@@ -7,7 +7,9 @@ from typing import Final
 from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
 from holdfast.jobs.argument_types import check_argument_types
+from holdfast.jobs.batches import BatchOperations
 from holdfast.jobs.cancellation import CancelOperations
+from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
 from holdfast.jobs.dependencies import DependencyOperations
 from holdfast.jobs.failures import FailureOperations
 from holdfast.jobs.ledger import Ledger
@@ -15,6 +17,7 @@ from holdfast.jobs.logs import LogOperations
 from holdfast.jobs.pops import PopOperations
 from holdfast.jobs.puts import PutOperations
 from holdfast.jobs.queues import QueueOperations
+from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.recurring import RecurringOperations
 from holdfast.jobs.reports import ReportOperations
 from holdfast.jobs.results import RESULT_KIND, ResultOperations, remove_result
@@ -35,6 +38,7 @@ from holdfast.jobs.workers import WorkerOperations
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
     {
+        DEADLINE_KIND: remove_expired,
         RESULT_KIND: remove_result,
         RETENTION_KIND: continue_retention,
         WORKER_PROGRAM_KIND: remove_worker_program,
@@ -48,6 +52,7 @@ class Jobs(
     PopOperations,
     SettlementOperations,
     ReportOperations,
+    BatchOperations,
     CancelOperations,
     FailureOperations,
     DependencyOperations,
@@ -69,5 +74,6 @@ class Jobs(
     Every operation that depends on the time takes it as `now`; without one it is the transaction's.
     """
 
-    def __init__(self, tx: Transaction) -> None:
-        self._ledger = Ledger(tx)
+    def __init__(self, tx: Transaction, limiter: MakeLimiter | None = None) -> None:
+        """`limiter` makes the rate limiter of a transaction; queues with a rate need it."""
+        self._ledger = Ledger(tx, limiter)

@@ -38,7 +38,12 @@
     RESULT          28  (jid)                  -> ResultRecord  the value that a job returned
     JOB             29  (jid)                  -> JobRecord  the job itself
     LOG             30  (jid)                  -> LogLines   what its workers wrote about their work
-    WORKER_PROGRAM  31  (name)                 -> WorkerProgram  a program that runs jobs, while it lives
+    WORKER_PROGRAM  31  (name)                 -> WorkerProgram  runs jobs, while alive
+    RATE_WAITER     32  (queue, rate key)      -> counter    jobs scheduled for when the key's rate
+                                                             lets them go
+    BATCH           33  (batch)                -> BatchRecord  its callbacks, open or closed
+    BATCH_COUNT     34  (batch, outcome)       -> counter    its jobs, and those of an outcome
+    BATCH_JOB       35  (batch, jid)           -> nothing    a job that belongs to it
 
 The small records that every operation touches come first and are stored together, so that a commit
 writes few pages.
@@ -130,6 +135,10 @@ RESULT: Final = 28
 JOB: Final = 29
 LOG: Final = 30
 WORKER_PROGRAM: Final = 31
+RATE_WAITER: Final = 32
+BATCH: Final = 33
+BATCH_COUNT: Final = 34
+BATCH_JOB: Final = 35
 
 READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
 
@@ -304,13 +313,17 @@ class Keys:
 
     __slots__ = (
         "_base",
+        "_batch_counts",
+        "_batch_jobs",
         "_data",
         "_dependencies",
         "_dependents",
         "_log",
+        "_rate_waiters",
         "_result",
         "_tracked",
         "_unique",
+        "batches",
         "complete",
         "completed",
         "failed",
@@ -358,6 +371,10 @@ class Keys:
         self.jobs = base + pack_int(JOB)
         self._log = base + pack_int(LOG)
         self.worker_programs = base + pack_int(WORKER_PROGRAM)
+        self._rate_waiters = base + pack_int(RATE_WAITER)
+        self.batches = base + pack_int(BATCH)
+        self._batch_counts = base + pack_int(BATCH_COUNT)
+        self._batch_jobs = base + pack_int(BATCH_JOB)
         queues = _Seen(partial(QueueKeys, space, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
@@ -438,6 +455,24 @@ class Keys:
 
     def dependency(self, jid: str, dependency: str) -> bytes:
         return self._dependencies + pack_str(jid) + pack_str(dependency)
+
+    def batch(self, batch: str) -> bytes:
+        return self.batches + pack_str(batch)
+
+    def batch_count(self, batch: str, outcome: str) -> bytes:
+        return self._batch_counts + pack_str(batch) + pack_str(outcome)
+
+    def batch_counts_of(self, batch: str) -> bytes:
+        return self._batch_counts + pack_str(batch)
+
+    def batch_jobs_of(self, batch: str) -> bytes:
+        return self._batch_jobs + pack_str(batch)
+
+    def batch_job(self, batch: str, jid: str) -> bytes:
+        return self._batch_jobs + pack_str(batch) + pack_str(jid)
+
+    def rate_waiters(self, queue: str, rate_key: str) -> bytes:
+        return self._rate_waiters + pack_str(queue) + pack_str(rate_key)
 
     def throttle(self, name: str) -> bytes:
         return self.throttles + pack_str(name)

@@ -22,6 +22,7 @@ from holdfast.jobs import layout
 from holdfast.jobs.arguments import check_size, check_time
 from holdfast.jobs.history import shorten
 from holdfast.jobs.layout import Keys, QueueKeys, keys_of
+from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
 from holdfast.jobs.statistics import gone_through
@@ -48,10 +49,11 @@ _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 class Ledger:
     """What the operations of one transaction share."""
 
-    __slots__ = ("_announced", "_settings", "arrivals", "keys", "long_data_bytes", "tx")
+    __slots__ = ("_announced", "_settings", "arrivals", "keys", "limiter", "long_data_bytes", "tx")
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Transaction, limiter: MakeLimiter | None = None) -> None:
         self.tx = tx
+        self.limiter = limiter  # makes the rate limiter of this transaction, for queues with a rate
         self.keys: Keys = keys_of(tx.space)
         self.long_data_bytes = 0  # read so far, of data that has a key of its own
         self._settings: Settings | None = None  # read once: most operations need them several times

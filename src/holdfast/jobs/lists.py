@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from holdfast.jobs import statistics, throttle_slots
+from holdfast.jobs import batches, rates, statistics, throttle_slots
 from holdfast.jobs.layout import (
     HIGH,
     LOW,
@@ -156,6 +156,8 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     day = statistics.day_of(now)
     statistics.tally(ledger, keys, "failures", day)
     statistics.tally(ledger, keys, "failed", day)
+    if job.batch:
+        batches.count(ledger, job, "failed")
 
 
 def enter_complete(
@@ -167,6 +169,8 @@ def enter_complete(
     job.queue = ""
     job.place = place = keys.completed + pack_float(now) + packed_jid
     tx.put(place, b"")
+    if job.batch:
+        batches.count(ledger, job, "complete")
     count, oldest = unpack_complete(tx.get(keys.complete))
     count += 1
     if now < oldest:
@@ -189,12 +193,16 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
     elif job.state == COMPLETE:
         count, oldest = unpack_complete(tx.get(ledger.keys.complete))
         tx.put(ledger.keys.complete, pack_complete(count - 1, oldest))
+        if job.batch:
+            batches.count(ledger, job, "complete", -1)
     elif job.state == FAILED:
         _leave_group(ledger, job)
     else:
         keys = ledger.keys.queue(job.queue)
         if job.state == SCHEDULED:
             tx.add(keys.blocked, -LOW)
+            if job.rate_waits:
+                rates.leave_waiters(ledger, job)
         elif job.state == DEPENDS:
             tx.add(keys.blocked, -HIGH)
         elif job.state == THROTTLED:
@@ -207,6 +215,8 @@ def leave(ledger: "Ledger", job: JobRecord, now: float) -> None:
 def _leave_group(ledger: "Ledger", job: JobRecord) -> None:
     assert job.failure is not None
     ledger.tx.add(ledger.keys.failure_group(job.failure.group), -1)
+    if job.batch:
+        batches.count(ledger, job, "failed", -1)
     day = statistics.day_of(job.failure.when)
     statistics.tally(ledger, ledger.keys.queue(job.queue), "failed", day, -1)
 
@@ -277,6 +287,8 @@ def move_due(ledger: "Ledger", keys: QueueKeys, now: float, *, limit: int = JOBS
         job = ledger.job(time_and_jid(key, keys.scheduled)[1])
         assert job is not None
         ledger.tx.delete(key)
+        if job.rate_waits:
+            rates.leave_waiters(ledger, job)
         enter_work(ledger, job, now, counted=False)
         ledger.save(job)
     if due:

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.declarations import operation
-from holdfast.jobs import clock_repair, lists, recurring, statistics, throttle_slots
+from holdfast.jobs import (
+    batches,
+    clock_repair,
+    dead_letters,
+    deadlines,
+    lists,
+    rates,
+    recurring,
+    statistics,
+    throttle_slots,
+)
 from holdfast.jobs.argument_types import check, checks_itself
 from holdfast.jobs.arguments import check_jobs_count, check_name, check_queue, check_time
 from holdfast.jobs.history import popped_entry, shorten
@@ -28,7 +38,7 @@ from holdfast.jobs.layout import (
     until,
 )
 from holdfast.jobs.ledger import encode
-from holdfast.jobs.records import NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
+from holdfast.jobs.records import FAILED, NEVER, RUNNING, Failure, Job, JobRecord, QueueRecord
 from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_float, pack_str, unpack
 from holdfast.limits import JOBS_PER_STEP, MAX_ANSWER_BYTES, MAX_JOBS_PER_CALL
@@ -57,9 +67,10 @@ class PopOperations:
 
         Without `lock_seconds` a lock lasts as long as the options `<queue>-heartbeat` or
         `heartbeat` say. A worker that does not renew it in time loses the job, after a notice and a
-        grace period. A paused queue gives nothing, and jobs whose data is large come in as many
+        grace period. A job's own `timeout` ends its lock early. A paused queue gives nothing, one
+        with a rate what is left of it, and jobs whose data is large come in as many
         pops as they need: one answer holds `MAX_ANSWER_BYTES`. Reads 5 keys and writes 6 for one
-        job, 2 and 4 for each further one.
+        job, 2 and 4 for each further one; a rate adds 3 and 2.
         """
         if not (
             lock_seconds is None
@@ -111,8 +122,13 @@ def pop(
     if ledger.tx.now < record.looked and clock_repair.was_set_back(record, ledger.tx.now):
         record = clock_repair.set_right(ledger, keys, now)
     settings = ledger.settings()
-    if settings.given and (limit := settings.concurrency_of(queue)) > 0:
-        count = min(count, limit - _running(ledger, keys, now, limit))
+    rate = None
+    if settings.given:
+        if (limit := settings.concurrency_of(queue)) > 0:
+            count = min(count, limit - _running(ledger, keys, now, limit))
+        rate = settings.rate_of(queue)
+        if rate is not None and count > 0:
+            count = min(count, rates.left(ledger, rate, now, queue)[0])
     if count <= 0:
         ledger.tx.put(worker_keys.seen, pack_time(now))
         return []
@@ -120,8 +136,8 @@ def pop(
         expires = now + (settings.heartbeat_of(queue) if settings.given else settings.heartbeat)
     jobs: list[JobRecord] = []
     answer = _Answer(ledger) if count > 1 else None
-    wake = record.wake
-    if now >= wake:
+    is_due = now >= record.wake
+    if is_due:
         if grace_period is None:
             jobs = _reclaim(ledger, keys, now, count, settings.grace_period, answer)
         else:  # the seed's pop: what had its notice from a later one gets no other
@@ -129,16 +145,21 @@ def pop(
         if len(jobs) < count:
             recurring.spawn(ledger, keys, now, count - len(jobs))
             lists.move_due(ledger, keys, now, limit=max(JOBS_PER_STEP, count))
-        wake = NEVER  # found out anew below
     reclaimed = len(jobs)
-    _take_work(ledger, keys, now, count, jobs, answer)
+    if _take_work(ledger, keys, now, count, jobs, answer):
+        record = ledger.look_at_queue(keys)  # scheduling has written it
+    wake = NEVER if is_due else record.wake  # NEVER: found out below
     # After the scan, which is quickest before any write.
     ledger.tx.put(worker_keys.seen, pack_time(now))
     if jobs:
         statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
         if reclaimed:
             _take_away(ledger, jobs[:reclaimed])
-        _hand_out(ledger, keys, jobs, worker, worker_keys, now, expires, settings.history_length)
+        if rate is not None:
+            rates.charge(ledger, rate, now, queue, count=len(jobs))
+        expires = _hand_out(
+            ledger, keys, jobs, worker, worker_keys, now, expires, settings.history_length
+        )
     if wake != record.wake or (jobs and expires < wake):
         _keep_wake(ledger, keys, record, wake, expires if jobs else NEVER)
     return jobs
@@ -183,13 +204,16 @@ def _take_work(
     count: int,
     jobs: list[JobRecord],
     answer: _Answer | None,
-) -> None:
+) -> bool:
     """Takes jobs from the work list until there are `count` in `jobs`, or as many as one answer
-    holds; sets those aside whose throttle is full."""
+    holds; sets those aside whose throttle or rate is used up, and drops those that are too late.
+
+    Returns whether one was scheduled for later."""
     tx = ledger.tx
     job_keys = ledger.keys.jobs
-    aside = 0
-    while (wanted := count - len(jobs)) > 0 and aside < JOBS_PER_STEP:
+    aside = dropped = 0
+    scheduled = False
+    while (wanted := count - len(jobs)) > 0 and aside + dropped < JOBS_PER_STEP:
         entries = [*tx.scan(keys.work, keys.work_end, limit=wanted)]
         for key, packed_jid in entries:
             job = ledger.take_job(job_keys + packed_jid)
@@ -197,16 +221,51 @@ def _take_work(
             if answer is not None and not answer.holds(job) and jobs:
                 entries.clear()  # the next pop gets the rest
                 break
+            if job.start_by and deadlines.is_over(job, now):
+                deadlines.drop(ledger, job, now)
+                dropped += 1
+                continue
             tx.delete(key)
-            if job.throttles and (full := throttle_slots.acquire(ledger, job, now)) is not None:
+            if job.rate_key and (wait := _wait_for_key(ledger, job, now)) is not None:
+                _schedule(ledger, job, now, wait)
+                scheduled = True
+                aside += 1
+            elif job.throttles and (full := throttle_slots.acquire(ledger, job, now)) is not None:
                 throttle_slots.set_aside(ledger, keys, job, full, now)
                 aside += 1
             else:
                 jobs.append(job)
+                job.start_by = 0.0
+                if job.rate_key:
+                    _charge_key(ledger, job, now)
         if len(entries) < wanted:
             break
     if aside:
         tx.add(keys.work_counts, -LOW * aside)
+    return scheduled
+
+
+def _wait_for_key(ledger: "Ledger", job: JobRecord, now: float) -> float | None:
+    """Returns for how long the job must wait for the rate of its key; None if it may start."""
+    rate = ledger.settings().key_rate_of(job.queue)
+    if rate is None:
+        return None
+    number, wait = rates.left(ledger, rate, now, job.queue, job.rate_key)
+    return None if number else wait
+
+
+def _charge_key(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    rate = ledger.settings().key_rate_of(job.queue)
+    if rate is not None:
+        rates.charge(ledger, rate, now, job.queue, job.rate_key)
+
+
+def _schedule(ledger: "Ledger", job: JobRecord, now: float, wait: float) -> None:
+    """Schedules a job that must wait for the rate of its key."""
+    rate = ledger.settings().key_rate_of(job.queue)
+    assert rate is not None
+    lists.enter_schedule(ledger, job, rates.turn_of(ledger, job, rate, now, wait))
+    ledger.save(job)
 
 
 def _hand_out(
@@ -218,8 +277,10 @@ def _hand_out(
     now: float,
     expires: float,
     longest: int,
-) -> None:
+) -> float:
     """Gives each of `jobs` to `worker`, under a fencing number greater than any before.
+
+    Returns when the first of the locks ends: one ends early whose job has a shorter `timeout`.
 
     The number follows the clock, so that it also grows when a job is canceled and put again under
     its old id.
@@ -231,8 +292,16 @@ def _hand_out(
     packed_expires = pack_time(expires)
     micros = floor(ledger.tx.now * 1_000_000.0)
     entry = popped_entry(worker_keys, worker, now)
+    earliest = configured = expires
     for job in jobs:
         packed_jid = pack_str(job.jid)
+        if job.timeout and now + job.timeout < configured:
+            expires = now + job.timeout
+            earliest = min(earliest, expires)
+            locks, packed_expires = keys.locks + pack_float(expires), pack_time(expires)
+        elif expires is not configured:
+            expires = configured
+            locks, packed_expires = keys.locks + pack_float(expires), pack_time(expires)
         job.state = RUNNING
         job.worker = worker
         job.expires = expires
@@ -253,6 +322,7 @@ def _hand_out(
             put(job_keys + packed_jid, encode(job))
         if job.tracked:
             ledger.show(job, "popped")
+    return earliest
 
 
 def _keep_wake(
@@ -304,8 +374,15 @@ def _reclaim(
         if job.remaining < 0:
             exhaust(ledger, job, now)
             ledger.save(job)
+        elif job.rate_key and (wait := _wait_for_key(ledger, job, now)) is not None:
+            lists.leave(ledger, job, now)
+            job.worker = ""
+            job.expires = 0.0
+            _schedule(ledger, job, now, wait)
         else:
             found.append(job)
+            if job.rate_key:
+                _charge_key(ledger, job, now)
     return found
 
 
@@ -334,9 +411,12 @@ def exhaust(
     message = f'Job exhausted retries in queue "{job.queue}"'
     ledger.remember(job, "failed", now, {"group": group})
     lists.leave(ledger, job, now)
-    lists.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
-    job.remaining = -1
+    dead_letters.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
+    if job.state == FAILED:
+        job.remaining = -1
     ledger.show(job, "failed")
+    if job.batch:
+        batches.put_callbacks(ledger, job.batch, now)
     event = {"message": message, "jid": job.jid, "group": group, "event": "failed"}
     (ledger.log if publish else ledger.log_quietly)({**event, "worker": holder})
 

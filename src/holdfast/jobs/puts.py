@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import draw
-from holdfast.errors import UnknownJob
-from holdfast.jobs import dependencies, lists, tags, unique
+from holdfast.errors import BadArgument, UnknownJob, WrongState
+from holdfast.jobs import batches, deadlines, dependencies, lists, tags, unique
 from holdfast.jobs.argument_types import ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
     check_jobs_count,
     check_name,
     check_numbers,
+    check_queue,
     check_tags,
     is_name,
     json_text,
 )
 from holdfast.jobs.cancellation import cancel_jobs
+from holdfast.jobs.failures import Match
 from holdfast.jobs.history import put_entry
 from holdfast.jobs.layout import LOW
-from holdfast.jobs.records import NOT_APART, WAITING, JobRecord, NewJob, Tag
-from holdfast.keys import pack_str
-from holdfast.limits import JOB_DATA_INLINE_CHARS
+from holdfast.jobs.records import FAILED, NOT_APART, WAITING, JobRecord, NewJob, Tag
+from holdfast.keys import after, pack_str
+from holdfast.limits import JOB_DATA_INLINE_CHARS, JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -53,20 +55,28 @@ class PutOperations:
         unique: str | None = None,
         unique_for: str | float = "running",
         unique_mode: str = "keep",
+        at: float | None = None,
+        expires: float | None = None,
+        timeout: float | None = None,
+        rate_key: str | None = None,
+        batch: str | None = None,
         worker: str = "",
         now: float | None = None,
     ) -> str:
         """Puts a job into `queue` and returns its id; a job of that id moves there.
 
-        A greater `priority` runs sooner. With a `delay` in seconds the job waits for its start,
-        with `depends` for other jobs. What is not given keeps the value that the job had before
-        (new: priority 0, no tags, 5 retries). While another job owns the key `unique`, nothing is
+        A greater `priority` runs sooner. With a `delay` in seconds, or a moment `at`, the job waits
+        for its start, with `depends` for other jobs. It is dropped if it has not started at the
+        time `expires`, and loses its lock if one run takes longer than `timeout` seconds.
+        `rate_key` is the key of the option `<queue>-rate-per-key`. What is not given keeps the
+        value that the job had before (new: priority 0, no tags, 5 retries). A `batch` is the id of
+        an open batch that the job belongs to. While another job owns the key `unique`, nothing is
         put: mode "keep" returns the owner's id, "error" raises `UniqueKeyTaken`, "replace" cancels
         the owner first. The owner is a job that is "queued", "running" (or queued) or "complete"
         (or anything else, until it is gone), or was put within the last `unique_for` seconds.
         `worker` is the caller's name: another worker that holds the job is told that it lost it.
 
-        Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3.
+        Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3, a batch 2.
         """
         if (
             id is None
@@ -76,6 +86,8 @@ class PutOperations:
             and depends is None
             and throttles is None
             and unique is None
+            and at is expires is timeout is None
+            and rate_key is batch is None
             and now is None
             and type(queue) is type(klass) is type(worker) is str
             and type(unique_for) is type(unique_mode) is str
@@ -99,6 +111,11 @@ class PutOperations:
                 unique=unique,
                 unique_for=unique_for,
                 unique_mode=unique_mode,
+                at=at,
+                expires=expires,
+                timeout=timeout,
+                rate_key=rate_key,
+                batch=batch,
             ),
             worker,
             self._ledger.time(now),
@@ -120,7 +137,7 @@ class PutOperations:
     @operation()
     def requeue(
         self,
-        queue: str,
+        queue: str | None,
         id: str,
         *,
         klass: str | None = None,
@@ -135,13 +152,14 @@ class PutOperations:
     ) -> str:
         """Puts a job that exists into `queue`; class and data stay unless others are given.
 
-        Costs what `put` does.
+        Without a queue it goes back to the one that it failed in: from a dead-letter queue, or from
+        a failure group. Costs what `put` does.
         """
         job = self._ledger.job(id)
         if job is None:
             raise UnknownJob.of(id)
         new = NewJob(
-            queue=queue,
+            queue=origin_of(job) if queue is None else queue,
             klass=job.klass if klass is None else klass,
             data=Kept if data is None else data,
             id=id,
@@ -152,6 +170,36 @@ class PutOperations:
             depends=None if depends is None else tuple(depends),
         )
         return put(self._ledger, new, worker, self._ledger.time(now))
+
+
+def requeue_step(
+    ledger: "Ledger", queue: str, match: Match, cursor: bytes, now: float
+) -> tuple[int, bytes | None]:
+    """Sends back dead letters among the next `JOBS_PER_STEP` jobs of a queue's work list.
+
+    Returns how many went, and where to go on; None after the last.
+    """
+    keys = ledger.keys.queue(check_queue(queue))
+    begin = max(keys.work, cursor)
+    entries = list(ledger.tx.scan(begin, keys.work_end, limit=JOBS_PER_STEP))
+    moved = 0
+    for _, packed_jid in entries:
+        job = ledger.job_at(ledger.keys.jobs + packed_jid)
+        assert job is not None
+        if job.origin and job.failure is not None and match.fits_letter(job):
+            new = NewJob(queue=job.origin, id=job.jid, klass=job.klass, data=Kept)
+            put(ledger, new, "", now)
+            moved += 1
+    return moved, after(entries[-1][0]) if len(entries) == JOBS_PER_STEP else None
+
+
+def origin_of(job: JobRecord) -> str:
+    """Returns the queue in which the job failed."""
+    if job.origin:
+        return job.origin
+    if job.state != FAILED:
+        raise WrongState.of(job.jid, job.state, "failed; name a queue")
+    return job.queue
 
 
 class Kept:
@@ -200,6 +248,8 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
         and new.depends is None
         and new.throttles is None
         and new.unique is None
+        and new.at is new.expires is new.timeout is None
+        and new.rate_key is new.batch is None
         and new.delay == 0
         and new.data is not Kept
     ):
@@ -212,6 +262,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     text = None if new.data is Kept else json_text(new.data)
     if new.delay or new.priority or new.retries:
         check_numbers(delay=new.delay, priority=new.priority, retries=new.retries)
+    start = _start_of(new, now)
     if new.unique is not None:
         owner = unique.claim(ledger, new, jid, now)
         if owner is not None:
@@ -230,20 +281,50 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
         _take_back(ledger, job, caller, now)
         job.klass = klass
         job.queue = queue
+        job.origin = ""
+        job.start_by = 0.0
     if text is not None:
         ledger.set_data(job, text)
     _apply_options(ledger, job, new, now)
     ledger.add_entry(job, put_entry(keys, now))
     job.time = now
     record = ledger.know_queue(keys, now)
-    if new.delay > 0 or job.unmet:
-        lists.enter(ledger, job, now, now + new.delay)
+    if start > now or job.unmet:
+        lists.enter(ledger, job, now, start)
     else:
         lists.enter_work(ledger, job, now, queue=record)
     ledger.save(job)
     if job.tracked:
         ledger.show(job, "put")
     return jid
+
+
+def check_new(new: NewJob) -> None:
+    """Refuses a job that `put` would refuse, before there is a reason to put it."""
+    check_name(new.queue, "queue")
+    if new.klass:
+        check_name(new.klass, "klass")
+    if new.id is not None:
+        check_name(new.id, "id")
+    json_text(new.data)
+    check_numbers(
+        at=new.at,
+        delay=new.delay,
+        expires=new.expires,
+        priority=new.priority,
+        retries=new.retries,
+        timeout=new.timeout,
+    )
+
+
+def _start_of(new: NewJob, now: float) -> float:
+    """Returns when a job should start; a time before `now` is now."""
+    if new.at is None:
+        return now + new.delay
+    if new.delay:
+        raise BadArgument("give either a delay or the moment at")
+    check_numbers(at=new.at)
+    return new.at
 
 
 def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> None:
@@ -280,6 +361,18 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
     if new.depends:
         jids = check_jids(list(new.depends))
         dependencies.replace(ledger, job, jids)
+    if new.timeout is not None:
+        check_numbers(timeout=new.timeout)
+        if new.timeout < 0:
+            raise BadArgument.named("timeout", f"must not be below 0: {new.timeout}")
+        job.timeout = new.timeout
+    if new.rate_key is not None:
+        job.rate_key = check_name(new.rate_key, "rate_key")
+    if new.batch is not None and new.batch != job.batch:
+        batches.join(ledger, job, new.batch)
+    if new.expires is not None:
+        check_numbers(expires=new.expires)
+        deadlines.set_deadline(ledger, job, new.expires, now)
     if new.unique is not None:
         job.unique = new.unique
         job.unique_for = new.unique_for if isinstance(new.unique_for, str) else ""

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
-from holdfast.jobs import lists
+from holdfast.jobs import lists, rates
 from holdfast.jobs.arguments import EMPTY_NAME, check_queue
 from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
@@ -142,6 +142,7 @@ def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
     scheduled, depends = ledger.pair(keys.blocked)
     throttled, recurring = ledger.pair(keys.other)
     stalled = _stalled(ledger, keys, now, locks) if locks else 0
+    rate = ledger.settings().rate_of(name)
     return QueueCounts(
         name=name,
         waiting=waiting + due,
@@ -152,7 +153,14 @@ def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
         recurring=recurring,
         throttled=throttled,
         paused=ledger.look_at_queue(keys).paused,
+        limited=0.0 if rate is None else _limited(ledger, rate, name, now),
     )
+
+
+def _limited(ledger: "Ledger", rate: rates.Rate, queue: str, now: float) -> float:
+    """Returns in how many seconds the queue's rate lets a job go."""
+    number, wait = rates.left(ledger, rate, now, queue)
+    return 0.0 if number else wait
 
 
 def _stalled(ledger: "Ledger", keys: QueueKeys, now: float, locks: int) -> int:
@@ -197,6 +205,10 @@ def _wake(ledger: "Ledger", queue: str) -> float:
     record = ledger.queue(keys)
     if record.paused:
         return NEVER
+    rate = ledger.settings().rate_of(queue)
+    if rate is not None and (wait := _limited(ledger, rate, queue, ledger.tx.now)):
+        waiting = ledger.work_counts(keys)[0]
+        return ledger.tx.now + wait if waiting else max(record.wake, ledger.tx.now + wait)
     limit = ledger.settings().concurrency_of(queue)
     if limit <= 0 or record.wake > ledger.tx.now:
         return record.wake

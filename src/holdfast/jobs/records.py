@@ -77,6 +77,12 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     holds: list[str] = []  # throttles that this lock occupies
     aside: str = ""  # the throttle that it waits for
     has_log: bool = False
+    origin: str = ""  # the queue that it failed in, of a job in a dead-letter queue
+    rate_key: str = ""
+    rate_waits: bool = False  # scheduled for when the rate of its key lets it go
+    timeout: float = 0.0  # how long one run may take; 0 is no limit
+    start_by: float = 0.0  # it is dropped if it has not started by this time; 0 is no limit
+    batch: str = ""
 
 
 class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -125,6 +131,18 @@ class ThrottleRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     waiting: int = 0
 
 
+class BatchRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A batch as it is stored; its counts are counters of their own."""
+
+    id: str
+    opened: float
+    closed: float | None = None
+    on_success: "NewJob | None" = None
+    on_settled: "NewJob | None" = None
+    success_put: bool = False  # a callback is put once
+    settled_put: bool = False
+
+
 class ResultRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a job returned, as JSON text, and until when it is kept."""
 
@@ -169,6 +187,11 @@ class Job(msgspec.Struct, frozen=True):
     progress_text: str = ""
     throttles: tuple[str, ...] = ()
     unique: str | None = None
+    origin: str | None = None
+    rate_key: str | None = None
+    timeout: float | None = None
+    start_by: float | None = None
+    batch: str | None = None
 
 
 class NewJob(
@@ -189,6 +212,11 @@ class NewJob(
     unique: str | None = None
     unique_for: str | float = "running"
     unique_mode: str = "keep"
+    at: float | None = None
+    expires: float | None = None
+    timeout: float | None = None
+    rate_key: str | None = None
+    batch: str | None = None
 
 
 class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,7 +239,10 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs of a queue are in which list. `stalled` counts locks that have ended."""
+    """How many jobs of a queue are in which list. `stalled` counts locks that have ended.
+
+    `limited` is in how many seconds the queue's rate lets the next job go; 0 if it does now.
+    """
 
     name: str
     waiting: int = 0
@@ -222,6 +253,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     recurring: int = 0
     throttled: int = 0
     paused: bool = False
+    limited: float = 0.0
 
 
 class WorkerCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,6 +306,7 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 0
     failures: int = 0
     failed: int = 0
+    expired: int = 0
 
 
 class Throttle(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +317,23 @@ class Throttle(msgspec.Struct, frozen=True, kw_only=True):
     expires: float | None = None
     locks: int = 0
     pending: int = 0
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of jobs: how many there are, and what became of them.
+
+    `is_settled` when it is closed and none of its jobs is `pending`.
+    """
+
+    id: str
+    opened: float
+    closed: float | None = None
+    total: int = 0
+    complete: int = 0
+    failed: int = 0
+    canceled: int = 0
+    pending: int = 0
+    is_settled: bool = False
 
 
 class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):

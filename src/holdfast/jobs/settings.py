@@ -13,6 +13,7 @@ from holdfast.declarations import operation
 from holdfast.error_text import nearest
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text, shortened
+from holdfast.jobs.rates import Rate, rate_from
 from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
 
 if TYPE_CHECKING:
@@ -35,23 +36,52 @@ MAX_JOB_HISTORY: Final = "max-job-history"
 RESULT_TTL: Final = "result-ttl"
 _OTHER_NUMBERS: Final = {MAX_WORKER_AGE: 86400, MAX_JOB_HISTORY: 100, RESULT_TTL: 0}
 _QUEUE_NUMBERS: Final = ("-heartbeat", "-max-concurrency")
+_RATE: Final = "-rate"
+_KEY_RATE: Final = "-rate-per-key"
+_DEAD_LETTER: Final = "-dead-letter"
+_OF_A_QUEUE: Final = (*_QUEUE_NUMBERS, _RATE, _KEY_RATE, _DEAD_LETTER)
 
 
-_ALMOST: Final = 0.9  # how like one of ours an option's name is that is taken for a misspelling
-
-
-def refuse_misspelt(option: str) -> None:
-    """Refuses an option whose name is nearly, and not quite, one of ours."""
+def refuse_unknown(option: str) -> None:
+    """Refuses an option that would change nothing, and names the nearest one that would."""
     ours = [*SHOWN_DEFAULTS, *_OTHER_NUMBERS]
-    if not isinstance(option, str) or option in ours or option.endswith(_QUEUE_NUMBERS):
+    if not isinstance(option, str) or option in ours or _queue_of(option):
         return
-    near = nearest(option, ours, likeness=_ALMOST)
-    for ending in _QUEUE_NUMBERS:  # a queue's name may hold dashes, and so do the endings
+    near = nearest(option, ours)
+    for ending in _OF_A_QUEUE:  # a queue's name may hold dashes, and so do the endings
         queue, *rest = option.rsplit("-", ending.count("-"))
-        if nearest("-".join(["", *rest]), [ending], likeness=_ALMOST) is not None:
+        if queue and nearest("-".join(["", *rest]), [ending]) is not None:
             near = f"{queue}{ending}"
-    if near is not None:
-        raise BadArgument(f"unknown option {option!r}, did you mean {near!r}?")
+    asked = "" if near is None else f", did you mean {near!r}?"
+    raise BadArgument(
+        f"unknown option {option!r}{asked}",
+        hint="" if near else f"Options are {', '.join(ours)}, and <queue>{_listed_endings()}.",
+    )
+
+
+def _listed_endings() -> str:
+    return ", <queue>".join(_OF_A_QUEUE)
+
+
+def _queue_of(option: str) -> str:
+    """Returns the queue that an option is about, "" if it is about none."""
+    for ending in _OF_A_QUEUE:
+        if option.endswith(ending) and len(option) > len(ending):
+            return option.removesuffix(ending)
+    return ""
+
+
+def _check_value(option: str, value: str) -> None:
+    """Refuses a value that the option can't have."""
+    is_number = option in _OTHER_NUMBERS or (option in SHOWN_DEFAULTS and option != "application")
+    if (is_number or option.endswith(_QUEUE_NUMBERS)) and number_from(value) is None:
+        raise BadArgument.named("value", f"must be a number, not {shortened(value)}")
+    if not is_unicode(value):
+        raise BadArgument.named("value", "is not valid UTF-8")
+    if option.endswith((_RATE, _KEY_RATE)):
+        rate_from(value)
+    if option.endswith(_DEAD_LETTER) and check_name(value, "value") == _queue_of(option):
+        raise BadArgument.named("value", f"must be another queue than {value}")
 
 
 class Settings:
@@ -101,8 +131,31 @@ class Settings:
         own = self.given.get(f"{queue}-max-concurrency") if self.given else None
         return 0 if own is None else int(number_from(own) or 0)
 
+    def rate_of(self, queue: str) -> Rate | None:
+        """Returns how many jobs of `queue` may start in a time; None is no limit."""
+        own = self.given.get(f"{queue}{_RATE}")
+        return None if own is None else _read_rate(own)
+
+    def key_rate_of(self, queue: str) -> Rate | None:
+        """Returns the rate of each key of `queue`; None is no limit."""
+        own = self.given.get(f"{queue}{_KEY_RATE}")
+        return None if own is None else _read_rate(own)
+
+    def dead_letter_of(self, queue: str) -> str | None:
+        """Returns the queue that jobs of `queue` go to when they would fail."""
+        return self.given.get(f"{queue}{_DEAD_LETTER}") or None
+
 
 DEFAULTS: Final = Settings({})
+
+
+@lru_cache(maxsize=256)
+def _read_rate(text: str) -> Rate | None:
+    """Returns a rate that was set; None for a text that an older version accepted."""
+    try:
+        return rate_from(text)
+    except BadArgument:
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -125,11 +178,7 @@ def all_options(ledger: "Ledger") -> dict[str, Value]:
 
 def set_option(ledger: "Ledger", option: str, value: str) -> None:
     check_name(option, "option")
-    numeric = option in _OTHER_NUMBERS or (option in SHOWN_DEFAULTS and option != "application")
-    if (numeric or option.endswith(_QUEUE_NUMBERS)) and number_from(value) is None:
-        raise BadArgument.named("value", f"must be a number, not {shortened(value)}")
-    if not is_unicode(value):
-        raise BadArgument.named("value", "is not valid UTF-8")
+    _check_value(option, value)
     ledger.save_settings({**ledger.settings().given, option: value})
     ledger.log({"option": option, "event": "config_set", "value": value})
     ledger.ready_everywhere()
@@ -161,12 +210,13 @@ class SettingsOperations:
 
     @operation()
     def config_set(self, option: str, value: Value) -> None:
-        """Sets any option; those with a numeric meaning take numbers only.
+        """Sets an option, of a queue or of all; one that has no meaning is refused.
 
-        An option of your own may have any name but one that is a misspelling of ours. Reads 1 key,
-        writes 1.
+        A queue `emails` has the options `emails-heartbeat`, `emails-max-concurrency`, `emails-rate`
+        (`100/60`: 100 jobs in any 60 seconds), `emails-rate-per-key` and `emails-dead-letter`.
+        Reads 1 key, writes 1.
         """
-        refuse_misspelt(option)
+        refuse_unknown(option)
         set_option(self._ledger, option, value if isinstance(value, str) else number_text(value))
 
     @operation()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
-from holdfast.jobs import dependencies, lists, results, retention, statistics
+from holdfast.jobs import batches, dead_letters, dependencies, lists, results, retention, statistics
 from holdfast.jobs.argument_types import EMPTY, LARGEST_INT, ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
@@ -60,7 +60,10 @@ class SettlementOperations:
         lock_seconds: float | None = None,
         now: float | None = None,
     ) -> float:
-        """Renews the lock and returns when it ends now. Reads 3 keys, writes 4."""
+        """Renews the lock and returns when it ends now; no later than the job's own `timeout`.
+
+        Reads 3 keys, writes 4.
+        """
         if not (
             progress is None
             and lock_seconds is None
@@ -195,7 +198,9 @@ class SettlementOperations:
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
-        """Puts the job into the failure group `group` and returns its id.
+        """Puts the job into the failure group `group`, or into its queue's dead-letter queue.
+
+        Returns its id.
 
         Reads 6 keys, writes 8.
         """
@@ -287,6 +292,8 @@ def heartbeat(
     if expires is None:
         settings = ledger.settings()
         expires = now + (settings.heartbeat_of(job.queue) if settings.given else settings.heartbeat)
+    if job.timeout:
+        expires = min(expires, job.time + job.timeout)
     keys = ledger.keys.queue(job.queue)
     tx.delete(job.place)
     job.place = place = keys.locks + pack_float(expires) + packed_jid
@@ -366,6 +373,8 @@ def complete(
     if job.needed:
         dependencies.release_dependents(ledger, job, now)
     tx.put(key, encode(job))
+    if job.batch:
+        batches.put_callbacks(ledger, job.batch, now)
     if oldest <= now - settings.jobs_history or count > settings.jobs_history_count:
         retention.forget_old(ledger, now)
     return COMPLETE, left
@@ -427,8 +436,10 @@ def fail_job(
     ledger.show(job, "failed")
     ledger.remember(job, "failed", now, {"worker": worker, "group": group})
     lists.leave(ledger, job, now)
-    lists.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
+    dead_letters.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
     ledger.save(job)
+    if job.batch:
+        batches.put_callbacks(ledger, job.batch, now)
 
 
 def retry(

@@ -252,7 +252,7 @@ def stats_on(ledger: "Ledger", queue: str, date: float) -> QueueStats:
     wait, run = measured_on(ledger, queue, day)
     tallies = {
         name: read_counter(ledger.tx.get(keys.tally(day, name)))
-        for name in ("retries", "failures", "failed")
+        for name in ("retries", "failures", "failed", "expired")
     }
     return QueueStats(wait=wait.times(), run=run.times(), **tallies)
 
@@ -266,6 +266,6 @@ class StatisticsOperations:
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
         """The statistics of `queue` on the day (UTC) that `date` falls into; today's by default.
 
-        Reads 5 to 7 keys.
+        Reads 6 to 8 keys.
         """
         return stats_on(self._ledger, check_queue(queue), self._ledger.time(date))

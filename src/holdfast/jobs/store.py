@@ -11,11 +11,13 @@ from holdfast.errors import UnknownJob, ViewOnlyReads
 from holdfast.jobs import dependencies, queues
 from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import check_queue
+from holdfast.jobs.batches import forget_step
 from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
 from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
+from holdfast.jobs.puts import requeue_step
 from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
@@ -35,9 +37,10 @@ class StoreJobs(_PerCall):
 
     if TYPE_CHECKING:
 
-        def __init__(self, runner: Runner) -> None: ...
+        def __init__(self, runner: Runner, make: Callable[[Any], Jobs] = ...) -> None: ...
 
         _runner: Runner
+        _make: Callable[[Any], Jobs]
 
     @property
     def v1(self) -> "StoreJobsV1":
@@ -88,9 +91,9 @@ class StoreJobs(_PerCall):
     def _look(self, work: Callable[[Jobs], T]) -> T:
         try:
             with self._runner.view() as reader:
-                return work(Jobs(reader))  # type: ignore[arg-type]  # a view refuses to write
+                return work(self._make(reader))  # a view refuses to write
         except ViewOnlyReads:
-            return self._runner.transact(lambda tx: work(Jobs(tx)))
+            return self._runner.transact(lambda tx: work(self._make(tx)))
 
     # --- waiting --------------------------------------------------------------------------------
 
@@ -123,7 +126,7 @@ class StoreJobs(_PerCall):
     def _wait(self, ready: Subscription, names: list[str], deadline: float | None) -> bool:
         """Waits until one of the queues may have a job; False when the deadline has come."""
         with self._runner.view() as reader:
-            wake = Jobs(reader).next_wake(*names)  # type: ignore[arg-type]  # it only reads
+            wake = self._make(reader).next_wake(*names)
             until_wake = None if wake is None else max(0.001, wake - reader.now)
         wanted = {b"", *(name.encode() for name in names)}
         begin = time.monotonic()
@@ -210,7 +213,7 @@ class StoreJobs(_PerCall):
         """
         super().pause(*queues)
         for queue in queues if stop_running else ():
-            while self._runner.transact(lambda tx, queue=queue: _stop_some(Jobs(tx), queue)):  # type: ignore[misc]
+            while self._runner.transact(lambda tx, queue=queue: _stop_some(self._make(tx), queue)):  # type: ignore[misc]
                 pass
 
     @operation()
@@ -243,6 +246,52 @@ class StoreJobs(_PerCall):
                 return total
 
     @operation()
+    def batch_cancel(self, id: str) -> int:
+        """Cancels all jobs of a batch that are not complete, with all that depends on them.
+
+        Closes the batch first. Its `on_settled` is put at the end. Returns how many jobs were
+        canceled; in steps of `JOBS_PER_STEP`.
+        """
+        self.batch_close(id)
+        total, cursor = 0, ""
+        while True:
+            ids = self.batch_jobs(id, after=cursor, count=JOBS_PER_STEP)
+            if not ids:
+                return total
+            total += self._runner.transact(lambda tx, ids=ids: _cancel_open(Ledger(tx), ids))  # type: ignore[misc]
+            cursor = ids[-1]
+
+    @operation()
+    def batch_forget(self, id: str) -> bool:
+        """Forgets a batch whose jobs are all settled; the jobs stay. Says whether it existed.
+
+        In steps of `JOBS_PER_STEP`.
+        """
+        if self.batch(id) is None:
+            return False
+        while self._runner.transact(lambda tx: forget_step(Ledger(tx), id)):
+            pass
+        return True
+
+    @operation()
+    def requeue_letters(self, queue: str, match: Match | None = None) -> int:
+        """Sends the jobs of a dead-letter queue that fit `match` back to where they came from.
+
+        Returns how many; jobs that were put into `queue` by hand stay. In steps of `JOBS_PER_STEP`:
+        reads 2 keys for each job of the queue, and costs what `put` does for each that goes.
+        """
+        total = 0
+        cursor: bytes | None = b""
+        while cursor is not None:
+            moved, cursor = self._runner.transact(
+                lambda tx, at=cursor: requeue_step(  # type: ignore[misc]
+                    Ledger(tx), queue, match or Match(), at, tx.now
+                )
+            )
+            total += moved
+        return total
+
+    @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
         """Lifts the limit and lets all jobs back that wait for it, in steps of `JOBS_PER_STEP`."""
         while super().throttle_delete(name, now=now):
@@ -260,6 +309,14 @@ def _cancel_some(ledger: Ledger, queue: str) -> int:
     jids = dependencies.with_dependents(ledger, queues.some_jobs(ledger, queue, JOBS_PER_STEP))
     cancel_jobs(ledger, jids, ledger.tx.now)
     return len(jids)
+
+
+def _cancel_open(ledger: Ledger, jids: list[str]) -> int:
+    """Cancels those of `jids` that exist and are not complete, and all that depend on them."""
+    found = ledger.jobs(dependencies.with_dependents(ledger, jids))
+    open_jids = [job.jid for job in found if job is not None and job.state != COMPLETE]
+    cancel_jobs(ledger, open_jids, ledger.tx.now)
+    return len(open_jids)
 
 
 def _stop_some(jobs: Jobs, queue: str) -> int:

@@ -39,6 +39,11 @@ def shown(ledger: "Ledger", job: JobRecord) -> Job:
         job.progress_text,
         tuple(job.throttles) if job.throttles else (),
         job.unique or None,
+        job.origin or None,
+        job.rate_key or None,
+        job.timeout or None,
+        job.start_by or None,
+        job.batch or None,
     )
 
 

@@ -8,6 +8,7 @@ from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awa
 from holdfast.jobs.failures import Match
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
+    Batch,
     DeadLetters,
     Job,
     JobPage,
@@ -33,6 +34,37 @@ class CalledJobs(CalledLayer):
     def announce_worker(self, program: WorkerProgram, *, now: float | None = None) -> None:
         """Says that a worker program is alive, and what it is doing."""
         return self._call(_ANNOUNCE_WORKER, program, now)
+
+    def batch(self, id: str) -> Batch | None:
+        """Returns the batch with its counts, or None if it does not exist. Reads 5 keys."""
+        return self._call(_BATCH, id)
+
+    def batch_cancel(self, id: str) -> int:
+        """Cancels all jobs of a batch that are not complete, with all that depends on them."""
+        return self._call(_BATCH_CANCEL, id)
+
+    def batch_close(self, id: str, *, now: float | None = None) -> Batch:
+        """Closes a batch: no more jobs can be put into it. Closing it again changes nothing."""
+        return self._call(_BATCH_CLOSE, id, now)
+
+    def batch_forget(self, id: str) -> bool:
+        """Forgets a batch whose jobs are all settled; the jobs stay. Says whether it existed."""
+        return self._call(_BATCH_FORGET, id)
+
+    def batch_jobs(self, id: str, *, after: str = "", count: int = 25) -> list[str]:
+        """Returns ids of the batch's jobs in the order of their ids, those behind `after`."""
+        return self._call(_BATCH_JOBS, id, after, count)
+
+    def batch_open(
+        self,
+        id: str | None = None,
+        *,
+        on_success: NewJob | None = None,
+        on_settled: NewJob | None = None,
+        now: float | None = None,
+    ) -> str:
+        """Opens a batch and returns its id."""
+        return self._call(_BATCH_OPEN, id, on_success, on_settled, now)
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over."""
@@ -102,7 +134,7 @@ class CalledJobs(CalledLayer):
         return self._call(_CONFIG_GET, option)
 
     def config_set(self, option: str, value: Value) -> None:
-        """Sets any option; those with a numeric meaning take numbers only."""
+        """Sets an option, of a queue or of all; one that has no meaning is refused."""
         return self._call(_CONFIG_SET, option, value)
 
     def config_unset(self, option: str) -> None:
@@ -138,7 +170,7 @@ class CalledJobs(CalledLayer):
         lock: int | None = None,
         now: float | None = None,
     ) -> str:
-        """Puts the job into the failure group `group` and returns its id."""
+        """Puts the job into the failure group `group`, or into its queue's dead-letter queue."""
         return self._call(_FAIL, id, worker, group, message, data, lock, now)
 
     def failed(self) -> dict[str, int]:
@@ -165,7 +197,7 @@ class CalledJobs(CalledLayer):
         lock_seconds: float | None = None,
         now: float | None = None,
     ) -> float:
-        """Renews the lock and returns when it ends now. Reads 3 keys, writes 4."""
+        """Renews the lock and returns when it ends now; no later than the job's own `timeout`."""
         return self._call(
             _HEARTBEAT, id, worker, data, progress, progress_text, lock, lock_seconds, now
         )
@@ -252,6 +284,11 @@ class CalledJobs(CalledLayer):
         unique: str | None = None,
         unique_for: str | float = "running",
         unique_mode: str = "keep",
+        at: float | None = None,
+        expires: float | None = None,
+        timeout: float | None = None,
+        rate_key: str | None = None,
+        batch: str | None = None,
         worker: str = "",
         now: float | None = None,
     ) -> str:
@@ -271,6 +308,11 @@ class CalledJobs(CalledLayer):
             unique,
             unique_for,
             unique_mode,
+            at,
+            expires,
+            timeout,
+            rate_key,
+            batch,
             worker,
             now,
         )
@@ -373,7 +415,7 @@ class CalledJobs(CalledLayer):
 
     def requeue(
         self,
-        queue: str,
+        queue: str | None,
         id: str,
         *,
         klass: str | None = None,
@@ -390,6 +432,10 @@ class CalledJobs(CalledLayer):
         return self._call(
             _REQUEUE, queue, id, klass, data, delay, priority, tags, retries, depends, worker, now
         )
+
+    def requeue_letters(self, queue: str, match: Match | None = None) -> int:
+        """Sends the jobs of a dead-letter queue that fit `match` back to where they came from."""
+        return self._call(_REQUEUE_LETTERS, queue, match)
 
     def result(self, id: str) -> Any:
         """What the job returned when it completed, or None. Reads 1 key."""
@@ -520,6 +566,12 @@ class AwaitedJobs(AwaitedLayer):
     """The operations of `Jobs`, each a coroutine."""
 
     announce_worker = awaited(CalledJobs.announce_worker)
+    batch = awaited(CalledJobs.batch)
+    batch_cancel = awaited(CalledJobs.batch_cancel)
+    batch_close = awaited(CalledJobs.batch_close)
+    batch_forget = awaited(CalledJobs.batch_forget)
+    batch_jobs = awaited(CalledJobs.batch_jobs)
+    batch_open = awaited(CalledJobs.batch_open)
     cancel = awaited(CalledJobs.cancel)
     cancel_queue = awaited(CalledJobs.cancel_queue)
     complete = awaited(CalledJobs.complete)
@@ -558,6 +610,7 @@ class AwaitedJobs(AwaitedLayer):
     recur_update = awaited(CalledJobs.recur_update)
     report = awaited(CalledJobs.report)
     requeue = awaited(CalledJobs.requeue)
+    requeue_letters = awaited(CalledJobs.requeue_letters)
     result = awaited(CalledJobs.result)
     result_wait = awaited(CalledJobs.result_wait)
     retry = awaited(CalledJobs.retry)
@@ -590,6 +643,10 @@ class RecordedJobs(RecordedLayer):
     """The operations of `Jobs`, kept to be sent together."""
 
     announce_worker = recorded(CalledJobs.announce_worker)
+    batch = recorded(CalledJobs.batch)
+    batch_close = recorded(CalledJobs.batch_close)
+    batch_jobs = recorded(CalledJobs.batch_jobs)
+    batch_open = recorded(CalledJobs.batch_open)
     complete = recorded(CalledJobs.complete)
     complete_and_pop = recorded(CalledJobs.complete_and_pop)
     config = recorded(CalledJobs.config)
@@ -644,6 +701,12 @@ class RecordedJobs(RecordedLayer):
 
 
 _ANNOUNCE_WORKER: Final = Call("jobs.announce_worker", "write", CalledJobs.announce_worker)
+_BATCH: Final = Call("jobs.batch", "read", CalledJobs.batch)
+_BATCH_CANCEL: Final = Call("jobs.batch_cancel", "long", CalledJobs.batch_cancel)
+_BATCH_CLOSE: Final = Call("jobs.batch_close", "write", CalledJobs.batch_close)
+_BATCH_FORGET: Final = Call("jobs.batch_forget", "long", CalledJobs.batch_forget)
+_BATCH_JOBS: Final = Call("jobs.batch_jobs", "read", CalledJobs.batch_jobs)
+_BATCH_OPEN: Final = Call("jobs.batch_open", "write", CalledJobs.batch_open)
 _CANCEL: Final = Call("jobs.cancel", "long", CalledJobs.cancel)
 _CANCEL_QUEUE: Final = Call("jobs.cancel_queue", "long", CalledJobs.cancel_queue)
 _COMPLETE: Final = Call("jobs.complete", "write", CalledJobs.complete)
@@ -682,6 +745,7 @@ _RECUR_UNTAG: Final = Call("jobs.recur_untag", "write", CalledJobs.recur_untag)
 _RECUR_UPDATE: Final = Call("jobs.recur_update", "write", CalledJobs.recur_update)
 _REPORT: Final = Call("jobs.report", "write", CalledJobs.report)
 _REQUEUE: Final = Call("jobs.requeue", "write", CalledJobs.requeue)
+_REQUEUE_LETTERS: Final = Call("jobs.requeue_letters", "long", CalledJobs.requeue_letters)
 _RESULT: Final = Call("jobs.result", "read", CalledJobs.result)
 _RESULT_WAIT: Final = Call("jobs.result_wait", "wait", CalledJobs.result_wait, only_reads=True)
 _RETRY: Final = Call("jobs.retry", "write", CalledJobs.retry)

@@ -20,6 +20,7 @@ from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import number_from
 from holdfast.jobs.ledger import LOG, TRACKED, WORKER, Ledger
 from holdfast.limits import MAX_JOB_TIME
+from holdfast.metrics import Metrics
 
 __all__ = [
     "COMMANDS",
@@ -105,7 +106,7 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
         command = write_commands.put_without_caller
     now = _time_of(words)
     try:
-        return command(Ledger(tx), tx.now if now is None else now, Words(list(words[2:])))
+        return command(Ledger(tx, Metrics), tx.now if now is None else now, Words(list(words[2:])))
     except HoldfastError as error:
         raise in_words_of_qless(error, name) from None
 

@@ -28,6 +28,7 @@ from holdfast.jobs.arguments import (
 from holdfast.jobs.history import history_of
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.puts import put as put_job
+from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, JobRecord, NewJob, Tag
 from holdfast.jobs.statistics import DAY, Measured
 
@@ -75,8 +76,8 @@ class StatsV1(TimesV1, frozen=True, kw_only=True):
 class JobsV1:
     """The calls of the seed on one transaction."""
 
-    def __init__(self, tx: Transaction) -> None:
-        self._ledger = Ledger(tx)
+    def __init__(self, tx: Transaction, limiter: MakeLimiter | None = None) -> None:
+        self._ledger = Ledger(tx, limiter)
 
     @operation(local=True)
     def set_config(self, option: str, value: str | float | None = None) -> None:

@@ -12,6 +12,7 @@ from holdfast.compat.qless.words import Words, array, json_text
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import JsonText
+from holdfast.metrics import Metrics
 
 Call = Callable[[JobsV1, Words], Reply]
 
@@ -28,7 +29,7 @@ def call_first(tx: Transaction, words: Sequence[str]) -> Reply:
         given = words[1] if len(words) > 1 else "none"
         raise BadArgument(f"{words[0]}(): expected {keys} keys, got {given}")
     try:
-        return call(JobsV1(tx), Words(list(words[2:])))
+        return call(JobsV1(tx, Metrics), Words(list(words[2:])))
     except HoldfastError as error:
         raise in_words_of_qless(error, words[0].lower()) from None
 
