@@ -174,3 +174,25 @@ def _write_pages(client: Any) -> None:
     ]
     client.tables.batch(puts[:750])
     client.tables.batch(puts[750:])
+
+
+def test_the_calls_of_the_first_qless_work_over_the_network(url: str) -> None:
+    with holdfast.connect(url) as client:
+        seed = client.jobs.v1
+        seed.put("old", "deadbeef", '{"a": 1}', 0, -5, ["x"])
+        [job] = seed.pop("old", "worker", 1, 1, 60)
+
+        assert (job.id, job.priority, job.state) == ("deadbeef", -5, "pending")
+        assert seed.complete("deadbeef", worker="other") is None
+        assert seed.complete("deadbeef") == "complete"
+        assert client.jobs.v1_call("get", ["deadbeef"])["state"] == "complete"
+
+
+def test_the_calls_of_the_first_qless_are_awaited(url: str) -> None:
+    async def run() -> None:
+        async with holdfast.aio.connect(url) as client:
+            await client.jobs.v1.put("older", "beef", "{}", 0)
+            job = await client.jobs.v1.get("beef")
+            assert (job.id, job.queue) == ("beef", "older")
+
+    asyncio.run(run())

@@ -21,29 +21,26 @@ def test_a_client_refuses_what_the_store_refuses(client: Any, value: Any, advice
     assert client.jobs.length("q") == 0
 
 
-def test_a_client_names_the_call_and_the_place_as_the_store_does(client: Any) -> None:
+def test_a_client_names_the_place_as_the_store_does(client: Any) -> None:
     unfit = {"seen": [Decimal("1.5")]}
     client.jobs.put("q", id="a")
     client.jobs.pop("q", "w")
 
-    calls: list[tuple[Any, str]] = [
-        (lambda: client.jobs.put("q", data=unfit), "Put"),
-        (lambda: client.jobs.put_many([NewJob(queue="q", data=unfit)]), "Put"),
-        (lambda: client.jobs.recur("q", id="r", data=unfit, interval=60), "RecurringJob On"),
-        (lambda: client.jobs.heartbeat("a", "w", data=unfit), "Heartbeat"),
-        (lambda: client.jobs.complete("a", "w", data=unfit), "Complete"),
-        (lambda: client.jobs.fail("a", "w", "group", "message", data=unfit), "Fail"),
+    calls: list[Any] = [
+        lambda: client.jobs.put("q", data=unfit),
+        lambda: client.jobs.put_many([NewJob(queue="q", data=unfit)]),
+        lambda: client.jobs.recur("q", id="r", data=unfit, interval=60),
+        lambda: client.jobs.heartbeat("a", "w", data=unfit),
+        lambda: client.jobs.complete("a", "w", data=unfit),
+        lambda: client.jobs.fail("a", "w", "group", "message", data=unfit),
     ]
-    for call, name in calls:
+    for call in calls:
         with pytest.raises(BadArgument) as refused:
             call()
         assert refused.value.message == (
-            f'{name}(): Arg "data" missing or not JSON: '
             'data["seen"][0] is a Decimal, which JSON can\'t give back'
         )
-    with pytest.raises(
-        BadArgument, match=r"Log\(\): Argument 'data' not a JSON object: data\[\"seen"
-    ):
+    with pytest.raises(BadArgument, match=r"data\[\"seen"):
         client.jobs.log("a", "note", unfit)
 
 

@@ -245,3 +245,15 @@ def test_a_day_whose_histogram_was_dropped_can_be_added_to(store: Store) -> None
 
     late = store.jobs.stats("queue", 0).wait
     assert (late.count, late.histogram[7], sum(late.histogram)) == (2, 1, 1)
+
+
+def test_a_history_of_three_days_keeps_three_days(store: Store) -> None:
+    store.jobs.config_set("stats-history", 3)
+    store.jobs.config_set("histogram-history", 2)
+    for day in range(5):
+        wait_on_day(store, day)
+
+    waits = [store.jobs.stats("queue", day * DAY).wait for day in range(5)]
+
+    assert [wait.count for wait in waits] == [0, 0, 1, 1, 1]
+    assert [sum(wait.histogram) for wait in waits] == [0, 0, 0, 1, 1]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.client.async_handles import AsyncJobHandle, AsyncQueueHandle
 from holdfast.client.generated.jobs import AwaitedJobs, CalledJobs
@@ -10,6 +10,9 @@ from holdfast.errors import BadArgument
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import JOBS_PER_STEP, WAIT_STEP_SECONDS
+
+if TYPE_CHECKING:
+    from holdfast.client.jobs_v1 import AsyncJobsV1, ClientJobsV1
 
 _ENDED: Final = (COMPLETE, FAILED)
 
@@ -24,6 +27,13 @@ class ClientJobs(CalledJobs):
     def __getitem__(self, id: str) -> JobHandle:
         """A handle on one job: `client.jobs["welcome"].complete("worker")`."""
         return JobHandle(self, id)  # type: ignore[arg-type]  # it has the calls of a store
+
+    @property
+    def v1(self) -> "ClientJobsV1":
+        """Returns the calls of the seed, the first Qless."""
+        from holdfast.client.jobs_v1 import ClientJobsV1
+
+        return ClientJobsV1(self)
 
     def pop_wait(
         self,
@@ -69,6 +79,13 @@ class AsyncJobs(AwaitedJobs):
     def __getitem__(self, id: str) -> AsyncJobHandle:
         """A handle on one job: `await client.jobs["welcome"].complete("worker")`."""
         return AsyncJobHandle(self, id)
+
+    @property
+    def v1(self) -> "AsyncJobsV1":
+        """Returns the calls of the seed, the first Qless, with `await`."""
+        from holdfast.client.jobs_v1 import AsyncJobsV1
+
+        return AsyncJobsV1(self)
 
     async def pop_wait(
         self,

@@ -1,9 +1,10 @@
 """`Jobs`, the layer on one transaction: each topic's operations, gathered."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
 from holdfast.jobs.argument_types import check_argument_types
@@ -35,6 +36,9 @@ from holdfast.jobs.worker_programs import (
     remove_worker_program,
 )
 from holdfast.jobs.workers import WorkerOperations
+
+if TYPE_CHECKING:
+    from holdfast.compat.qless.v1 import JobsV1
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
     {
@@ -77,3 +81,22 @@ class Jobs(
     def __init__(self, tx: Transaction, limiter: MakeLimiter | None = None) -> None:
         """`limiter` makes the rate limiter of a transaction; queues with a rate need it."""
         self._ledger = Ledger(tx, limiter)
+
+    @property
+    def v1(self) -> "JobsV1":
+        """Returns the calls of the seed, the first Qless, on this transaction."""
+        from holdfast.compat.qless.v1 import JobsV1
+
+        return JobsV1(self._ledger.tx, self._ledger.limiter)
+
+    @operation()
+    def v1_call(
+        self, name: str, arguments: Sequence[Any] = (), *, named: dict[str, Any] | None = None
+    ) -> Any:
+        """Calls one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}", 0])`.
+
+        For clients, whose `v1` is made of it. Costs what the call does.
+        """
+        from holdfast.compat.qless.v1 import call_v1
+
+        return call_v1(self.v1, name, arguments, named or {})

@@ -2,25 +2,25 @@
 
     SETTINGS         0  ()                     -> dict       all options that were set
     QUEUE            1  (queue)                -> QueueRecord  first seen when, paused, next wake
-    QUEUE_COUNT      2  (queue, count)         -> counter    two counts in one, see `Count`; two of
+    COUNT            2  (queue, count)         -> counter    two counts in one, see `Count`; two of
                                                              them are flows, see statistics.py
-    WORKER_SEEN      3  (worker)               -> time       when it was last seen
+    WORKER           3  (worker)               -> time       when it was last seen
     WORKER_JOB       4  (worker, jid)          -> time       a job that it holds, and when its lock
                                                              ends
     LOCK             5  (queue, expires, jid)  -> nothing    a lock; once over, the worker is lost
     DAY_SUMMARY      6  (queue, day, kind)     -> summary    wait or run times of a past day
-    DAY_TALLY        7  (queue, day, name)     -> counter    retries, failures, failed of a day
+    DAY_COUNT        7  (queue, day, name)     -> counter    retries, failures, failed of a day
     COMPLETE_COUNT   8  ()                     -> two        how many complete jobs are kept, and a
                                                              time before which none was completed
     TRACKED          9  (jid)                  -> time       a tracked job, and since when
-    FAILURE_GROUP   10  (group)                -> counter    failed jobs of a group
+    FAILED_COUNT    10  (group)                -> counter    failed jobs of a group
     THROTTLE        11  (throttle)             -> ThrottleRecord  its maximum, holders and waiters
     THROTTLE_HOLDER 12  (throttle, jid)        -> nothing    a job that holds it
     THROTTLE_WAITER 13  (throttle, time, jid)  -> nothing    a job that waits for it, longest first
-    UNIQUE          14  (key)                  -> UniqueRecord  the job that owns a unique key
+    UNIQUE_KEY      14  (key)                  -> UniqueRecord  the job that owns a unique key
     SCHEDULED       15  (queue, start, jid)    -> priority   becomes work at `start`
-    DEPENDS         16  (queue, time, jid)     -> nothing    blocked by other jobs
-    NEXT_RUN        17  (queue, next, jid)     -> nothing    recurring jobs of a queue by next run
+    BLOCKED         16  (queue, time, jid)     -> nothing    blocked by other jobs
+    RECURRING_DUE   17  (queue, next, jid)     -> nothing    recurring jobs of a queue by next run
     RECURRING       18  (jid)                  -> RecurringRecord  the recurring job itself
     WORK            19  (queue, front, desc priority, time, arrival)
                                                -> jid        the work list, best first; `front` is 0
@@ -67,78 +67,50 @@ from holdfast.limits import MAX_NAMES_KEPT_PACKED
 Found = TypeVar("Found")
 
 LAYER: Final = 4
-# The second part of a key, in words: what `holdfast inspect` prints.
-KEY_NAMES: Final = (
-    "settings",
-    "queue",
-    "count",
-    "worker",
-    "worker_job",
-    "lock",
-    "day_summary",
-    "day_count",
-    "complete_count",
-    "tracked",
-    "failed_count",
-    "throttle",
-    "throttle_holder",
-    "throttle_waiter",
-    "unique_key",
-    "scheduled",
-    "blocked",
-    "recurring_due",
-    "recurring",
-    "work",
-    "failed",
-    "tagged",
-    "tag_count",
-    "tag_rank",
-    "dependent",
-    "dependency",
-    "complete",
-    "data",
-    "result",
-    "job",
-    "log",
-    "worker_program",
-)
 
-SETTINGS: Final = 0
-QUEUE: Final = 1
-QUEUE_COUNT: Final = 2
-WORKER_SEEN: Final = 3
-WORKER_JOB: Final = 4
-LOCK: Final = 5
-DAY_SUMMARY: Final = 6
-DAY_TALLY: Final = 7
-COMPLETE_COUNT: Final = 8
-TRACKED: Final = 9
-FAILURE_GROUP: Final = 10
-THROTTLE: Final = 11
-THROTTLE_HOLDER: Final = 12
-THROTTLE_WAITER: Final = 13
-UNIQUE: Final = 14
-SCHEDULED: Final = 15
-DEPENDS: Final = 16
-NEXT_RUN: Final = 17
-RECURRING: Final = 18
-WORK: Final = 19
-FAILED: Final = 20
-TAGGED: Final = 21
-TAG_COUNT: Final = 22
-TAG_RANK: Final = 23
-DEPENDENT: Final = 24
-DEPENDENCY: Final = 25
-COMPLETE: Final = 26
-DATA: Final = 27
-RESULT: Final = 28
-JOB: Final = 29
-LOG: Final = 30
-WORKER_PROGRAM: Final = 31
-RATE_WAITER: Final = 32
-BATCH: Final = 33
-BATCH_COUNT: Final = 34
-BATCH_JOB: Final = 35
+
+class Code(IntEnum):
+    """The second part of a key: its kind."""
+
+    SETTINGS = 0
+    QUEUE = 1
+    COUNT = 2
+    WORKER = 3
+    WORKER_JOB = 4
+    LOCK = 5
+    DAY_SUMMARY = 6
+    DAY_COUNT = 7
+    COMPLETE_COUNT = 8
+    TRACKED = 9
+    FAILED_COUNT = 10
+    THROTTLE = 11
+    THROTTLE_HOLDER = 12
+    THROTTLE_WAITER = 13
+    UNIQUE_KEY = 14
+    SCHEDULED = 15
+    BLOCKED = 16
+    RECURRING_DUE = 17
+    RECURRING = 18
+    WORK = 19
+    FAILED = 20
+    TAGGED = 21
+    TAG_COUNT = 22
+    TAG_RANK = 23
+    DEPENDENT = 24
+    DEPENDENCY = 25
+    COMPLETE = 26
+    DATA = 27
+    RESULT = 28
+    JOB = 29
+    LOG = 30
+    WORKER_PROGRAM = 31
+    RATE_WAITER = 32
+    BATCH = 33
+    BATCH_COUNT = 34
+    BATCH_JOB = 35
+
+
+KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast inspect` prints
 
 READY: Final = "jobs.ready"  # the topic of notices about a queue that may have something to pop
 
@@ -237,20 +209,20 @@ class QueueKeys:
         self.put_event = b',"event":"put","queue":' + named + b"}"
         self.completed_event = b',"event":"completed","queue":' + named + b"}"
         self.ready = Notice(READY, name.encode(), space)
-        self.record = base + pack_int(QUEUE) + packed
-        counts = base + pack_int(QUEUE_COUNT) + packed
+        self.record = base + pack_int(Code.QUEUE) + packed
+        counts = base + pack_int(Code.COUNT) + packed
         self.work_counts = counts + pack_int(Count.WORK)
         self.blocked = counts + pack_int(Count.BLOCKED)
         self.other = counts + pack_int(Count.OTHER)
         self.popped = counts + pack_int(Count.POPPED)
         self.ended = counts + pack_int(Count.ENDED)
-        self.locks = base + pack_int(LOCK) + packed
-        self.statistics = base + pack_int(DAY_SUMMARY) + packed
-        self.tallies = base + pack_int(DAY_TALLY) + packed
-        self.scheduled = base + pack_int(SCHEDULED) + packed
-        self.depends = base + pack_int(DEPENDS) + packed
-        self.recurring = base + pack_int(NEXT_RUN) + packed
-        self.work = base + pack_int(WORK) + packed
+        self.locks = base + pack_int(Code.LOCK) + packed
+        self.statistics = base + pack_int(Code.DAY_SUMMARY) + packed
+        self.tallies = base + pack_int(Code.DAY_COUNT) + packed
+        self.scheduled = base + pack_int(Code.SCHEDULED) + packed
+        self.depends = base + pack_int(Code.BLOCKED) + packed
+        self.recurring = base + pack_int(Code.RECURRING_DUE) + packed
+        self.work = base + pack_int(Code.WORK) + packed
         self.front = self.work + pack_int(0) + pack_float_desc(0.0)
         self.usual = self.work + pack_int(1)
         self.plain = self.usual + pack_float_desc(0.0)
@@ -288,8 +260,8 @@ class WorkerKeys:
         packed = pack_str(name)
         self.is_named = is_name(name)
         self.last_entry = _NOT_YET  # of the history of what it pops, and its second
-        self.seen = base + pack_int(WORKER_SEEN) + packed
-        self.held = base + pack_int(WORKER_JOB) + packed
+        self.seen = base + pack_int(Code.WORKER) + packed
+        self.held = base + pack_int(Code.WORKER_JOB) + packed
 
 
 class _Seen(dict[str, Found]):
@@ -348,33 +320,33 @@ class Keys:
 
     def __init__(self, space: bytes) -> None:
         base = self._base = space + pack_int(LAYER)
-        self.settings = base + pack_int(SETTINGS)
-        self.queues = base + pack_int(QUEUE)
-        self.workers = base + pack_int(WORKER_SEEN)
-        self.complete = base + pack_int(COMPLETE_COUNT)
-        self._tracked = base + pack_int(TRACKED)
-        self.failure_groups = base + pack_int(FAILURE_GROUP)
-        self.throttles = base + pack_int(THROTTLE)
-        self.throttle_holders = base + pack_int(THROTTLE_HOLDER)
-        self.throttle_waiters = base + pack_int(THROTTLE_WAITER)
-        self._unique = base + pack_int(UNIQUE)
-        self.recurring = base + pack_int(RECURRING)
-        self.failed = base + pack_int(FAILED)
-        self.tags = base + pack_int(TAGGED)
-        self.tag_counts = base + pack_int(TAG_COUNT)
-        self.tag_ranks = base + pack_int(TAG_RANK)
-        self._dependents = base + pack_int(DEPENDENT)
-        self._dependencies = base + pack_int(DEPENDENCY)
-        self.completed = base + pack_int(COMPLETE)
-        self._data = base + pack_int(DATA)
-        self._result = base + pack_int(RESULT)
-        self.jobs = base + pack_int(JOB)
-        self._log = base + pack_int(LOG)
-        self.worker_programs = base + pack_int(WORKER_PROGRAM)
-        self._rate_waiters = base + pack_int(RATE_WAITER)
-        self.batches = base + pack_int(BATCH)
-        self._batch_counts = base + pack_int(BATCH_COUNT)
-        self._batch_jobs = base + pack_int(BATCH_JOB)
+        self.settings = base + pack_int(Code.SETTINGS)
+        self.queues = base + pack_int(Code.QUEUE)
+        self.workers = base + pack_int(Code.WORKER)
+        self.complete = base + pack_int(Code.COMPLETE_COUNT)
+        self._tracked = base + pack_int(Code.TRACKED)
+        self.failure_groups = base + pack_int(Code.FAILED_COUNT)
+        self.throttles = base + pack_int(Code.THROTTLE)
+        self.throttle_holders = base + pack_int(Code.THROTTLE_HOLDER)
+        self.throttle_waiters = base + pack_int(Code.THROTTLE_WAITER)
+        self._unique = base + pack_int(Code.UNIQUE_KEY)
+        self.recurring = base + pack_int(Code.RECURRING)
+        self.failed = base + pack_int(Code.FAILED)
+        self.tags = base + pack_int(Code.TAGGED)
+        self.tag_counts = base + pack_int(Code.TAG_COUNT)
+        self.tag_ranks = base + pack_int(Code.TAG_RANK)
+        self._dependents = base + pack_int(Code.DEPENDENT)
+        self._dependencies = base + pack_int(Code.DEPENDENCY)
+        self.completed = base + pack_int(Code.COMPLETE)
+        self._data = base + pack_int(Code.DATA)
+        self._result = base + pack_int(Code.RESULT)
+        self.jobs = base + pack_int(Code.JOB)
+        self._log = base + pack_int(Code.LOG)
+        self.worker_programs = base + pack_int(Code.WORKER_PROGRAM)
+        self._rate_waiters = base + pack_int(Code.RATE_WAITER)
+        self.batches = base + pack_int(Code.BATCH)
+        self._batch_counts = base + pack_int(Code.BATCH_COUNT)
+        self._batch_jobs = base + pack_int(Code.BATCH_JOB)
         queues = _Seen(partial(QueueKeys, space, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
@@ -390,7 +362,7 @@ class Keys:
     @property
     def all_counts(self) -> bytes:
         """The beginning of the counters of all queues."""
-        return self._base + pack_int(QUEUE_COUNT)
+        return self._base + pack_int(Code.COUNT)
 
     @property
     def tracked_jobs(self) -> bytes:

@@ -4,12 +4,12 @@ from typing import Final
 
 import msgspec
 
-from holdfast.jobs.layout import JOB, LAYER
+from holdfast.jobs.layout import LAYER, Code
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.records import JobRecord
 from holdfast.keys import pack_int
 
-_JOBS: Final = pack_int(LAYER) + pack_int(JOB)  # after the space
+_JOBS: Final = pack_int(LAYER) + pack_int(Code.JOB)  # after the space
 _decode: Final = msgspec.msgpack.Decoder(JobRecord).decode
 
 

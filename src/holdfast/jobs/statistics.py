@@ -208,10 +208,10 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
     for key, _ in ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True):
         day = max(day, unpack(key, len(keys.statistics))[0])
     for prefix in (keys.statistics, keys.tallies):
-        end = prefix + pack_int(max(0, day - int(settings.statistics_days)))
+        end = prefix + pack_int(max(0, day + 1 - int(settings.statistics_days)))
         for key, _ in list(ledger.tx.scan(prefix, end, limit=JOBS_PER_STEP)):
             ledger.tx.delete(key)
-    end = keys.statistics + pack_int(max(0, day - int(settings.histogram_days)))
+    end = keys.statistics + pack_int(max(0, day + 1 - int(settings.histogram_days)))
     for key, value in list(ledger.tx.scan(keys.statistics, end, limit=JOBS_PER_STEP)):
         if len(value) > _SUMMARY_BYTES:
             ledger.tx.put(key, value[:_SUMMARY_BYTES])
@@ -228,6 +228,12 @@ def gone_through(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
         0 if popped is None else _unpack_flow(popped)[1],
         0 if ended is None else _unpack_flow(ended)[1],
     )
+
+
+def days_being_written(tx: Reader, keys: QueueKeys) -> set[int]:
+    """Returns the days whose times are still being added to. Reads 2 keys."""
+    flows = tx.get_many([keys.popped, keys.ended])
+    return {_unpack_flow(flow)[0] for flow in flows if flow is not None and _unpack_flow(flow)[2]}
 
 
 def measured_on(ledger: "Ledger", queue: str, day: int) -> tuple[Measured, Measured]:

@@ -47,7 +47,7 @@ class StoreJobs(_PerCall):
         """Returns the calls of the seed, the first Qless."""
         from holdfast.compat.qless.v1 import StoreJobsV1
 
-        return StoreJobsV1(self._runner)
+        return StoreJobsV1(self._runner, lambda tx: self._make(tx).v1)
 
     @operation(local=True)
     def queue(self, name: str) -> QueueHandle:

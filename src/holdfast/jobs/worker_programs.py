@@ -72,7 +72,7 @@ class WorkerProgramOperations:
         The record is gone `WORKER_PROGRAM_SECONDS` after the last call. Writes 2 keys.
         """
         ledger = self._ledger
-        name = check_name(program.name, "AnnounceWorker", "name")
+        name = check_name(program.name, "name")
         seen = msgspec.structs.replace(program, seen=ledger.time(now))
         value = _encode(seen)
         if len(value) > MAX_WORKER_PROGRAM_BYTES:
@@ -88,7 +88,7 @@ class WorkerProgramOperations:
     def withdraw_worker(self, name: str) -> None:
         """Removes the record of a worker program that has ended. Writes 1 key."""
         ledger = self._ledger
-        ledger.tx.delete(ledger.keys.worker_program(check_name(name, "WithdrawWorker", "name")))
+        ledger.tx.delete(ledger.keys.worker_program(check_name(name, "name")))
 
     @operation(reads=True)
     def worker_programs(self, *, now: float | None = None) -> list[WorkerProgram]:

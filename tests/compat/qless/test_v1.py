@@ -224,3 +224,53 @@ def test_the_seed_from_python(store: Store, clock: Clock) -> None:
     v1.set_config("heartbeat")
     with pytest.raises(BadArgument):
         v1.fail("id", "", "message", 0)
+
+
+def test_a_put_keeps_what_it_is_not_given(seed: JobsV1, store: Store) -> None:
+    store.jobs.put("queue", "SendMail", id="id", priority=7, tags=["vip"], retries=2)
+
+    seed("Put", 1, "other", "id", "{}", 5)
+
+    job = store.jobs.get("id")
+    assert job is not None
+    assert (job.queue, job.klass, job.priority) == ("other", "SendMail", 7)
+    assert (job.tags, job.retries) == (("vip",), 2)
+
+
+def test_a_stale_completion_is_refused_with_and_without_a_name(seed: JobsV1, store: Store) -> None:
+    seed("Put", 1, "queue", "id", "{}", 0)
+    seed("Pop", 1, "queue", "one", 1, 0, 50)
+    seed("Put", 1, "queue", "id", "{}", 5)
+    seed("Pop", 1, "queue", "two", 1, 6, 50)
+
+    assert seed("Complete", 0, "id") is None
+    assert seed("Complete", 0, "id", "{}", "", 0, "one") is None
+    assert store.jobs.v1.complete("id", worker="one") is None
+
+    assert seed("Complete", 0, "id", "{}", "", 0, "two") == "complete"
+
+
+def test_a_completion_without_a_name_is_the_holders(seed: JobsV1) -> None:
+    seed("Put", 1, "queue", "id", "{}", 0)
+    seed("Pop", 1, "queue", "one", 1, 0, 50)
+    seed("Pop", 1, "queue", "two", 1, 60, 90)  # the first lock has ended
+
+    assert seed("Complete", 0, "id") == "complete"
+
+
+@pytest.mark.every_engine
+def test_the_seeds_calls_work_in_a_transaction(store: Store) -> None:
+    with store.transaction() as tx:
+        tx.jobs.v1.put("queue", "id", "{}", 0)
+        [job] = tx.jobs.v1.pop("queue", "worker", 1, 1, 60)
+
+    assert (job.id, job.state) == ("id", "pending")
+
+
+def test_the_seeds_calls_have_names_for_clients(store: Store) -> None:
+    assert store.jobs.v1_call("put", ["queue", "id", "{}", 0]) == "id"
+    assert store.jobs.v1_call("get", ["id"])["state"] == "waiting"
+    with pytest.raises(BadArgument, match="name is unknown: explode"):
+        store.jobs.v1_call("explode")
+    with pytest.raises(BadArgument, match="arguments don't fit get"):
+        store.jobs.v1_call("get", ["id", 2, 3])

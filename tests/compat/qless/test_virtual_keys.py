@@ -44,7 +44,8 @@ def test_keys_are_there_exactly_while_they_have_content(store: Store, qless: Qle
     lists = {f"ql:q:queue-{name}" for name in ("work", "locks", "scheduled", "depends", "recur")}
     rest = {"queues", "workers", "w:worker:jobs", "tracked", "completed", "tags", "t:tag"}
     others = {"failures", "paused_queues", "f:group", "config", "r:often"}
-    assert names(store) == jobs | lists | {f"ql:{name}" for name in rest | others}
+    statistics = {f"s:{kind}:0:queue" for kind in ("wait", "run", "stats")}
+    assert names(store) == jobs | lists | {f"ql:{name}" for name in rest | others | statistics}
 
     while store.jobs.erase_some(100):
         pass
@@ -113,3 +114,13 @@ def test_other_keys_have_members_items_or_fields(keys: VirtualKeys) -> None:
         "ql:nothing": "none",
     }
     assert {key: keys.kind(key) for key in kinds} == kinds
+
+
+def test_statistics_can_be_read_by_day(keys: VirtualKeys) -> None:
+    assert keys.fields("ql:s:stats:0:queue") == {"failures": 1, "failed": 1}
+    wait = keys.fields("ql:s:wait:0:queue")
+    assert (wait["total"], wait["mean"], wait["s5"], wait["s4"]) == (3, 4.0, 1, 1)
+    assert keys.fields("ql:s:run:0:queue") == {"total": 1, "mean": 2.0, "vk": 0.0, "s2": 1}
+    assert keys.kind("ql:s:run:0:queue") == "hash"
+    assert keys.fields("ql:s:run:86400:queue") == {}
+    assert keys.fields("ql:s:run:5:queue") == {}

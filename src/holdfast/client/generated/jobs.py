@@ -539,6 +539,14 @@ class CalledJobs(CalledLayer):
         """Ends the tracking of a job, also of one that is gone; says whether it was tracked."""
         return self._call(_UNTRACK, id)
 
+    def v1_call(
+        self, name: str, arguments: Sequence[Any] = (), *, named: dict[str, Any] | None = None
+    ) -> Any:
+        """Calls one of the seed's calls by its name: `v1_call("put", ["queue", "id", "{}",
+        0])`.
+        """
+        return self._call(_V1_CALL, name, arguments, named)
+
     def withdraw_worker(self, name: str) -> None:
         """Removes the record of a worker program that has ended. Writes 1 key."""
         return self._call(_WITHDRAW_WORKER, name)
@@ -632,6 +640,7 @@ class AwaitedJobs(AwaitedLayer):
     unrecur = awaited(CalledJobs.unrecur)
     untag = awaited(CalledJobs.untag)
     untrack = awaited(CalledJobs.untrack)
+    v1_call = awaited(CalledJobs.v1_call)
     withdraw_worker = awaited(CalledJobs.withdraw_worker)
     worker = awaited(CalledJobs.worker)
     worker_deregister = awaited(CalledJobs.worker_deregister)
@@ -694,6 +703,7 @@ class RecordedJobs(RecordedLayer):
     unrecur = recorded(CalledJobs.unrecur)
     untag = recorded(CalledJobs.untag)
     untrack = recorded(CalledJobs.untrack)
+    v1_call = recorded(CalledJobs.v1_call)
     withdraw_worker = recorded(CalledJobs.withdraw_worker)
     worker = recorded(CalledJobs.worker)
     worker_deregister = recorded(CalledJobs.worker_deregister)
@@ -767,6 +777,7 @@ _UNPAUSE: Final = Call("jobs.unpause", "write", CalledJobs.unpause)
 _UNRECUR: Final = Call("jobs.unrecur", "write", CalledJobs.unrecur)
 _UNTAG: Final = Call("jobs.untag", "write", CalledJobs.untag)
 _UNTRACK: Final = Call("jobs.untrack", "write", CalledJobs.untrack)
+_V1_CALL: Final = Call("jobs.v1_call", "write", CalledJobs.v1_call)
 _WITHDRAW_WORKER: Final = Call("jobs.withdraw_worker", "write", CalledJobs.withdraw_worker)
 _WORKER: Final = Call("jobs.worker", "read", CalledJobs.worker)
 _WORKER_DEREGISTER: Final = Call("jobs.worker_deregister", "write", CalledJobs.worker_deregister)

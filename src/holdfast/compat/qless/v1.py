@@ -5,7 +5,8 @@ for seconds in `jobs-history`. What is refused is None, not an error. Locks end 
 caller gives, and a lock that has ended is handed over without a grace period.
 """
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +25,9 @@ from holdfast.jobs.arguments import (
     number_from,
     number_text,
     plain,
+    shortened,
 )
-from holdfast.jobs.history import history_of
+from holdfast.jobs.history import RETRIED, history_of
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.puts import put as put_job
 from holdfast.jobs.rates import MakeLimiter
@@ -110,19 +112,23 @@ class JobsV1:
         id: str,
         data: Any,
         now: float,
-        priority: float = 0,
-        tags: Sequence[Tag] = (),
+        priority: float | None = None,
+        tags: Sequence[Tag] | None = None,
         delay: float = 0,
     ) -> str:
-        """Puts a job; a worker that holds it loses it. A str as `data` is JSON text."""
+        """Puts a job; a worker that holds it loses it. A str as `data` is JSON text.
+
+        Class and retries of a job that exists stay, and so do priority and tags that are not given.
+        """
+        before = self._ledger.job(id)
         new = NewJob(
             queue=queue,
             id=id,
+            klass="" if before is None else before.klass,
             data=JsonText(data) if isinstance(data, str) else data,
-            priority=-priority,
-            tags=tuple(tags),
+            priority=None if priority is None else -priority,
+            tags=None if tags is None else tuple(tags),
             delay=delay,
-            retries=5,
         )
         return put_job(self._ledger, new, "", self._ledger.time(now))
 
@@ -164,13 +170,28 @@ class JobsV1:
 
     @operation(local=True)
     def complete(
-        self, id: str, data: Any = settlements.UNSET, queue: str | None = None, delay: float = 0
+        self,
+        id: str,
+        data: Any = settlements.UNSET,
+        queue: str | None = None,
+        delay: float = 0,
+        worker: str | None = None,
     ) -> str | None:
-        """Ends the job or moves it on to `queue`, for whoever holds it; None if nobody does."""
+        """Ends the job or moves it on to `queue`, for its holder; None if it is not running.
+
+        A `worker` that does not hold the job gets None. A call without one is taken for the
+        holder's, unless a put took the job from another worker before: then it may be that
+        worker's, and gets None too.
+        """
         ledger = self._ledger
         text = None if data is settlements.UNSET else _text(data)
         job = ledger.job(id)
         if job is None or job.state != RUNNING:
+            return None
+        if worker is None:
+            if _interrupted_workers(history_of(job)) - {job.worker}:
+                return None
+        elif worker != job.worker:
             return None
         delay = delay if queue else 0
         state, _ = settlements.complete(
@@ -218,12 +239,27 @@ class JobsV1:
         )
 
 
+def call_v1(jobs: JobsV1, name: str, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Runs one of the seed's calls by its name; records become dicts."""
+    if name not in V1_CALLS:
+        raise BadArgument.named("name", f"is unknown: {shortened(name)}")
+    method: Callable[..., Any] = getattr(jobs, name)
+    try:
+        inspect.signature(method).bind(*arguments, **named)
+    except TypeError as error:
+        raise BadArgument.named("arguments", f"don't fit {name}: {error}") from None
+    return msgspec.to_builtins(method(*arguments, **named))
+
+
+V1_CALLS: Final = tuple(name for name in vars(JobsV1) if not name.startswith("_"))
+
+
 if TYPE_CHECKING:
 
     class StoreJobsV1(JobsV1):
         """The calls of the seed on a store, one transaction each."""
 
-        def __init__(self, runner: Runner) -> None: ...
+        def __init__(self, runner: Runner, make: Callable[[Any], JobsV1] = ...) -> None: ...
 
 else:
     StoreJobsV1 = per_call(JobsV1)
@@ -244,6 +280,21 @@ def rows_of(history: "tuple[HistoryEntry, ...]") -> tuple[Row, ...]:
         elif rows and entry.what == "done":
             rows[-1][3] = entry.when
     return tuple(tuple(row) for row in rows)
+
+
+def _interrupted_workers(history: "tuple[HistoryEntry, ...]") -> set[str]:
+    """Returns the workers that a put took the job from, and that don't know it perhaps."""
+    interrupted: set[str] = set()
+    holder = ""
+    for entry in history:
+        if entry.what == "popped":
+            holder = str(entry.more.get("worker", ""))
+        elif entry.what == "put" and holder:
+            interrupted.add(holder)
+            holder = ""
+        elif entry.what in ("done", "failed", "timed-out", RETRIED):
+            holder = ""
+    return interrupted
 
 
 def _in_days(option: str, value: settings.Value) -> settings.Value:

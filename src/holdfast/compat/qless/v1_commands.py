@@ -8,10 +8,11 @@ from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.replies import text
 from holdfast.compat.qless.v1 import JobsV1
-from holdfast.compat.qless.words import Words, array, json_text
+from holdfast.compat.qless.words import Words, array, json_text, number
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
 from holdfast.jobs.arguments import JsonText
+from holdfast.jobs.records import Tag
 from holdfast.metrics import Metrics
 
 Call = Callable[[JobsV1, Words], Reply]
@@ -48,10 +49,16 @@ def _put(seed: JobsV1, words: Words) -> Reply:
     queue, jid = words.queue(), words.name("Put", "id")
     data = json_text(words.maybe(), 'Put(): Arg "data" missing or not JSON: ')
     now = words.number('Put(): Arg "now" missing or not a number: ')
-    priority = words.number('Put(): Arg "priority" not a number: ', 0)
-    tags = array(words.maybe() or "[]", 'Put(): Arg "tags" not JSON: ', str, int, float)
+    word = words.maybe()
+    priority = None if word is None else number(word, 'Put(): Arg "priority" not a number: ')
+    word = words.maybe()
+    tags = None if word is None else _tags(word)
     delay = words.number('Put(): Arg "delay" not a number: ', 0)
     return seed.put(queue, jid, JsonText(data), now, priority, tags, delay)
+
+
+def _tags(word: str) -> list[Tag]:
+    return array(word or "[]", 'Put(): Arg "tags" not JSON: ', str, int, float)
 
 
 def _get(seed: JobsV1, words: Words) -> Reply:
@@ -89,9 +96,10 @@ def _complete(seed: JobsV1, words: Words) -> Reply:
     jid, data = words.jid("Complete"), words.maybe()
     queue = words.maybe()
     delay = words.number('Complete(): Arg "delay" not a number: ', 0)
+    worker = words.maybe()
     if data is None:
         return seed.complete(jid)
-    return seed.complete(jid, JsonText(data), queue or None, delay)
+    return seed.complete(jid, JsonText(data), queue or None, delay, worker)
 
 
 def _fail(seed: JobsV1, words: Words) -> Reply:

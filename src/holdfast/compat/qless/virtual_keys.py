@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from holdfast.compat.qless import replies
 from holdfast.engine.contract import Transaction, read_counter
-from holdfast.jobs import recurring
+from holdfast.jobs import recurring, statistics
 from holdfast.jobs.arguments import tag_text
 from holdfast.jobs.layout import (
     QueueKeys,
@@ -27,6 +27,7 @@ from holdfast.jobs.layout import (
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.queues import known_queues
 from holdfast.jobs.records import JobRecord
+from holdfast.jobs.statistics import DAY
 from holdfast.keys import pack_str, unpack
 
 Pair = tuple[bytes, bytes]  # as it is stored
@@ -34,6 +35,14 @@ Pairs = Iterator[Pair]
 Scored = Iterator[tuple[str, float]]  # members of a sorted set, lowest score first
 
 _QUEUE: Final = re.compile(r"ql:q:(.+)-(work|locks|scheduled|depends|recur)", re.DOTALL)
+_STATISTICS: Final = re.compile(r"ql:s:(wait|run|stats):(\d{1,12}):(.+)", re.DOTALL)
+_BUCKETS: Final = (
+    *(f"s{number}" for number in range(60)),
+    *(f"m{number}" for number in range(1, 60)),
+    *(f"h{number}" for number in range(1, 24)),
+    *(f"d{number}" for number in range(1, 7)),
+)
+_TALLIES: Final = ("retries", "failures", "failed")
 _PARTS: Final = ("work", "locks", "scheduled", "depends", "recur")
 
 
@@ -63,6 +72,10 @@ class VirtualKeys:
             if self.size(key):
                 yield key
         yield from (key for key, has in self._others() if has)
+        for queue in self._queues():
+            for day in self._days(queue):
+                names = (f"ql:s:{kind}:{day * DAY}:{queue}" for kind in ("wait", "run", "stats"))
+                yield from filter(self.fields, names)
 
     def kind(self, key: str) -> str:
         """The word that Redis would say: hash, zset, set, list or none."""
@@ -260,7 +273,36 @@ class VirtualKeys:
         if key.startswith("ql:r:"):
             record = recurring.load(self._ledger, key[5:])
             return {} if record is None else replies.recurring(record)
-        return {}
+        found = _STATISTICS.fullmatch(key)
+        return {} if found is None else self._statistics(found[1], int(found[2]), found[3])
+
+    def _statistics(self, kind: str, date: int, queue: str) -> dict[str, Any]:
+        """Returns the statistics of a day as the script keeps them; empty if there are none."""
+        if date % DAY:
+            return {}
+        if kind == "stats":
+            keys = self._keys.queue(queue)
+            tallies = {
+                name: read_counter(self._tx.get(keys.tally(date // DAY, name))) for name in _TALLIES
+            }
+            return {name: number for name, number in tallies.items() if number}
+        wait, run = statistics.measured_on(self._ledger, queue, date // DAY)
+        measured = wait if kind == "wait" else run
+        if not measured.count:
+            return {}
+        summary = {"total": measured.count, "mean": measured.mean, "vk": measured.vk}
+        names = zip(_BUCKETS, measured.histogram(), strict=True)
+        return {**summary, **{name: number for name, number in names if number}}
+
+    def _days(self, queue: str) -> list[int]:
+        """Returns the days that a queue has statistics of."""
+        keys = self._keys.queue(queue)
+        found = {
+            int(unpack(key, len(prefix))[0])
+            for prefix in (keys.statistics, keys.tallies)
+            for key, _ in self._tx.scan(*below(prefix))
+        }
+        return sorted(found | statistics.days_being_written(self._tx, keys))
 
     def members(self, key: str) -> list[str]:
         """The members of a set; empty if there is none."""
@@ -313,7 +355,8 @@ def kind_of_name(key: str) -> str:
         return "set"
     if key.startswith("ql:f:"):
         return "list"
-    return "hash" if key == "ql:config" or key.startswith(("ql:j:", "ql:r:")) else "zset"
+    is_hash = key == "ql:config" or key.startswith(("ql:j:", "ql:r:", "ql:s:"))
+    return "hash" if is_hash else "zset"
 
 
 def is_ordered(key: str) -> bool:
