@@ -27,7 +27,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_path(path: str | bytes) -> Target:
-    """The target of a raw path.
+    """Returns the target of a raw path.
 
     >>> parse_path("/en/sys/table/example/Tom/a%2Fb").values
     ['Tom', 'a/b']
@@ -52,7 +52,7 @@ def parse_path(path: str | bytes) -> Target:
 
 
 def _rest(segments: list[str]) -> tuple[str | None, list[str]]:
-    """Index and values of what follows the table."""
+    """Returns index and values of the segments after the table."""
     if segments == [""]:
         return None, []
     if len(segments) > 1 and not segments[-1]:

@@ -1,4 +1,4 @@
-"""RESTBase's request bodies and answers as objects, apart from HTTP itself."""
+"""The bodies of RESTBase's requests and answers, as objects."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,7 +22,7 @@ _DELETE: Final = (*_SHARED, "if", "timestamp")
 
 
 def may_be_query(body: Any) -> bool:
-    """Whether the body of a POST looks like a query; `is_query` decides, with the table's plan."""
+    """Returns whether the body of a POST looks like a query; `is_query` decides."""
     if not isinstance(body, Mapping):
         return False
     attributes = body.get("attributes")
@@ -32,12 +32,14 @@ def may_be_query(body: Any) -> bool:
 
 
 def is_query(plan: TablePlan, body: Mapping[str, Any]) -> bool:
-    """Whether a body asks for rows: it has members that only a query has, or predicates with
-    operators. Raises if it has members of a write too."""
+    """Returns whether a body asks for rows: by members that only a query has, or by operators.
+
+    Raises if it has members of a write too.
+    """
     asks = [name for name in _ONLY_IN_QUERY if name in body]
     attributes = body.get("attributes")
     if not asks and isinstance(attributes, Mapping):
-        # A value of type json may look like operators, and is no part of any query.
+        # A value of type json may look like operators, and can't be in a query.
         named = [plan.attributes[name] for name in attributes if name in plan.attributes]
         asks = [
             attribute.name
@@ -54,8 +56,10 @@ def is_query(plan: TablePlan, body: Mapping[str, Any]) -> bool:
 
 
 def refuse_bare_key(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
-    """Raises for the body of a POST that may be meant as a query: as a write it would store a
-    revision without values, which becomes the current one."""
+    """Raises for the body of a POST that may be meant as a query.
+
+    As a write it would store a revision without values, which would become the current one.
+    """
     if plan.version is None or attributes.get(plan.version) is not None:
         return
     keys = {attribute.name for attribute in plan.key_attributes}
@@ -75,7 +79,7 @@ def _has_operators(value: Any) -> bool:
 
 
 def read_query(body: Any, table: str) -> Query:
-    """The query in a body; no body is the query for everything."""
+    """Returns the query in a body; without a body it asks for everything."""
     members = _members({} if body is None else body, table, _QUERY, "query")
     count = members.get("count")
     if count not in (None, "only"):
@@ -94,7 +98,7 @@ def read_query(body: Any, table: str) -> Query:
 
 
 def read_put(body: Any, table: str) -> dict[str, Any]:
-    """The arguments of `Tables.put` in a body."""
+    """Returns the arguments of `Tables.put` in a body."""
     members = _members(body, table, _PUT, "put")
     wanted = members.get("return")
     if wanted not in (None, "old"):
@@ -107,7 +111,7 @@ def read_put(body: Any, table: str) -> dict[str, Any]:
 
 
 def read_delete(body: Any, table: str) -> dict[str, Any]:
-    """The arguments of `Tables.delete` in a body."""
+    """Returns the arguments of `Tables.delete` in a body."""
     members = _members({} if body is None else body, table, _DELETE, "delete")
     return {"attributes": _attributes(members), "if_": members.get("if")}
 
@@ -136,7 +140,7 @@ def put_body(result: PutResult, *, return_old: bool = False) -> dict[str, Any]:
 
 
 def page_body(page: Page) -> dict[str, Any]:
-    """With status 404 if it has no items, which is not an error: it has no `type`."""
+    """Returns the body of a page. An empty one has status 404, but no `type`: it is no error."""
     body: dict[str, Any] = {"items": page.items, "count": page.count}
     if page.next is not None:
         body["next"] = page.next
@@ -144,22 +148,24 @@ def page_body(page: Page) -> dict[str, Any]:
 
 
 def error_body(error: TableError) -> dict[str, Any]:
-    body = {"type": error.type, "title": _sayable(error.message)}
+    body = {"type": error.type, "title": _as_json_text(error.message)}
     if error.hint:
         body["detail"] = error.hint
     if error.attribute is not None:
-        body["attribute"] = _sayable(error.attribute)
+        body["attribute"] = _as_json_text(error.attribute)
     return body
 
 
-def _sayable(text: str) -> str:
-    """The text as JSON can carry it: a refused name may have lone surrogates, which are escaped."""
+def _as_json_text(text: str) -> str:
+    """Returns text that JSON can carry: lone surrogates in a refused name are escaped."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _members(body: Any, table: str, known: tuple[str, ...], kind: str) -> Mapping[str, Any]:
-    """The body of a request, which must have no member that its kind does not know: what is
-    misspelt would be left out, and the answer, or what is written, another."""
+    """Returns the body of a request; raises for a member that this kind of request does not have.
+
+    A misspelt member would otherwise be ignored, and change the answer or the write.
+    """
     if not isinstance(body, Mapping):
         raise InvalidTableRequest("The body is an object")
     named = body.get("table")
@@ -172,7 +178,7 @@ def _members(body: Any, table: str, known: tuple[str, ...], kind: str) -> Mappin
 
 
 def _unknown_member(name: Any, known: tuple[str, ...], kind: str) -> InvalidTableRequest:
-    listed = f"A {kind} has {', '.join(known)}; what is said of columns is in `attributes`."
+    listed = f"A {kind} has {', '.join(known)}; the columns are in `attributes`."
     if kind == "put":  # by POST a query may have been meant
         listed += f" A query has {', '.join(_ONLY_IN_QUERY)} too."
     if name in _ONLY_IN_QUERY:

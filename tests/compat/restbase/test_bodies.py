@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.compat.restbase.requests import (
+from holdfast.compat.restbase.bodies import (
     created_body,
     error_body,
     page_body,

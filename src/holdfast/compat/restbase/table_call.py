@@ -1,0 +1,197 @@
+"""One request about tables: its access, body and parameters, how it runs, and its answer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.compat.restbase.paths import Target
+from holdfast.declarations import Role
+from holdfast.errors import (
+    InvalidTablePath,
+    InvalidTableQuery,
+    InvalidTableRequest,
+    RequestTooLarge,
+    TableError,
+    TableMismatch,
+    UnsupportedContent,
+)
+from holdfast.limits import MAX_BODY_BYTES
+from holdfast.server import bigints
+from holdfast.server.http import HttpApi
+from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
+from holdfast.store import Space, Tx
+from holdfast.tables import EVERY_DOMAIN, StoreTables, catalogue, etags
+from holdfast.tables.domains import no_rows
+from holdfast.tables.json_parser import parse_json
+from holdfast.tables.queries import index_of
+from holdfast.tables.urls import parse_parameters
+
+STREAM_TYPES: Final = {"ndjson": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+ROWS_HINT: Final = "Rows are at /{domain}/sys/table/{table}/, with a slash after the table."
+
+
+class TableCall:
+    """One HTTP request about the tables of a domain."""
+
+    def __init__(self, api: HttpApi, request: HttpRequest, target: Target, method: str) -> None:
+        self.api = api
+        self.request = request
+        self.target = target
+        self.method = method
+        self.query_string = request.query.decode("latin-1")
+        self._body: Any = None
+        self._has_body = False
+
+    @property
+    def table(self) -> str:
+        assert self.target.table is not None
+        return self.target.table
+
+    async def allow(self, role: Role) -> None:
+        """Raises unless the client has the role in the domain."""
+        identity = await self.api.who(self.request)
+        identity.require(role, space=self.target.domain, layer="tables")
+
+    async def has_domain(self) -> bool:
+        """Returns whether the domain exists; with tables in domain `*`, every domain does."""
+        dispatcher, domain = self.api.dispatcher, self.target.domain
+        if domain == EVERY_DOMAIN and self.method != "GET":
+            return True
+        return await dispatcher.has_space(domain) or await dispatcher.has_space(EVERY_DOMAIN)
+
+    async def space(self) -> Space:
+        """Returns the space of the domain; a request for a table does not create its domain."""
+        if not await self.has_domain():
+            raise catalogue.not_found(self.table)
+        return await self.new_space()
+
+    async def row_space(self) -> Space:
+        """Returns the space for a request about rows; domain `*` has schemas only."""
+        if self.target.domain == EVERY_DOMAIN:
+            raise no_rows()
+        return await self.space()
+
+    async def new_space(self) -> Space:
+        return await self.api.dispatcher.space(self.target.domain)
+
+    @contextmanager
+    def reading(self, space: Space, index: Any = None) -> Iterator[None]:
+        """Reads the form of a request, and reports a missing table or index before a bad form.
+
+        The table is looked for only if the form is wrong: most requests are right.
+        """
+        try:
+            yield
+        except TableMismatch:
+            raise  # it names another table, whether or not that one exists
+        except TableError:
+            if self.target.domain != EVERY_DOMAIN:
+                with space.view() as view:
+                    plan = catalogue.find(view.raw, self.table)
+                    index_of(view.raw, plan, index if isinstance(index, str) else None)
+            raise
+
+    async def body(self) -> Any:
+        """Returns the JSON of the body, or None if it is empty."""
+        if not self._has_body:
+            self._body, self._has_body = await self._read_body(), True
+        return self._body
+
+    async def _read_body(self) -> Any:
+        try:
+            body = await self.request.body(MAX_BODY_BYTES)
+        except RequestTooLarge as error:
+            error.message = error.message.capitalize()
+            raise
+        if not body.strip():
+            return None
+        if self.request.content_type != JSON:
+            raise UnsupportedContent(f"The body is {self.request.content_type}")
+        return parse_json(body)
+
+    def flag(self, name: str) -> bool:
+        """Returns whether the parameter `name` is true; any other parameter is refused."""
+        given = parse_parameters(self.query_string)
+        for each, value in given:
+            if each != name or value not in ("true", "1", "false", "0") or len(given) > 1:
+                raise InvalidTableQuery(f"Unknown parameter {each!r}")
+        return any(value in ("true", "1") for _, value in given)
+
+    def refuse_parameters(self) -> None:
+        for name, _ in parse_parameters(self.query_string):
+            raise InvalidTableQuery(f"Unknown parameter {name!r}")
+
+    def refuse_index(self) -> None:
+        if self.target.index is not None:
+            raise InvalidTablePath("Rows are not written through a secondary index")
+
+    def take_format(self) -> str | None:
+        """Removes the parameter `format` from the query string and returns it."""
+        kept, format = [], None
+        for piece in self.query_string.split("&"):
+            if piece.partition("=")[0] == "format":
+                if format is not None:
+                    raise InvalidTableQuery("The parameter format is given twice")
+                format = piece.partition("=")[2]
+                if format not in STREAM_TYPES:
+                    raise InvalidTableQuery(f"The format is ndjson or csv, not {format!r}")
+            else:
+                kept.append(piece)
+        self.query_string = "&".join(kept)
+        return format
+
+
+async def refuse_rows(call: TableCall) -> None:
+    """Raises for a request about rows that lacks the slash after the table.
+
+    Its query would be ignored, and a delete would drop the table instead of some rows.
+    """
+    if await call.body() not in (None, {}):
+        raise InvalidTableRequest(
+            "This path is the schema of the table, and takes no body", hint=ROWS_HINT
+        )
+
+
+# --- running and answering -----------------------------------------------------------------------
+
+
+async def run_read(call: TableCall, space: Space, work: Any) -> Any:
+    if call.target.domain == EVERY_DOMAIN:
+        return await _run_in_every_domain(call, space.tables, work)
+    return await call.api.dispatcher.look(space, lambda view: work(view.tables), "restbase")
+
+
+async def run_write(call: TableCall, space: Space, work: Any) -> Any:
+    if call.target.domain == EVERY_DOMAIN:
+        return await _run_in_every_domain(call, space.tables, work)
+
+    def on_transaction(tx: Tx) -> Any:
+        return work(tx.tables)
+
+    return await call.api.dispatcher.write(space, on_transaction)
+
+
+async def _run_in_every_domain(call: TableCall, tables: StoreTables, work: Any) -> Any:
+    """Runs work on domain `*`: each domain gets a transaction of its own."""
+    return await call.api.dispatcher.in_thread(lambda: work(tables))
+
+
+def json_response(content: Any, status: int) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(content), status=status)
+
+
+def rows_response(call: TableCall, content: Any, status: int) -> HttpResponse:
+    """The same for rows, in which an attribute of type `json` may hold integers of any size."""
+    if call.request.integers_as_text:
+        return HttpResponse(bigints.encode(content), status=status)
+    return json_response(content, status)
+
+
+def with_etag(call: TableCall, response: HttpResponse, etag: str) -> HttpResponse:
+    given = call.request.headers.get("if-none-match")
+    if given is not None and not etags.matches(etag, None, given):
+        response = HttpResponse(status=304)
+    response.headers["etag"] = f'"{etag}"'
+    return response
