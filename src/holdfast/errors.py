@@ -59,6 +59,7 @@ HoldfastError
 │   ├── UnknownJob
 │   ├── UnknownRecurringJob
 │   ├── UnknownBatch
+│   ├── UnknownBulkAction
 │   ├── UnknownMetric
 │   └── UnknownCondition
 ├── Conflict
@@ -947,6 +948,12 @@ class UnknownBatch(NotFound):
     """No batch of jobs has that id: it was never opened, or was forgotten."""
 
     code = "unknown_batch"
+
+
+class UnknownBulkAction(NotFound):
+    """No bulk action has that id: it was never started, or ended more than a week ago."""
+
+    code = "unknown_bulk_action"
 
 
 class WrongState(HoldfastError):

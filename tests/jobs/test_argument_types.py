@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.compat.qless.v1 import JobsV1
 from holdfast.errors import BadArgument
-from holdfast.jobs import Jobs, Match, NewJob, StoreJobs, WorkerProgram
+from holdfast.jobs import Jobs, JobSearch, Match, NewJob, StoreJobs, WorkerProgram
 from holdfast.jobs.argument_types import kind_of
 from holdfast.store import Store
 from tests.plain_keys import keys_below
@@ -20,7 +20,7 @@ VALUES: tuple[Any, ...] = (
     *(None, True, 1.5, float("nan"), float("-inf"), 2**63, 10**400, "3", b"3"),
     *([None], [["a"]], {1: 2}, object(), [NewJob(queue=5)]),  # type: ignore[arg-type]  # wrong, on purpose
 )
-RIGHT: tuple[Any, ...] = ("a", 1, 1.0, Match(), WorkerProgram(name="a"), [])
+RIGHT: tuple[Any, ...] = ("a", 1, 1.0, Match(), JobSearch(), WorkerProgram(name="a"), [])
 
 
 def methods(face: type[Any]) -> list[str]:

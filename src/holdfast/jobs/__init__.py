@@ -5,6 +5,7 @@ each call.
 """
 
 from holdfast.jobs.arguments import JsonText
+from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
@@ -26,17 +27,20 @@ from holdfast.jobs.records import (
     WorkerJobs,
 )
 from holdfast.jobs.reports import Refusal, Report, Reported, Take
+from holdfast.jobs.search import JobSearch, SearchPage
 from holdfast.jobs.store import StoreJobs
 from holdfast.jobs.worker_programs import WorkerProgram, WorkerSlot
 
 __all__ = [
     "REMOVERS",
     "Batch",
+    "BulkAction",
     "DeadLetters",
     "Failure",
     "HistoryEntry",
     "Job",
     "JobPage",
+    "JobSearch",
     "Jobs",
     "JsonText",
     "LogLine",
@@ -48,6 +52,7 @@ __all__ = [
     "Refusal",
     "Report",
     "Reported",
+    "SearchPage",
     "StoreJobs",
     "Take",
     "Throttle",

@@ -9,6 +9,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
 from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.batches import BatchOperations
+from holdfast.jobs.bulk import BULK_KIND, BulkOperations, continue_bulk
 from holdfast.jobs.cancellation import CancelOperations
 from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
 from holdfast.jobs.dependencies import DependencyOperations
@@ -23,6 +24,7 @@ from holdfast.jobs.recurring import RecurringOperations
 from holdfast.jobs.reports import ReportOperations
 from holdfast.jobs.results import RESULT_KIND, ResultOperations, remove_result
 from holdfast.jobs.retention import RETENTION_KIND, continue_retention
+from holdfast.jobs.search import SearchOperations
 from holdfast.jobs.settings import SettingsOperations
 from holdfast.jobs.settlements import SettlementOperations
 from holdfast.jobs.statistics import StatisticsOperations
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 REMOVERS: Final[Mapping[str, Remover]] = MappingProxyType(
     {
+        BULK_KIND: continue_bulk,
         DEADLINE_KIND: remove_expired,
         RESULT_KIND: remove_result,
         RETENTION_KIND: continue_retention,
@@ -57,6 +60,8 @@ class Jobs(
     SettlementOperations,
     ReportOperations,
     BatchOperations,
+    BulkOperations,
+    SearchOperations,
     CancelOperations,
     FailureOperations,
     DependencyOperations,

@@ -44,6 +44,7 @@
     BATCH           33  (batch)                -> BatchRecord  its callbacks, open or closed
     BATCH_COUNT     34  (batch, outcome)       -> counter    its jobs, and those of an outcome
     BATCH_JOB       35  (batch, jid)           -> nothing    a job that belongs to it
+    BULK_ACTION     36  (id)                   -> BulkRecord  what is done to all jobs of a search
 
 The small records that every operation touches come first and are stored together, so that a commit
 writes few pages.
@@ -108,6 +109,7 @@ class Code(IntEnum):
     BATCH = 33
     BATCH_COUNT = 34
     BATCH_JOB = 35
+    BULK_ACTION = 36
 
 
 KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast inspect` prints
@@ -296,6 +298,7 @@ class Keys:
         "_tracked",
         "_unique",
         "batches",
+        "bulk_actions",
         "complete",
         "completed",
         "failed",
@@ -347,6 +350,7 @@ class Keys:
         self.batches = base + pack_int(Code.BATCH)
         self._batch_counts = base + pack_int(Code.BATCH_COUNT)
         self._batch_jobs = base + pack_int(Code.BATCH_JOB)
+        self.bulk_actions = base + pack_int(Code.BULK_ACTION)
         queues = _Seen(partial(QueueKeys, space, base))
         self.queue: Callable[[str], QueueKeys] = queues.__getitem__
         self.queue_seen: Callable[[str], QueueKeys | None] = queues.get
@@ -442,6 +446,9 @@ class Keys:
 
     def batch_job(self, batch: str, jid: str) -> bytes:
         return self._batch_jobs + pack_str(batch) + pack_str(jid)
+
+    def bulk_action(self, id: str) -> bytes:
+        return self.bulk_actions + pack_str(id)
 
     def rate_waiters(self, queue: str, rate_key: str) -> bytes:
         return self._rate_waiters + pack_str(queue) + pack_str(rate_key)

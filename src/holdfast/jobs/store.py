@@ -12,13 +12,15 @@ from holdfast.jobs import dependencies, queues
 from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.batches import forget_step
+from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.cancellation import cancel_jobs
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
 from holdfast.jobs.ledger import LOG, READY, Ledger, mention_of
 from holdfast.jobs.puts import requeue_step
-from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, WorkerCounts
+from holdfast.jobs.records import COMPLETE, FAILED, Job, QueueCounts, Tag, WorkerCounts
+from holdfast.jobs.search import JobSearch
 from holdfast.limits import JOBS_PER_STEP, MAX_QUEUED_NOTICES
 
 if TYPE_CHECKING:
@@ -244,6 +246,26 @@ class StoreJobs(_PerCall):
             total += moved
             if cursor is None:
                 return total
+
+    @operation()
+    def bulk_run(
+        self,
+        action: Action,
+        search: JobSearch,
+        *,
+        queue: str | None = None,
+        tag: Tag | None = None,
+        priority: float | None = None,
+    ) -> BulkAction:
+        """Does something to all jobs that fit `search`, and returns when it has ended.
+
+        `store.jobs.bulk_run("move", JobSearch(tag="vip"), queue="fast")`; see `bulk_start`, which
+        does not wait. In steps of `JOBS_PER_STEP`.
+        """
+        found = self.bulk_start(action, search, queue=queue, tag=tag, priority=priority)
+        while found.state == "running":
+            found = self.bulk_step(found.id)
+        return found
 
     @operation()
     def batch_cancel(self, id: str) -> int:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from holdfast.client.calls import Call
 from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited, recorded
+from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
@@ -23,6 +24,7 @@ from holdfast.jobs.records import (
     WorkerJobs,
 )
 from holdfast.jobs.reports import Report, Reported, Take
+from holdfast.jobs.search import JobSearch, SearchPage
 from holdfast.jobs.settings import Value
 from holdfast.jobs.settlements import UNSET
 from holdfast.jobs.worker_programs import WorkerProgram
@@ -65,6 +67,52 @@ class CalledJobs(CalledLayer):
     ) -> str:
         """Opens a batch and returns its id."""
         return self._call(_BATCH_OPEN, id, on_success, on_settled, now)
+
+    def bulk(self, id: str) -> BulkAction | None:
+        """Returns the action, or None if it does not exist (any more). Reads 1 key."""
+        return self._call(_BULK, id)
+
+    def bulk_run(
+        self,
+        action: Action,
+        search: JobSearch,
+        *,
+        queue: str | None = None,
+        tag: Tag | None = None,
+        priority: float | None = None,
+    ) -> BulkAction:
+        """Does something to all jobs that fit `search`, and returns when it has ended."""
+        return self._call(_BULK_RUN, action, search, queue, tag, priority)
+
+    def bulk_start(
+        self,
+        action: Action,
+        search: JobSearch,
+        *,
+        queue: str | None = None,
+        tag: Tag | None = None,
+        priority: float | None = None,
+        id: str | None = None,
+        now: float | None = None,
+    ) -> BulkAction:
+        """Starts to cancel, retry, move, tag, untag or run now all jobs that fit `search`, or
+        to change their priority.
+        """
+        return self._call(_BULK_START, action, search, queue, tag, priority, id, now)
+
+    def bulk_step(self, id: str, *, now: float | None = None) -> BulkAction:
+        """Takes the next step of an action: looks at `JOBS_PER_STEP` jobs, changes those that
+        fit.
+        """
+        return self._call(_BULK_STEP, id, now)
+
+    def bulk_stop(self, id: str, *, now: float | None = None) -> BulkAction:
+        """Stops an action; what it has changed stays changed. Reads 1 key, writes 2."""
+        return self._call(_BULK_STOP, id, now)
+
+    def bulks(self) -> list[BulkAction]:
+        """Returns all actions that run, or ended within a week. Reads 1 key for each."""
+        return self._call(_BULKS)
 
     def cancel(self, *ids: str, now: float | None = None) -> list[str]:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over."""
@@ -465,6 +513,12 @@ class CalledJobs(CalledLayer):
         """Puts every failed job that fits `match` back into its queue; returns how many."""
         return self._call(_RETRY_FAILED, match)
 
+    def search(
+        self, search: JobSearch | None = None, *, cursor: str | None = None, count: int = 25
+    ) -> SearchPage:
+        """Returns jobs that fit `search`, a page at a time."""
+        return self._call(_SEARCH, search, cursor, count)
+
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
         """The statistics of `queue` on the day (UTC) that `date` falls into; today's by
         default.
@@ -580,6 +634,12 @@ class AwaitedJobs(AwaitedLayer):
     batch_forget = awaited(CalledJobs.batch_forget)
     batch_jobs = awaited(CalledJobs.batch_jobs)
     batch_open = awaited(CalledJobs.batch_open)
+    bulk = awaited(CalledJobs.bulk)
+    bulk_run = awaited(CalledJobs.bulk_run)
+    bulk_start = awaited(CalledJobs.bulk_start)
+    bulk_step = awaited(CalledJobs.bulk_step)
+    bulk_stop = awaited(CalledJobs.bulk_stop)
+    bulks = awaited(CalledJobs.bulks)
     cancel = awaited(CalledJobs.cancel)
     cancel_queue = awaited(CalledJobs.cancel_queue)
     complete = awaited(CalledJobs.complete)
@@ -623,6 +683,7 @@ class AwaitedJobs(AwaitedLayer):
     result_wait = awaited(CalledJobs.result_wait)
     retry = awaited(CalledJobs.retry)
     retry_failed = awaited(CalledJobs.retry_failed)
+    search = awaited(CalledJobs.search)
     stats = awaited(CalledJobs.stats)
     tag = awaited(CalledJobs.tag)
     tagged = awaited(CalledJobs.tagged)
@@ -656,6 +717,11 @@ class RecordedJobs(RecordedLayer):
     batch_close = recorded(CalledJobs.batch_close)
     batch_jobs = recorded(CalledJobs.batch_jobs)
     batch_open = recorded(CalledJobs.batch_open)
+    bulk = recorded(CalledJobs.bulk)
+    bulk_start = recorded(CalledJobs.bulk_start)
+    bulk_step = recorded(CalledJobs.bulk_step)
+    bulk_stop = recorded(CalledJobs.bulk_stop)
+    bulks = recorded(CalledJobs.bulks)
     complete = recorded(CalledJobs.complete)
     complete_and_pop = recorded(CalledJobs.complete_and_pop)
     config = recorded(CalledJobs.config)
@@ -688,6 +754,7 @@ class RecordedJobs(RecordedLayer):
     requeue = recorded(CalledJobs.requeue)
     result = recorded(CalledJobs.result)
     retry = recorded(CalledJobs.retry)
+    search = recorded(CalledJobs.search)
     stats = recorded(CalledJobs.stats)
     tag = recorded(CalledJobs.tag)
     tagged = recorded(CalledJobs.tagged)
@@ -717,6 +784,12 @@ _BATCH_CLOSE: Final = Call("jobs.batch_close", "write", CalledJobs.batch_close)
 _BATCH_FORGET: Final = Call("jobs.batch_forget", "long", CalledJobs.batch_forget)
 _BATCH_JOBS: Final = Call("jobs.batch_jobs", "read", CalledJobs.batch_jobs)
 _BATCH_OPEN: Final = Call("jobs.batch_open", "write", CalledJobs.batch_open)
+_BULK: Final = Call("jobs.bulk", "read", CalledJobs.bulk)
+_BULK_RUN: Final = Call("jobs.bulk_run", "long", CalledJobs.bulk_run)
+_BULK_START: Final = Call("jobs.bulk_start", "write", CalledJobs.bulk_start)
+_BULK_STEP: Final = Call("jobs.bulk_step", "write", CalledJobs.bulk_step)
+_BULK_STOP: Final = Call("jobs.bulk_stop", "write", CalledJobs.bulk_stop)
+_BULKS: Final = Call("jobs.bulks", "read", CalledJobs.bulks)
 _CANCEL: Final = Call("jobs.cancel", "long", CalledJobs.cancel)
 _CANCEL_QUEUE: Final = Call("jobs.cancel_queue", "long", CalledJobs.cancel_queue)
 _COMPLETE: Final = Call("jobs.complete", "write", CalledJobs.complete)
@@ -760,6 +833,7 @@ _RESULT: Final = Call("jobs.result", "read", CalledJobs.result)
 _RESULT_WAIT: Final = Call("jobs.result_wait", "wait", CalledJobs.result_wait, only_reads=True)
 _RETRY: Final = Call("jobs.retry", "write", CalledJobs.retry)
 _RETRY_FAILED: Final = Call("jobs.retry_failed", "long", CalledJobs.retry_failed)
+_SEARCH: Final = Call("jobs.search", "read", CalledJobs.search)
 _STATS: Final = Call("jobs.stats", "read", CalledJobs.stats)
 _TAG: Final = Call("jobs.tag", "write", CalledJobs.tag)
 _TAGGED: Final = Call("jobs.tagged", "read", CalledJobs.tagged)

@@ -1,0 +1,282 @@
+"""Search: jobs by queue, state, class, tag, group, worker, time and text, a page at a time.
+
+A search walks the shortest list that holds all jobs it can mean: those of a tag, of a failure
+group, of a worker, or of a queue and a state; without any of these, all jobs. A page looks at a
+bounded number of jobs, and says how many were searched so far, of how many.
+"""
+
+import base64
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from holdfast.declarations import operation
+from holdfast.engine.contract import read_counter
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import check_jobs_count, check_name, tag_text
+from holdfast.jobs.failures import group_counts
+from holdfast.jobs.layout import below, unpack_complete
+from holdfast.jobs.records import (
+    COMPLETE,
+    DEPENDS,
+    FAILED,
+    RUNNING,
+    SCHEDULED,
+    STALLED,
+    THROTTLED,
+    WAITING,
+    Job,
+    JobRecord,
+    State,
+    Tag,
+)
+from holdfast.jobs.views import shown
+from holdfast.keys import after, unpack
+from holdfast.limits import JOBS_SEARCHED_PER_PAGE, MAX_ANSWER_BYTES
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+class JobSearch(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """Which jobs are meant: those for which everything that is given is true.
+
+    `since` and `before` are about the time at which a job was last put, popped, completed or
+    failed. `text` is a part of its data, as JSON text.
+    """
+
+    queue: str | None = None
+    state: State | None = None
+    klass: str | None = None
+    tag: Tag | None = None
+    group: str | None = None
+    worker: str | None = None
+    since: float | None = None
+    before: float | None = None
+    text: str | None = None
+
+
+class SearchPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of jobs that were found.
+
+    `cursor` is where the next page begins, None after the last. So far `searched` jobs were looked
+    at, of about `of`.
+    """
+
+    jobs: tuple[Job, ...] = ()
+    cursor: str | None = None
+    searched: int = 0
+    of: int = 0
+
+
+class SearchOperations:
+    """The operation that finds jobs."""
+
+    _ledger: "Ledger"
+
+    @operation(reads=True)
+    def search(
+        self, search: JobSearch | None = None, *, cursor: str | None = None, count: int = 25
+    ) -> SearchPage:
+        """Returns jobs that fit `search`, a page at a time.
+
+        >>> id = store.jobs.put("emails", "SendMail", {"to": "ann"})
+        >>> page = store.jobs.search(JobSearch(queue="emails", text="ann"))
+        >>> [job.id for job in page.jobs] == [id], page.searched, page.of
+        (True, 1, 1)
+
+        A page looks at no more than `JOBS_SEARCHED_PER_PAGE` jobs, so it may hold fewer than
+        `count` though more follow: go on until `cursor` is None. Reads 2 keys for each job that it
+        looks at.
+        """
+        ledger = self._ledger
+        check_jobs_count(count)
+        wanted = search or JobSearch()
+        place = read_cursor(cursor) if cursor else first_place(ledger, wanted)
+        found: list[Job] = []
+        begun = ledger.long_data_bytes
+        for job in walk(ledger, wanted, place, JOBS_SEARCHED_PER_PAGE):
+            if job is not None:
+                found.append(shown(ledger, job))
+            if len(found) >= count or ledger.long_data_bytes - begun > MAX_ANSWER_BYTES // 2:
+                break
+        return SearchPage(
+            jobs=tuple(found), cursor=place.text(), searched=place.searched, of=place.of
+        )
+
+
+# --- where a search is --------------------------------------------------------------------------
+
+
+class Place:
+    """How far a search has come: in which list, behind which key, and what it has searched."""
+
+    __slots__ = ("behind", "list_number", "of", "searched")
+
+    def __init__(self, list_number: int | None, behind: bytes, searched: int, of: int) -> None:
+        self.list_number = list_number  # None: at the end
+        self.behind = behind  # relative to the beginning of its list
+        self.searched = searched
+        self.of = of
+
+    def text(self) -> str | None:
+        """Returns the cursor that leads here; None at the end."""
+        if self.list_number is None:
+            return None
+        parts = (self.list_number, self.behind, self.searched, self.of)
+        return base64.urlsafe_b64encode(msgspec.msgpack.encode(parts)).decode()
+
+
+def read_cursor(cursor: str) -> Place:
+    try:
+        decoded = base64.b64decode(cursor, b"-_", validate=True)
+        return Place(*msgspec.msgpack.decode(decoded, type=tuple[int, bytes, int, int]))
+    except (ValueError, msgspec.DecodeError):
+        raise BadArgument.named("cursor", "is not one that a search has returned") from None
+
+
+def first_place(ledger: "Ledger", search: JobSearch) -> Place:
+    """Returns where a search begins. Reads a counter for each list, or for each queue."""
+    return Place(0, b"", 0, sum(each.size() for each in _lists(ledger, search)))
+
+
+def walk(
+    ledger: "Ledger", search: JobSearch, place: Place, limit: int
+) -> Iterator[JobRecord | None]:
+    """Looks at the next `limit` jobs: yields each that fits, None for each that does not.
+
+    `place` is always behind the job that was yielded last.
+    """
+    lists = _lists(ledger, search)
+    left = limit
+    while place.list_number is not None:
+        if place.list_number >= len(lists):
+            place.list_number = None
+            return
+        prefix, read_jid, _ = lists[place.list_number]
+        begin, end = below(prefix)
+        begin = after(prefix + place.behind) if place.behind else begin
+        entries = list(ledger.tx.scan(begin, end, limit=left))
+        for key, value in entries:
+            place.behind = key[len(prefix) :]
+            place.searched += 1
+            job = ledger.job(read_jid(key, value))
+            yield job if job is not None and fits(ledger, search, job) else None
+        if len(entries) == left:
+            return
+        left -= len(entries)
+        place.list_number, place.behind = place.list_number + 1, b""
+
+
+def fits(ledger: "Ledger", search: JobSearch, job: JobRecord) -> bool:
+    """Returns whether the job is one of those that are meant."""
+    time = job.failure.when if job.failure is not None and job.state == FAILED else job.time
+    return (
+        (search.queue is None or job.queue == search.queue)
+        and (search.state is None or job.state == search.state)
+        and (search.klass is None or job.klass == search.klass)
+        and (search.worker is None or job.worker == search.worker)
+        and (search.since is None or time >= search.since)
+        and (search.before is None or time < search.before)
+        and (
+            search.group is None or (job.failure is not None and job.failure.group == search.group)
+        )
+        and (search.tag is None or tag_text(search.tag) in map(tag_text, job.tags))
+        and (search.text is None or search.text in ledger.data_of(job))
+    )
+
+
+# --- lists to search ----------------------------------------------------------------------------
+
+
+class _List(NamedTuple):
+    """A list of jobs: where it is, how an entry names its job, and about how many it has."""
+
+    prefix: bytes
+    read_jid: Callable[[bytes, bytes], str]
+    size: Callable[[], int]
+
+
+_IN_QUEUES: Final = (WAITING, STALLED, RUNNING, SCHEDULED, DEPENDS)
+
+
+def _lists(ledger: "Ledger", search: JobSearch) -> list[_List]:
+    """Returns the lists that hold all jobs that can be meant, the shortest way to them first."""
+    keys, tx = ledger.keys, ledger.tx
+    if search.tag is not None:
+        tag = check_name(tag_text(search.tag), "tag")
+        counter = keys.tag_count(tag)
+        return [_List(keys.tagged(tag), _last, lambda: read_counter(tx.get(counter)))]
+    if search.worker is not None:
+        held = keys.worker(check_name(search.worker, "worker")).held
+        return [_List(held, _last, lambda: sum(1 for _ in tx.scan(*below(held))))]
+    if search.state == COMPLETE:
+        return [_List(keys.completed, _last, lambda: unpack_complete(tx.get(keys.complete))[0])]
+    if search.state == FAILED:
+        return [_failed(ledger, search.group)]
+    if search.state == THROTTLED:
+        return [_throttled(ledger)]
+    if search.queue is None:
+        return [_List(keys.jobs, _last, lambda: _all_jobs(ledger))]
+    lists = _queue_lists(ledger, check_name(search.queue, "queue"))
+    if search.state in _IN_QUEUES:
+        return [lists[_IN_QUEUES.index(search.state) - (search.state != WAITING)]]
+    return [*lists, _throttled(ledger), _failed(ledger, search.group)]
+
+
+def _queue_lists(ledger: "Ledger", queue: str) -> list[_List]:
+    """Returns the work list, the locks, the schedule and the blocked jobs of a queue."""
+    keys = ledger.keys.queue(queue)
+    return [
+        _List(keys.work, _first_of_value, lambda: ledger.work_counts(keys)[0]),
+        _List(keys.locks, _last, lambda: ledger.work_counts(keys)[1]),
+        _List(keys.scheduled, _last, lambda: ledger.pair(keys.blocked)[0]),
+        _List(keys.depends, _last, lambda: ledger.pair(keys.blocked)[1]),
+    ]
+
+
+def _failed(ledger: "Ledger", group: str | None) -> _List:
+    keys = ledger.keys
+    if group is None:
+        return _List(keys.failed, _last, lambda: sum(group_counts(ledger).values()))
+    counter = keys.failure_group(check_name(group, "group"))
+    return _List(keys.failed_in(group), _last, lambda: read_counter(ledger.tx.get(counter)))
+
+
+def _throttled(ledger: "Ledger") -> _List:
+    """Jobs that wait for throttles; they are stored with those of all queues."""
+    return _List(
+        ledger.keys.throttle_waiters,
+        _last,
+        lambda: sum(ledger.pair(ledger.keys.queue(queue).other)[0] for queue in _queues(ledger)),
+    )
+
+
+def _all_jobs(ledger: "Ledger") -> int:
+    total = unpack_complete(ledger.tx.get(ledger.keys.complete))[0]
+    total += sum(group_counts(ledger).values())
+    for queue in _queues(ledger):
+        keys = ledger.keys.queue(queue)
+        total += sum(ledger.work_counts(keys)) + sum(ledger.pair(keys.blocked))
+        total += ledger.pair(keys.other)[0]
+    return total
+
+
+def _queues(ledger: "Ledger") -> list[str]:
+    """Returns every queue that has counters, known or not."""
+    prefix = ledger.keys.all_counts
+    return list(
+        dict.fromkeys(str(unpack(key, len(prefix))[0]) for key, _ in ledger.tx.scan(*below(prefix)))
+    )
+
+
+def _last(key: bytes, value: bytes) -> str:
+    """Returns the id at the end of a key."""
+    return str(unpack(key)[-1])
+
+
+def _first_of_value(key: bytes, value: bytes) -> str:
+    return str(unpack(value)[0])
