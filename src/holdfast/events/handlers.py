@@ -39,6 +39,10 @@ TOO_FAR_HINT: Final = (
     "looks up with `max_stored_values`, or raise the limit with `configure`."
 )
 
+# The schema in the flux dialect that exists even if it was not deployed: without handlers, for
+# events that carry their own.
+FLUX_SCHEMA: Final = "flux"
+
 _QUOTED_AT: Final = "\0"  # before the name of an attribute that begins like a built-in
 
 Strings: TypeAlias = list[bytes]  # UTF-8
@@ -451,6 +455,8 @@ class CompiledSchemas:
     def _schema(self, name: str) -> CompiledSchema:
         """Returns one schema, of either dialect."""
         found = self._schemas.get(name)
+        if found is None and name == FLUX_SCHEMA:
+            found = DeployedSchema(name, [], Calendar(style="flux"), is_flux=True)
         if found is None:
             raise UnknownSchema(f"no schema {name!r} is deployed")
         return CompiledSchema(found)

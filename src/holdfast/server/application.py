@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.compat.flux import http as flux  # noqa: F401  # it serves paths
 from holdfast.compat.meduza import control  # noqa: F401  # it serves paths
 from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so does this
 from holdfast.metrics.middleware import networks

@@ -1,0 +1,1 @@
+"""What exists because Flux, Artsy's event server, did it so: its HTTP API."""

@@ -1,0 +1,308 @@
+"""Flux's HTTP API, below `/{space}/flux`: a Flux client works by changing its base URL.
+
+Every path and method that is not in `ROUTES` is Flux's own 404. Each handler reads parameters,
+calls one operation of the events layer, and writes the answer in Flux's form.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from hashlib import sha1
+from itertools import islice
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from holdfast.compat.flux.events import FluxError, Parameters, event_of, events_in
+from holdfast.errors import (
+    BadInput,
+    CountersWithoutTimes,
+    Forbidden,
+    HoldfastError,
+    NotFound,
+    WrongKind,
+)
+from holdfast.events import MemberPage, SendManyReply
+from holdfast.limits import DEFAULT_KEPT_SECONDS, EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
+from holdfast.server.http import ANY_METHOD, HttpApi, route
+from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
+from holdfast.store import Space, Tx, View
+
+MAX_RESULTS: Final = 50
+TOP_RESULTS: Final = 100
+OLD_SCHEMA: Final = "flux"  # the schema of events that come by GET
+_ID: Final = re.compile(r"[0-9a-f]{8}")
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+class Call(NamedTuple):
+    """One request to the API."""
+
+    api: HttpApi
+    request: HttpRequest
+    space: Space
+    parameters: Parameters
+    path: list[str]
+
+    async def look(self, work: Callable[[View], Any]) -> Any:
+        return await self.api.dispatcher.look(self.space, work)
+
+    async def write(self, work: Callable[[Tx], Any]) -> Any:
+        return await self.api.dispatcher.write(self.space, work)
+
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+def json_answer(content: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(content), status=status)
+
+
+async def serve(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    """Answers whatever is below the base."""
+    try:
+        return await _answer(api, request, found["space"])
+    except FluxError as error:
+        return json_answer({"error": error.message}, error.status)
+    except Exception as error:
+        known = api.dispatcher.known(error)
+        missing = isinstance(known, NotFound)
+        message = "Not Found" if missing else known.message
+        response = json_answer({"error": message}, known.status)
+        response.headers.update(error_headers(known))
+        return response
+
+
+for _path in ("/{space}/flux", "/{space}/flux/{rest...}"):
+    route(ANY_METHOD, _path)(serve)
+
+
+async def _answer(api: HttpApi, request: HttpRequest, name: str) -> HttpResponse:
+    path = request.segments[2:]
+    method = "GET" if request.method == "HEAD" else request.method
+    handler, role = _find(method, path)
+    identity = await api.who(request)
+    try:
+        identity.require(role, space=name, layer="events")  # type: ignore[arg-type]  # of ROUTES
+    except Forbidden:
+        if role == "write" and handler in (post_events, get_event):
+            raise FluxError("This Flux server is read-only", 501) from None
+        raise
+    parameters = list(request.all_parameters)
+    if method == "POST" and path == ["distinct"] and request.content_type == _FORM:
+        parameters += parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
+    space = await api.dispatcher.space(name)
+    answer = await handler(Call(api, request, space, Parameters(parameters), path))
+    return HttpResponse(b"") if answer is None else json_answer(answer)
+
+
+# --- schemas and events -------------------------------------------------------------------------
+
+
+async def post_schema(call: Call) -> Any:
+    body = await call.request.body()
+    id = sha1(body, usedforsecurity=False).hexdigest()[:8]
+    try:
+        await call.write(lambda tx: tx.events.deploy(body, id, "flux"))
+    except BadInput as error:
+        raise FluxError(error.message) from None
+    return _schema(id)
+
+
+async def get_schemas(call: Call) -> Any:
+    dialects = await call.look(lambda view: view.events.dialects())
+    return [_schema(name) for name, dialect in dialects.items() if _is_id(name, dialect)]
+
+
+async def get_schema(call: Call) -> Any:
+    id = call.path[1]
+    await _require_schema(call, id)
+    schemas = await call.look(lambda view: view.events.schemas())
+    return {"id": id, "schema": schemas[id]}
+
+
+async def post_events(call: Call) -> Any:
+    """Sends events 1,000 at a time, in order; answers when all of them are committed."""
+    id = call.path[1]
+    await _require_schema(call, id)
+    address = call.api.address_of(call.request)
+    pairs = list(events_in(await call.request.body()))
+    remaining = iter([event_of(name, attributes, address) for name, attributes in pairs])
+    accepted = 0
+    errors: list[dict[str, Any]] = []
+    while step := list(islice(remaining, EVENTS_PER_STREAM_STEP)):
+        begin = accepted + len(errors)
+        reply = await call.write(lambda tx, step=step: tx.events.send_many(step, id))  # type: ignore[misc]  # bound at once
+        accepted += reply.accepted
+        errors += _errors(reply, begin)
+    return {"accepted": accepted, "errors": errors} if errors else None
+
+
+async def get_event(call: Call) -> Any:
+    """Sends one event of the older form, whose attributes are parameters."""
+    address = call.api.address_of(call.request)
+    name, attributes = "/".join(call.path[1:]), call.parameters.attributes()
+    event = event_of(name, attributes, address, takes_zero=True)
+    reply = await call.write(lambda tx: tx.events.send_many([event], OLD_SCHEMA))
+    errors = _errors(reply, 0)
+    return {"accepted": reply.accepted, "errors": errors} if errors else None
+
+
+def _errors(reply: SendManyReply, begin: int) -> list[dict[str, Any]]:
+    return [
+        {"position": begin + error.position, "message": error.message} for error in reply.errors
+    ]
+
+
+async def _require_schema(call: Call, id: str) -> None:
+    dialects = await call.look(lambda view: view.events.dialects())
+    if not _is_id(id, dialects.get(id)):
+        raise FluxError("Not Found", 404)
+
+
+def _is_id(name: str, dialect: str | None) -> bool:
+    return dialect == "flux" and _ID.fullmatch(name) is not None
+
+
+def _schema(id: str) -> dict[str, str]:
+    return {"id": id, "uri": f"/schema/{id}"}
+
+
+# --- reads --------------------------------------------------------------------------------------
+
+
+async def get_query(call: Call) -> Any:
+    parameters = call.parameters
+    keys = parameters.keys()
+    if not keys:
+        return {"results": []}
+    wanted = parameters.integer("max_results", "maxResults") or 0
+    limit = wanted if 0 < wanted <= MAX_RESULTS else MAX_RESULTS
+    cursor = parameters.text("cursor")
+    since, until = parameters.since(), parameters.until()
+
+    def read(view: View) -> MemberPage:
+        try:
+            return view.events.members(keys, limit, cursor, since, until)
+        except WrongKind:  # a native leaderboard has no members
+            sets = [key for key in keys if "set" in view.events.describe(key).kinds]
+            if not sets:
+                return MemberPage(members=[])
+            return view.events.members(sets, limit, cursor, since, until)
+
+    try:
+        page = await call.look(read)
+    except BadInput as error:
+        is_cursor = "no place" in error.message
+        raise FluxError("invalid cursor" if is_cursor else error.message) from None
+    answer: dict[str, Any] = {"results": [member.value for member in page.members]}
+    return answer if page.next is None else {**answer, "next": page.next}
+
+
+async def get_distinct(call: Call) -> Any:
+    keys = _counted_keys(call)
+    op = "intersection" if call.parameters.text("op") == "intersection" else "union"
+    since = call.parameters.since()
+    try:
+        found = await call.look(lambda view: view.events.distinct(keys, op, since))  # type: ignore[arg-type]  # one of two
+    except CountersWithoutTimes:
+        return {"count": await call.look(lambda view: _count_members(view, keys, op, since))}
+    return {"count": found.count}
+
+
+def _count_members(view: View, keys: list[str], op: str, since: int | None) -> int:
+    """Counts the members there are, of keys whose counters keep no times."""
+    count, after = 0, None
+    while True:
+        page = view.events.members(keys, MAX_PAGE_MEMBERS, after, since, op=op)  # type: ignore[arg-type]  # one of two
+        count += len(page.members)
+        after = page.next
+        if after is None:
+            return count
+
+
+async def post_distinct(call: Call) -> Any:
+    keys = _counted_keys(call)
+    _refuse_intersection(call)
+    since = call.parameters.since()
+    kept = await call.write(lambda tx: tx.events.keep_distinct(keys, since, DEFAULT_KEPT_SECONDS))
+    return {"key": kept.key, "ttl": kept.ttl}
+
+
+async def get_gross(call: Call) -> Any:
+    keys = _counted_keys(call)
+    _refuse_intersection(call)
+    since = call.parameters.since()
+    try:
+        return {"count": await call.look(lambda view: view.events.gross(keys, since))}
+    except CountersWithoutTimes:
+        return {"count": await call.look(lambda view: _count_members(view, keys, "union", since))}
+
+
+async def get_top(call: Call) -> Any:
+    key = call.parameters.text("key")
+    wanted = call.parameters.integer("max_results") or 0
+    if key is None:
+        return []
+
+    def read(view: View) -> Any:
+        shown = min(len(view.events.top(key)), wanted if wanted > 0 else TOP_RESULTS)
+        tracked = view.events.top(key, 1_000_000)
+        tracked.sort(key=lambda entry: (entry.count, entry.value.encode()), reverse=True)
+        return [[entry.value, float(entry.count)] for entry in tracked[:shown]]
+
+    try:
+        return await call.look(read)
+    except WrongKind:
+        return []
+
+
+async def get_up(call: Call) -> Any:
+    """Says whether the store takes a commit."""
+    try:
+        await call.write(lambda tx: None)
+    except HoldfastError:
+        return {"redis": False}
+    return {"redis": True}
+
+
+def _counted_keys(call: Call) -> list[str]:
+    if call.parameters.has("max_score"):
+        raise FluxError("max_score not supported")
+    keys = call.parameters.keys()
+    if not keys:
+        raise FluxError("keys[] is required")
+    return keys
+
+
+def _refuse_intersection(call: Call) -> None:
+    if call.parameters.text("op") == "intersection":
+        raise FluxError("intersection not supported")
+
+
+ROUTES: Final[dict[tuple[str, str], tuple[Handler, str]]] = {
+    ("POST", "schema"): (post_schema, "write"),
+    ("GET", "schemas"): (get_schemas, "read"),
+    ("GET", "schema/{id}"): (get_schema, "read"),
+    ("POST", "schema/{id}/events"): (post_events, "write"),
+    ("GET", "query"): (get_query, "read"),
+    ("GET", "distinct"): (get_distinct, "read"),
+    ("POST", "distinct"): (post_distinct, "read"),
+    ("GET", "gross"): (get_gross, "read"),
+    ("GET", "top"): (get_top, "read"),
+    ("GET", "up"): (get_up, "read"),
+    ("GET", "event/{name}"): (get_event, "write"),
+}
+
+
+def _find(method: str, path: list[str]) -> tuple[Handler, str]:
+    """Returns the handler of a path, and the role that it takes."""
+    shape = list(path)
+    if len(path) > 1 and path[0] == "schema":
+        shape[1] = "{id}"
+    elif len(path) > 1 and path[0] == "event" and all(path):
+        shape = ["event", "{name}"]
+    found = ROUTES.get((method, "/".join(shape)))
+    if found is None:
+        raise FluxError("Not Found", 404)
+    return found
