@@ -1,5 +1,6 @@
 """Reads that would hold up all other clients: in a thread if they are large, and within bounds."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -146,3 +147,20 @@ def test_many_short_words_of_some_clients_let_others_be_answered(full: Server) -
     slowest = _slowest_livez(full, attack)
 
     assert slowest < max(0.1, 0.5 * (time.monotonic() - begin))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"PING " + b"x" * 500_000,
+        b"*1000000\r\n$4\r\nECHO\r\n" + b"$2\r\naa\r\n" * 20_000 + b">9\r\n" + b"y" * 90_000,
+    ],
+    ids=["a line without end", "another type among many words"],
+)
+def test_what_can_not_be_parsed_ends_the_connection_though_more_has_come(
+    full: Server, sent: bytes
+) -> None:
+    with RawClient(full.resp_port) as client:
+        client.socket.sendall(sent)
+        with contextlib.suppress(ConnectionResetError):  # the rest of it was not read
+            assert client.rest().startswith(b"-ERR Protocol error")

@@ -102,10 +102,11 @@ class RespConnection(asyncio.Protocol):
     def _parse(self, data: bytes) -> None:
         """Makes commands of what has come; what is much, in several turns."""
         most = max(PARSED_PER_TURN_BYTES, self._reader.awaited)
-        if len(data) > most:
-            data, self._unparsed = data[:most], data[most:]
+        commands = self._reader.feed(data[:most])
+        if len(data) > most and self._reader.error is None:  # or nothing can follow
+            self._unparsed = data[most:]
             self._parsing = self._server.loop.call_soon(self._parse_on)
-        self._take(self._reader.feed(data), len(data))
+        self._take(commands, min(len(data), most))
 
     def _take(self, commands: list[wire.Command], size: int) -> None:
         """Answers commands that have come, as far as it is their turn."""
@@ -120,7 +121,7 @@ class RespConnection(asyncio.Protocol):
     def _parse_on(self) -> None:
         self._parsing = None
         data, self._unparsed = self._unparsed, b""
-        if not self._transport.is_closing() and self._reader.error is None:
+        if not self._transport.is_closing():
             self._bound_by_identity()  # who may have logged in meanwhile
             self._parse(data)
         self._pause_if_queue_is_full()

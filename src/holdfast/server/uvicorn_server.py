@@ -31,7 +31,7 @@ from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON, error_headers
 
 _PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
-_TURN_BYTES: Final = 65_536  # of one connection that are parsed before the others have their turn
+_TURN_BYTES: Final = 16_384  # of one connection that are parsed before the others have their turn
 
 
 class _Flow(FlowControl):
