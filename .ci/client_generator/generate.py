@@ -106,8 +106,8 @@ class Method:
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         on_transaction, on_store = LAYERS[operation.layer]
-        face = on_transaction if operation.kind in ("read", "write") else on_store
-        self.function = inspect.unwrap(getattr(face, operation.method))
+        owner = on_transaction if operation.kind in ("read", "write") else on_store
+        self.function = inspect.unwrap(getattr(owner, operation.method))
         self.home = self.function.__module__
         self.tree = self._tree()
         known = msgspec.structs.fields(operation.arguments)

@@ -1,7 +1,7 @@
 """Writes docs/reference/ and docs/limits.md from the source, so that they can't say anything else.
 
 What is public comes from the imported modules; signatures and the comments behind fields and limits
-come from their source text, where people wrote them. A module appears by itself: whatever lies
+come from their source text, where people wrote them. A module appears by itself: whatever is
 directly in src/holdfast/ and has public names gets a page.
 """
 
@@ -76,7 +76,7 @@ def page(title: str, *paragraphs: str) -> str:
 
 
 def call_sections() -> Iterator[str]:
-    """Every operation as its doors serve it, and the role that may call it."""
+    """Every operation as the server offers it, and the role that may call it."""
     yield (
         "Over HTTP `POST /{space}/layer/operation`, over RESP `LAYER.OPERATION payload`; "
         "[the server](../howto/server.md) tells how. Arguments in brackets may be left out."
@@ -172,9 +172,9 @@ def option_table(options: Sequence[click.Option]) -> str:
 
 
 def public_modules() -> Iterator[ModuleType]:
-    """holdfast, what lies directly in it, and the contract that engines are built to.
+    """holdfast, what is directly in it, and the contract that engines are built to.
 
-    Only a module that says what is public, in `__all__`, has a public face.
+    Only a module that says what is public, in `__all__`, has public names.
     """
     yield holdfast
     names = [module.name for module in pkgutil.iter_modules(holdfast.__path__, "holdfast.")]
@@ -269,7 +269,7 @@ def underlying(member: Any) -> Any:
 
 
 def is_written(cls: type) -> bool:
-    """Whether the class stands in a source of ours; `per_call` makes some that do not."""
+    """Returns whether the class is in a source of ours; `per_call` makes some that do not."""
     return within("holdfast", cls.__module__) and hasattr(sys.modules[cls.__module__], cls.__name__)
 
 
@@ -305,7 +305,7 @@ def error_sections() -> Iterator[str]:
     yield about
     yield (
         "Every error has a `code` for programs, the `status` that HTTP answers with, and mostly a "
-        "`hint` that says what to do next. An `except` of a class catches all that stand below it."
+        "`hint` that says what to do next. An `except` of a class catches all that are below it."
     )
     yield fenced(tree.rsplit("\n\n", 1)[0], language="text")
     source = Source.of(errors)
@@ -323,7 +323,7 @@ def error_sections() -> Iterator[str]:
 
 def limit_sections() -> Iterator[str]:
     yield (
-        "Every number that bounds something. They are the same on all engines, and stand in "
+        "Every number that bounds something. They are the same on all engines, and are defined in "
         "`src/holdfast/limits.py`, each with its reason."
     )
     source = Source.of(limits)

@@ -1,4 +1,4 @@
-"""How a layer's operations on one transaction become calls on a store, one transaction each.
+"""Turns a layer's operations on a transaction into calls on a store, one transaction each.
 
 A layer is a class of operations on a transaction: `Jobs(tx).put(...)`. `per_call(Jobs)` is a class
 with the same methods that is given a `Runner` in place of a transaction and opens a view (what is
@@ -29,7 +29,7 @@ __all__ = ["EVERY_SPACE", "Runner", "can_run_again", "per_call"]
 
 T = TypeVar("T")
 
-EVERY_SPACE: Final = "*"  # the space that stands for all: its tables are every other's defaults
+EVERY_SPACE: Final = "*"  # all spaces: its tables are the defaults of every other
 
 # What most arguments are: all types at once cost less than a look at each.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})

@@ -1,4 +1,4 @@
-"""What an operation says about itself, once, next to its method.
+"""Declarations: what an operation says about itself, once, next to its method.
 
 Every public method of a layer carries an `@operation(...)`. Stores, the server, the generated
 client, the reference, permissions and the command line read it from there (`operations.py` collects

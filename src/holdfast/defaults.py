@@ -1,4 +1,4 @@
-"""What applies when nothing is said: the space, and the ports of a server."""
+"""Defaults: the space, and the ports of a server."""
 
 from typing import Final
 

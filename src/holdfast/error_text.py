@@ -1,4 +1,4 @@
-"""How an error message shows a value, as the caller wrote it, and the name that was meant."""
+"""Texts of error messages: values as the caller wrote them, and the name that was meant."""
 
 import json
 from base64 import b64encode
@@ -13,7 +13,7 @@ from holdfast.limits import MAX_SHOWN_VALUE
 
 
 def shown(value: Any) -> str:
-    """The text of a value in an error message, cut where it is long.
+    """Returns the text of a value for an error message, cut where it is long.
 
     >>> from decimal import Decimal
     >>> shown(Decimal("1.5")), shown("a"), shown(None), shown({"gt": Decimal("1.5")})
@@ -29,7 +29,7 @@ def shown(value: Any) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """`, did you mean 'limit'?` for the known name that is nearest to `name`, or nothing.
+    """Returns `, did you mean 'limit'?` with the known name that is nearest to `name`, or "".
 
     >>> did_you_mean("limt", ["limit", "next"]), did_you_mean("x", ["limit"])
     (", did you mean 'limit'?", '')
@@ -39,14 +39,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def nearest(name: object, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
-    """The known name that `name` is most like, letter case aside; None if it is like no one."""
+    """Returns the known name that is most like `name`, letter case aside; None if none is."""
     by_lower = {each.lower(): each for each in known}
     found = get_close_matches(str(name)[:200].lower(), by_lower, 1, likeness)
     return by_lower[found[0]] if found else None
 
 
 def no_attribute(owner: object, name: str, advice: Mapping[str, str]) -> AttributeError:
-    """The error for an attribute that is not there, with the one that was meant.
+    """Returns the error for a missing attribute, with the one that was meant.
 
     `advice` is for names that something else has: a store's `transact` of a client, say.
     """
@@ -74,7 +74,7 @@ def _text(value: Any) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it belongs.
+    """Returns a number with its noun, in the plural where needed.
 
     >>> counted(1, "job"), counted(2_000, "key"), counted(0, "entity"), counted(3, "index")
     ('1 job', '2,000 keys', '0 entities', '3 indexes')

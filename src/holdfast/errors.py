@@ -132,7 +132,7 @@ from typing import Any, ClassVar, Self
 
 
 class HoldfastError(Exception):
-    """Anything that went wrong, said so that all doors can say the same.
+    """Anything that went wrong, with what every protocol needs to report it.
 
     `code` names the error for programs, `status` is its HTTP status, `hint` says what to do next.
     `position` says which operation of a batch it was, counted from 0.
@@ -156,7 +156,7 @@ class HoldfastError(Exception):
 
 
 class BadInput(HoldfastError):
-    """What came can't be what was meant; nothing was changed."""
+    """The input is not valid; nothing was changed."""
 
     code, status = "bad_input", 400
 
@@ -236,7 +236,7 @@ class RequestTooLarge(BadInput):
 
 
 class AnswerTooLarge(BadInput):
-    """What was asked for has more bytes than one answer may have; nothing was changed."""
+    """The result has more bytes than one answer may have; nothing was changed."""
 
     code, status = "answer_too_large", 413
     hint = "Ask for fewer at once: a smaller page, fewer ids, or several batches."
@@ -263,7 +263,7 @@ class UnsupportedContent(BadInput):
 
 
 class NotFound(HoldfastError):
-    """What was asked for is not there."""
+    """The thing asked for does not exist."""
 
     code, status = "not_found", 404
 
@@ -329,10 +329,10 @@ class StoreForked(StoreUnusable):
 
 
 class StoreFull(StoreUnusable):
-    """There is no room left on the disk or in the map; nothing of the transaction was kept."""
+    """There is no space left on the disk or in the map; nothing of the transaction was kept."""
 
     code, status = "store_full", 507
-    hint = "Make room and try again; what was acknowledged before is safe."
+    hint = "Free some space and try again; what was acknowledged before is safe."
 
 
 class StoreDamaged(StoreUnusable):
@@ -380,7 +380,7 @@ class UnsupportedFormat(StoreUnusable):
 
 
 class UnsupportedFileSystem(StoreUnusable):
-    """The folder lies on a file system that can't keep the store's promises."""
+    """The folder is on a file system that can't keep the store's promises."""
 
     code = "unsupported_file_system"
     hint = "Name a folder on a local disk: over a network, locks and memory maps can't be trusted."
@@ -405,7 +405,7 @@ class CannotServe(HoldfastError):
 
 
 class NotAuthenticated(HoldfastError):
-    """Whoever asked has not said who they are, or could not prove it."""
+    """The client has not authenticated, or could not."""
 
     code, status = "noauth", 401
     hint = "Log in: AUTH user password on RESP, `Authorization: Bearer TOKEN` on HTTP."
@@ -1174,7 +1174,7 @@ def at_position(error: BaseException, position: int) -> None:
 
 
 def facts_of(error: HoldfastError) -> dict[str, Any]:
-    """All that `error_from_wire` needs to make the error again, as plain values."""
+    """Returns all that `error_from_wire` needs to build the error again, as plain values."""
     facts = {name: getattr(error, name) for name in error.facts}
     return {
         "error": type(error).__name__,
@@ -1186,12 +1186,12 @@ def facts_of(error: HoldfastError) -> dict[str, Any]:
 
 
 def _text(said: str) -> str:
-    """Without what no encoding can hold."""
+    """Replaces what no encoding can hold."""
     return said.encode(errors="replace").decode()
 
 
 def error_from_wire(code: str, given: Mapping[str, Any]) -> HoldfastError:
-    """The error that `facts_of` has described; one of a newer Holdfast, as far as it is known."""
+    """Builds the error that `facts_of` described; one of a newer Holdfast as far as it is known."""
     kind = _known(given.get("error", ""), code)
     message = given.get("message", "")
     error: HoldfastError = kind.__new__(kind, message)
@@ -1209,7 +1209,7 @@ def error_from_wire(code: str, given: Mapping[str, Any]) -> HoldfastError:
 
 
 def _known(name: str, code: str) -> type[HoldfastError]:
-    """The class of that name or else, as two may share a code, the first one of that code."""
+    """Returns the class of that name, or else the first one with that code."""
     named = globals().get(name)
     if isinstance(named, type) and issubclass(named, HoldfastError):
         return named

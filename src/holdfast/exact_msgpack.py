@@ -91,7 +91,7 @@ def written(value: Any) -> Any:
 
 
 def extension(code: int, data: memoryview) -> Any:
-    """The `ext_hook`: the value that an extension stands for."""
+    """Returns the value of a msgpack extension: the `ext_hook` of a decoder."""
     if code == SET_CODE:
         return set(_decode(data))
     if code == _UUID_CODE:

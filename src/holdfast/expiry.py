@@ -1,4 +1,4 @@
-"""The one mechanism for all that disappears by itself, exact to the millisecond.
+"""The one mechanism for everything that expires, exact to the millisecond.
 
 Below (space, 0), one entry for everything that has an end:
 
@@ -57,7 +57,7 @@ _DROPPED: Final = _CODE + b"\x01"  # (0, None): None sorts before every due_ms
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """Something whose end has come."""
+    """An entry that is due."""
 
     due_ms: int
     kind: str
@@ -110,7 +110,8 @@ def cancel(tx: Transaction, at: float, kind: str, subject: bytes) -> None:
 
 
 def due(reader: Reader, limit: int) -> list[Due]:
-    """What is due at `reader.now`, longest due first, at most `limit`. Reads as many keys."""
+    """Returns what is due at `reader.now`, longest due first, at most `limit`. Reads as many
+    keys."""
     begin = after(dropped_key(reader.space))
     pairs = reader.scan(begin, _end_of_due(reader.space, to_ms(reader.now)), limit=limit)
     return [_read(reader.space, key) for key, _ in pairs]
@@ -195,7 +196,7 @@ def refuse_dropped(reader: Reader) -> None:
 
 
 def dropped_key(space: bytes) -> bytes:
-    """Where the marker of a dropped space stands: the one key to spare when its data is cleared."""
+    """Returns the key of a dropped space's marker: the one key to keep when its data is cleared."""
     return space + _DROPPED
 
 

@@ -1,7 +1,7 @@
-"""What JSON can hold and give back: data that travels through it must come back as it went in.
+"""Checks that data survives JSON: what goes in must come back the same.
 
 An encoder is generous: it writes a datetime, a set or a UUID as something that JSON has, and the
-reader gets a text or a list. Whoever stores such data is told so before it is stored.
+reader gets a text or a list. Such data is refused before it is stored.
 """
 
 import dataclasses

@@ -46,7 +46,7 @@ MAX_CHECKED_IN_PROCESS_BYTES: Final = (
 )  # a larger file is walked by a child process: a long walk holds the interpreter's lock
 EXAMINED_SECONDS: Final = 60.0  # that pages which were found sound are read without another walk
 MAX_UNWRITTEN_BYTES: Final = 2**30  # of free pages at a file's end that LMDB never wrote to
-RESERVE_BYTES: Final = 4 * 1024 * 1024  # on disk, for what makes room on a full one
+RESERVE_BYTES: Final = 4 * 1024 * 1024  # on disk, for transactions that free space on a full one
 RESERVE_STEP_BYTES: Final = 512 * 1024  # of it at a time, so that others can't use it up
 MAX_FREEING_BYTES: Final = 4_096  # by which a transaction that deletes may grow a full store
 MIN_FREE_BYTES: Final = 1024 * 1024  # of the disk; with less, a server says that it is not ready
@@ -72,7 +72,7 @@ MAX_TUPLE_DEPTH: Final = 32  # tuples within tuples in a key; a reader's stack m
 
 # --- spaces -----------------------------------------------------------------------------------
 
-MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and stands in URLs
+MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and is part of URLs
 CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction removes
 
 # --- care -------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the c
 
 # --- tables -----------------------------------------------------------------------------------
 
-MAX_TABLE_NAME_BYTES: Final = 255  # of tables, indexes and attributes; a name stands in URLs
+MAX_TABLE_NAME_BYTES: Final = 255  # of tables, indexes and attributes; a name is part of URLs
 MAX_DOMAIN_BYTES: Final = 253  # a domain is often a host name
 MAX_ATTRIBUTES: Final = 1_000  # of a table; a row is decoded whole
 MAX_HASH_VALUE_BYTES: Final = 65_535  # one hash attribute; a long hash key is stored as a digest
@@ -167,13 +167,13 @@ MAX_ATOMIC_LOAD_BYTES: Final = (
 )  # of a dump that is loaded all or nothing: one request, held in memory
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
-SAMPLED_ENTITIES: Final = 100  # whose sizes stand for the size of their table
+SAMPLED_ENTITIES: Final = 100  # whose sizes are taken for the size of their table
 MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above it
 MAX_SCHEMA_NODES: Final = 200_000  # of a schema file, its aliases unfolded: two seconds of reading
 MAX_SCHEMA_ANCHORS: Final = 1_000  # of a schema file: the YAML library looks each up among all
 MAX_SCHEMA_NUMBER_LETTERS: Final = 100  # of a number or a moment; Python is slow with longer ones
 MAX_EXPRESSION_LETTERS: Final = 1_000  # of a regular expression in a schema
-MAX_EXPRESSION_STATES: Final = 500  # that it stands for: all may be compared with each letter
+MAX_EXPRESSION_STATES: Final = 500  # that it compiles to: all may be compared with each letter
 MAX_MATCHING_STEPS: Final = 5_000_000  # of states and letters of a text: a second at worst
 MAX_SCHEMA_PROBLEMS: Final = 100  # that are listed; to look for the nearest name takes its time
 
@@ -182,7 +182,7 @@ MAX_SCHEMA_PROBLEMS: Final = 100  # that are listed; to look for the nearest nam
 
 MAX_EVENT_NAME_SEGMENTS: Final = 32  # each one is a look-up among the prefixes
 MAX_EVENT_NAME_BYTES: Final = 512  # a name may become part of a key
-MAX_EVENT_KEY_BYTES: Final = 4_096  # a key stands in front of all that belongs to it
+MAX_EVENT_KEY_BYTES: Final = 4_096  # a key is the beginning of all its rows
 MAX_EVENT_VALUE_BYTES: Final = 8_192  # a small set is read and written whole
 MAX_EVENT_ID_BYTES: Final = 256  # every id is kept for the dedup window
 MAX_EVENT_MS: Final = 2**42  # the year 2109: a time fits into 6 bytes of 7 bits
@@ -191,7 +191,7 @@ MAX_BATCH_EVENTS: Final = 10_000  # of one transaction: others wait until it is 
 EVENTS_PER_STREAM_STEP: Final = 1_000  # of a stream, in one transaction
 MAX_BATCH_RECORDS: Final = 10_000  # of a batch, in memory, before they are written
 MAX_EVENT_SCHEMA_BYTES: Final = 4 * 1024 * 1024  # it is compiled as a whole
-MAX_SCHEMA_NAME_BYTES: Final = 128  # a name stands in reports
+MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
 MAX_EXPRESSION_STEPS: Final = 16  # each step of a chain can multiply what it looks up
 MAX_STORED_VALUES: Final = 100_000_000  # a set counts its members in 32 bits, a board tenfold
@@ -200,7 +200,7 @@ DEFAULT_BOARD_ENTRIES: Final = 100  # K of a leaderboard that names none
 TRACKED_PER_ENTRY: Final = 10  # candidates of a leaderboard for each entry that it shows
 MIN_TRACKED_VALUES: Final = 1_000  # candidates of the smallest leaderboard
 EXACT_DISTINCT: Final = 256  # digests of a key that are kept before a sketch takes over
-HEAD_MEMBERS: Final = 32  # newest members of a set that stand in its record
+HEAD_MEMBERS: Final = 32  # newest members of a set that are kept in its record
 HEAD_BYTES: Final = 1_024  # the same in bytes: a small record shares its page with others
 MAX_BUNDLES: Final = 9  # of a key's archive, before it is tidied: a read puts them together
 PACKED_MEMBERS: Final = 256  # of a set, in one value; a larger one has a row for each
@@ -246,7 +246,7 @@ MAX_JOB_TIME: Final = 10.0**11  # seconds: the year 5138; a clock beyond it coun
 MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unlimited
 JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
 MAX_NAMES_KEPT_PACKED: Final = 4_096  # queues and workers of a space whose keys stay packed
-MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for whoever pops or completes them next
+MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
 MAX_HANDED_OVER_BYTES: Final = 4_096  # of one of them; jobs with a long history are decoded
 JOBS_SEARCHED_PER_PAGE: Final = 1_000  # jobs that one page of a search looks at: some 10 ms
 BULK_ACTION_KEPT_SECONDS: Final = 7 * 86_400  # the record of one that has ended
@@ -273,7 +273,7 @@ MAX_SEQUENCES: Final = 16  # of a metric; every increment writes all of them
 MIN_TIME_STEP: Final = 0.001  # seconds; below, two readings of a clock are hardly ever apart
 MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
 MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
-MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells neighbours apart
+MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells adjacent integers apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
 MAX_SECONDS: Final = MAX_AT  # of a step, an expiry or a window: longer than there is time
 MAX_LIMIT: Final = 2**63 - 1  # of a limiter: a reply's integer has 64 bits
@@ -293,7 +293,7 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits if it is not told
 
 # --- server -----------------------------------------------------------------------------------
 
-MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024  # the largest value, in base64, and some room
+MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024  # the largest value, in base64, and some more
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza's: its spec says so, to the byte
 MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis takes
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
@@ -330,7 +330,7 @@ MAX_KEYS_ON_LOOP: Final = 1_000  # members that a command reads before others; m
 MAX_QUEUED_LONG: Final = 1_000  # long operations that wait for a thread; then they are refused
 MAX_SCRIPTS: Final = 1_000  # that clients have loaded; each is a client's build of one script
 MAX_SESSION_SCRIPTS: Final = 16  # of one connection, when no more are remembered for all
-MAX_CONNECTIONS: Final = 10_000  # of both doors together
+MAX_CONNECTIONS: Final = 10_000  # over RESP and HTTP together
 IDLE_SECONDS: Final = 3_600.0  # a connection that says nothing for so long is closed
 READING_THREADS: Final = 16  # that read at the same time from an engine on another machine
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time
@@ -340,7 +340,7 @@ USERS_LOOK_SECONDS: Final = 30.0  # between two looks at the users, should a not
 LOOKED_SPACES_PER_ROUND: Final = 100  # of the walk around all spaces; each is one read
 SWEEP_STEPS_PER_ROUND: Final = 20  # of one space; then the others have their turn
 MAX_WATCHED_SPACES: Final = 50_000  # whose next removal is known; some 10 MB. The walk finds others
-DRAIN_SECONDS: Final = 30  # that requests in flight have to end when the server stops
+SERVER_DRAIN_SECONDS: Final = 30  # that requests in flight have to end when the server stops
 MIN_GZIP_BYTES: Final = 1_024  # below, an answer is sent as it is: one packet is one packet
 MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # of a stream whose reader is slow; then it is ended
 MAX_QUEUED_STREAM_BYTES: Final = 8 * 1024 * 1024  # the same in bytes
@@ -364,7 +364,7 @@ STREAM_PULSE_SECONDS: Final = 15.0  # between two signs of life of a quiet strea
 MAX_OPEN_SPACES: Final = 10_000  # that a server keeps at hand; opening one again reads 1 key
 MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be checked again
 MAX_KNOWN_HOSTS: Final = 256  # Host headers that were judged and need not be parsed again
-MAX_USER_NAME_BYTES: Final = 255  # a name is typed by people and stands in logs
+MAX_USER_NAME_BYTES: Final = 255  # a name is typed by people and is part of logs
 MAX_PASSWORD_BYTES: Final = 1_024  # a longer one adds no safety, and costs time to hash
 PASSWORD_THREADS: Final = 2  # that check passwords; one of them takes some 50 ms of a core
 MAX_QUEUED_PASSWORDS: Final = 64  # that wait for these threads: some 2 s; then they are refused

@@ -1,4 +1,4 @@
-"""The one list of what can be called from outside, collected from the layers' declarations.
+"""The list of all operations, collected from the layers' declarations.
 
 Both protocols of the server, the generated client, the reference and the permissions are all made
 from it: a method that a layer gains is served, described and guarded without another line.
@@ -84,9 +84,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         own = getattr(LAYERS[self.layer][0], "_error_for_argument", None)
         return (own and own(self.name, argument, is_beyond=is_beyond)) or BadInput
 
-    def call(self, face: Any, arguments: msgspec.Struct) -> Any:
-        """Calls the method on a layer (`read`, `write`) or on a store's face of it (`long`)."""
-        method = getattr(face, self.method)
+    def call(self, layer: Any, arguments: msgspec.Struct) -> Any:
+        """Calls the method on a layer of a transaction (`read`, `write`) or of a store (`long`)."""
+        method = getattr(layer, self.method)
         if self.star is not None or self.declaration.convert is not None:
             return self._call_rare(method, arguments)
         values = (*_values(arguments), _UNSET)
@@ -183,8 +183,8 @@ def _summary(doc: str) -> str:
     return " ".join(f"{first} {rest.partition('. ')[0]}".rstrip(".").split()) + "."
 
 
-def _operation(layer: str, face: type[Any], method: str, kind: Kind) -> Operation:
-    function = getattr(face, method)
+def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operation:
+    function = getattr(owner, method)
     hints = typing.get_type_hints(inspect.unwrap(function))
     declaration = declared(function)
     name = declaration.name or method
@@ -275,7 +275,7 @@ def _union(members: list[Any]) -> Any:
 
 
 def _is_tagged(member: Any) -> bool:
-    """Whether a record says by itself which one it is, so that several may stand for each other."""
+    """Whether a record says by itself which one it is, so that several may form a union."""
     config = getattr(member, "__struct_config__", None)
     return config is not None and config.tag is not None
 

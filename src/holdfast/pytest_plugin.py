@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def holdfast_clock() -> Clock:
-    """A clock that stands still until the test turns it."""
+    """A clock that stays still until the test advances it."""
     return Clock()
 
 

@@ -111,7 +111,7 @@ class _Once(Generic[T]):
 
 
 class Removers(dict[str, expiry.Remover]):
-    """What each layer removes when it expires, by kind; see expiry.py.
+    """The functions that remove what expires, by kind; see expiry.py.
 
     A kind begins with the name of its layer, which is loaded when the first such entry is due.
     """
@@ -187,10 +187,11 @@ class View:
 
     @property
     def raw(self) -> Transaction:
-        """The engine's own transaction, below the layers: for those who build on the ground."""
+        """The engine's own transaction, below the layers: for code that builds on the engine
+        itself."""
         return self._tx  # type: ignore[return-value]  # a view refuses to write
 
-    # --- layers: one property each; what a layer needs of a neighbour is handed to it here --------
+    # --- layers: one property each; what a layer needs of another is passed in here --------
 
     @_Once
     def entities(self) -> "Entities":
@@ -265,7 +266,7 @@ class SpaceRunner:
     def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
         """Runs `work`, and behind it, in the same transaction, removes a little that expired.
 
-        Whoever has just looked and found nothing to be due does not look again at once: at a
+        A process that has just found nothing due does not look again at once: at a
         thousand writes a second that would cost more than all removals.
         """
         if tx.get(self.dropped_key) is not None:
@@ -282,7 +283,8 @@ class SpaceRunner:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """The same for a `with` block; as it can't run again, no removals ride on it."""
+        """Opens a transaction for a `with` block; as it can't run again, it removes nothing that
+        expired."""
         with self._engine.transaction(space=self.prefix) as tx:
             expiry.refuse_dropped(tx)
             yield tx
@@ -425,7 +427,7 @@ class _LayersView:
 
 
 class Shared:
-    """What all spaces of an open store have in common."""
+    """The state that all spaces of an open store share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -476,7 +478,7 @@ class Space:
 
     @property
     def prefix(self) -> bytes:
-        """What every key of this space begins with."""
+        """The prefix of every key of this space."""
         return self._runner.prefix
 
     @property
@@ -547,7 +549,8 @@ class Space:
 
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
-        """The same for a `with` block. On engines of several machines it may raise `Conflict`."""
+        """Opens a transaction for a `with` block. On engines of several machines it may raise
+        `Conflict`."""
         with self._runner.transaction() as tx:
             yield Tx(tx, self._shared)
 
@@ -584,7 +587,7 @@ class Store(Space):
         """The space of that name, created if there is none.
 
         With `create=False` the first write creates it, and until then it reads as empty. The space
-        `*` stands for all: its tables are the defaults of every other space.
+        `*` means all spaces: its tables are the defaults of every other space.
         """
         _refuse_bad_name(name)
         if not create and _find(self.engine, name) is None:
@@ -665,7 +668,7 @@ class Store(Space):
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None:
         """Removes a space with all that is in it, in bounded steps between which others write.
 
-        It is gone for everyone before the first step: whoever still holds it gets `UnknownSpace`
+        It is gone for everyone before the first step: code that still holds it gets `UnknownSpace`
         on the next call, and its name is free for a new space. It is no error if there is none.
         `progress` is told the number of keys removed after each step. After a crash in the middle,
         `resume_drops` goes on.

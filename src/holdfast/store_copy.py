@@ -33,14 +33,14 @@ _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pairs a store has, and the digest of all of them."""
+    """The number of pairs of a store, and the digest of all of them."""
 
     keys: int
     digest: str
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy did. Both sides have the same `keys` and `digest`."""
+    """The result of a copy. Both sides have the same `keys` and `digest`."""
 
     keys: int
     digest: str
@@ -187,7 +187,7 @@ def _batches(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[_Pairs,
 
 
 def _side(reader: Reader, space: bytes, progress: Progress | None) -> Side:
-    """What one side has of a space, read in order."""
+    """Reads one side of a space in order."""
     digest = blake2b(digest_size=16)
     keys = told = 0
     for key, value in reader.scan(*prefix_range(space)):

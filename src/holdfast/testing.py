@@ -1,4 +1,4 @@
-"""For the tests of those who use Holdfast: a throw-away store or server, a clock, a crash.
+"""For your tests: a throw-away store or server, a clock, a crash.
 
 With pytest, the fixtures `holdfast_store` and `holdfast_clock` give the same without an import.
 """
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Clock:
-    """A clock that stands still until it is turned.
+    """A clock that stays still until it is advanced.
 
     >>> clock = Clock(1_000)
     >>> clock.advance(seconds=0.5)
@@ -58,7 +58,7 @@ class Clock:
 def temporary_store(*, clock: Callable[[], float] | None = None, **options: Any) -> Iterator[Store]:
     """A store in a folder of its own that is gone afterwards.
 
-    Its clock stands still unless you give another; its durability is "interval", which is as good
+    Its clock stays still unless you give another; its durability is "interval", which is as good
     as any for a store that no one will miss.
 
     >>> with temporary_store() as store:
@@ -145,7 +145,7 @@ def crash_at_write(
     The child opens the store at `path` by itself and dies by SIGKILL in the middle of whatever
     transaction makes the n-th write of `work` (counted from 1). With fewer writes `work` ends by
     itself and the answer is False. Open the store afterwards and look at what is there. `work` must
-    be importable, as for any process that is started anew; if it fails or takes longer than
+    be importable, as for any new process; if it fails or takes longer than
     `timeout_seconds`, that is a RuntimeError here.
     """
     child = get_context("spawn").Process(target=_run_and_crash, args=(path, work, n, options))

@@ -98,7 +98,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def login(self) -> str:
-        """What this user can log in with, in words."""
+        """Returns what this user can log in with, in words."""
         ways = [("password", self.password), ("token", self.token)]
         return " and ".join(word for word, secret in ways if secret) or "nothing"
 

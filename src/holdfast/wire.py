@@ -406,7 +406,7 @@ def array(items: Iterable[bytes]) -> bytes:
 
 
 def push(items: Iterable[bytes], protocol: int) -> bytes:
-    """What is sent unasked: an array in protocol 2, a push frame in protocol 3."""
+    """Encodes what was not asked for: an array in protocol 2, a push frame in protocol 3."""
     written = array(items)
     return b">" + written[1:] if protocol == 3 else written
 

@@ -1,6 +1,6 @@
 """YAML that may come from anybody: composed within bounds, every problem with line and column.
 
-A text of a kilobyte can stand for a tree without end (an alias in its own anchor), for a huge one
+A text of a kilobyte can describe an endless tree (an alias in its own anchor), for a huge one
 (aliases of aliases, merged into each other), or for one that is too deep for a recursive reader.
 Such a text is refused here, before anything walks its tree; what is left takes a time that grows
 with its length. Nothing is ever constructed as an object of the text's choosing.
@@ -40,7 +40,7 @@ _CONSTRUCTORS: Final = {
 
 
 class YamlProblem(Exception):
-    """Why a text can't be read. Lines and columns count from 1."""
+    """The reason why a text can't be read. Lines and columns count from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
@@ -147,7 +147,7 @@ def merged(node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
 
 
 def scalar(node: yaml.ScalarNode) -> Any:
-    """What YAML takes a scalar for; raises `YamlProblem` if no schema can hold it."""
+    """Returns the value of a YAML scalar; raises `YamlProblem` if no schema can hold it."""
     if node.tag == NULL:
         return None
     method = _CONSTRUCTORS.get(node.tag)

@@ -54,8 +54,8 @@ def test_a_full_disk_loses_nothing_and_stops_no_one_for_long(
 ) -> None:
     child = start(write_until_full, str(tmp_path), durability)
     acknowledged, message = child.receive()
-    assert "no room left" in message
-    assert "Make room and try again" in message
+    assert "no space left" in message
+    assert "Free some space and try again" in message
     assert child.receive() == ["NoneType", "StoreFull", "NoneType"]
     assert child.receive() == []
     assert child.join() == 0

@@ -249,7 +249,7 @@ def back_up_to_a_full_disk(path: str, target: str, connection: Connection) -> No
 def test_a_backup_that_finds_no_room_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
     child = start(back_up_to_a_full_disk, str(tmp_path / "store"), str(tmp_path / "copy"))
 
-    assert f"no room left for {tmp_path / 'copy'}" in child.receive()
+    assert f"no space left for {tmp_path / 'copy'}" in child.receive()
     assert child.receive() == "done"
     copy = open_engine(tmp_path / "copy")
     assert copy.stats()["keys"] == 3_000

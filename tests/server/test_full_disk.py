@@ -15,7 +15,7 @@ def test_readiness_tells_of_a_full_disk_and_of_its_end(tmp_path: Path) -> None:
         # No file may grow: to the server, a disk that is full.
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
         answer = server.get("/readyz")
-        assert (answer.status, b"no room left" in answer.body) == (503, True)
+        assert (answer.status, b"no space left" in answer.body) == (503, True)
         assert server.get("/livez").status == 200
 
         resource.prlimit(

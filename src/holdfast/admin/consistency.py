@@ -35,7 +35,7 @@ LOOKS: Final[Mapping[int, Look]] = {
 
 
 def directory_problems(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """What is wrong with an entry of the directory of spaces."""
+    """Yields what is wrong with an entry of the directory of spaces."""
     parts = unpack(key)
     if parts[1:2] == ("space",):
         last = read_counter(reader.get(pack(0, "last")))
@@ -84,7 +84,7 @@ def place_of(after: str) -> bytes:
 
 
 def _share(place: bytes) -> float:
-    """How far a key lies, if layers and the bytes within them were evenly filled: a guess that
+    """How far along a key is, if layers and the bytes within them were evenly filled: a guess that
     only grows."""
     layer = min(max(place[0] - 0x20, 0), len(LOOKS) - 1)
     within = int.from_bytes(place[1:4].ljust(3, b"\0"), "big") / 2**24

@@ -1,4 +1,4 @@
-"""What the operations of `admin` return."""
+"""Records that the operations of `admin` return."""
 
 import msgspec
 

@@ -79,7 +79,7 @@ class Layers(Protocol):
 
 
 class StoreAdmin:
-    """What keeps a store well. Nothing of it can be part of a transaction or a batch."""
+    """Operations that look after a store. None of them can be part of a transaction or a batch."""
 
     def __init__(self, home: Home, space: Layers, runner: Runner) -> None:
         self._home = home
@@ -166,7 +166,7 @@ class StoreAdmin:
     def check(self, *, after: str | None = None) -> CheckStep:
         """Looks whether the layers of this space agree with themselves, a part at a time.
 
-        Indexes, lists and counts are compared with what they stand for. Hand `next` back as `after`
+        Indexes, lists and counts are compared with the records. Hand `next` back as `after`
         until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
         them.
         """

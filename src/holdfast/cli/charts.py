@@ -37,7 +37,7 @@ def bar(value: float, top: float) -> str:
 
 
 def ranking(out: Output, heads: Sequence[str], rows: Sequence[tuple[Any, float]]) -> None:
-    """Names with their numbers, and on a terminal that has room for it a bar for each."""
+    """Names with their numbers, and on a terminal that is wide enough a bar for each."""
     top = max((number for _, number in rows), default=0)
     if not sys.stdout.isatty() or terminal_width() < _BAR_COLUMNS * 2:
         out.table(heads, rows)

@@ -19,7 +19,7 @@ def command(location: Location, out: Output) -> None:
     """Look for damage in a store and in its indexes.
 
     Reads every page that the engine stores, then compares, in every space (or in the one that
-    --space names), indexes, lists and counts with what they stand for. Others may go on working.
+    --space names), indexes, lists and counts with the records. Others may go on working.
     Exits with 3 if anything is wrong; damaged indexes of entities are set right by the operation
     entities.repair.
 

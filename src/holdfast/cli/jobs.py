@@ -124,7 +124,7 @@ def retry(
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @location_options
 def cancel(location: Location, out: Output, ids: tuple[str, ...]) -> None:
-    """Remove the jobs ID, whatever they are doing. Whoever depends on one must be named too.
+    """Remove the jobs ID, whatever they are doing. Jobs that depend on one must be named too.
 
     Example: holdfast jobs cancel --data data receipt-1001
     """

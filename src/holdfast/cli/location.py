@@ -37,7 +37,7 @@ class Opened:
         self, store: "Store | Client", space: "Space | ClientSpace", *, is_server: bool
     ) -> None:
         self._store = store
-        # Both have the same methods, and the commands use no others: one type stands for both.
+        # Both have the same methods, and the commands use no others: one type serves for both.
         self.space = cast("Space", space)
         self.is_server = is_server
 

@@ -85,7 +85,7 @@ def _may_be_csv(begin: bytes) -> bool:
 
 
 def _begin(source: IO[bytes]) -> bytes:
-    """The first bytes that are not blank, with what stands before them."""
+    """The first bytes that are not blank, with what comes before them."""
     begin = source.read(_PIECE_BYTES)
     while begin and not begin.strip(_BLANKS):
         more = source.read(_PIECE_BYTES)

@@ -8,7 +8,7 @@ checksummed file. After a power failure, which shows in a changed boot id, the s
 put back: exactly the state of the checkpoint.
 
 Several processes share one file of saved pages. Each keeps the read transaction of the last
-checkpoint that it made itself, which is never newer than the one on disk, so whoever is killed, the
+checkpoint that it made itself, which is never newer than the one on disk, so if one is killed, the
 others still protect the saved state.
 """
 
@@ -30,7 +30,7 @@ _DIGEST_BYTES: Final = 32
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file of saved pages holds."""
+    """The content of the file of saved pages."""
 
     boot_id: str
     transaction_id: int
@@ -75,7 +75,7 @@ def remove(path: Path) -> None:
 
 
 def recover(path: Path, data_file: Path) -> bool:
-    """Returns to the last checkpoint if the machine has been started anew since it was made.
+    """Returns to the last checkpoint if the machine was restarted since it was made.
 
     Called by the only user of the store, before LMDB opens it. Says whether it went back.
     """

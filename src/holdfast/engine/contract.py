@@ -1,4 +1,4 @@
-"""What every engine gives, and all that the rest of the house knows of it.
+"""The contract of every engine, and all that the rest of Holdfast knows of one.
 
 An engine is an ordered map from bytes to bytes with serializable, durable transactions. It sees
 bytes and knows no layer. A *space* is a key prefix: a transaction names the space that it runs in
@@ -91,7 +91,7 @@ class Transaction(Reader, Protocol):
 
 
 class Outcome(msgspec.Struct, Generic[T], frozen=True):
-    """What became of one transaction of a group: a result, or the exception that undid it."""
+    """The outcome of one transaction of a group: its result, or the exception that undid it."""
 
     result: T | None = None
     error: BaseException | None = None
@@ -121,8 +121,8 @@ class Subscription(Protocol):
 
     @property
     def missed(self) -> int:
-        """How many commits' notices were dropped because this subscriber was too slow. Read again
-        what you follow."""
+        """The number of commits whose notices were dropped because this subscriber was too slow.
+        Read again what you follow."""
         ...
 
     def close(self) -> None: ...
@@ -144,27 +144,27 @@ class Guard:
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy of a store holds."""
+    """What a backup holds."""
 
     keys: int
     digest: str  # of all pairs, in hex
 
 
 class Engine(Protocol):
-    """The ground. `transact` may run `work` more than once, so work touches its transaction and
-    nothing else."""
+    """An ordered, transactional map of bytes. `transact` may run `work` more than once, so work
+    touches its transaction and nothing else."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether reading waits for a network."""
+        """Returns whether a read is a round trip over a network."""
         ...
 
     def view(
         self, *, space: bytes = b"", guard: Guard | None = None
     ) -> AbstractContextManager[Reader]:
-        """A consistent snapshot that blocks no one and is blocked by no one. Keep it short: it
-        holds old pages. What `guard` refuses is refused before anything is read, or, where reading
-        is a round trip, along with the first read."""
+        """Opens a consistent snapshot that blocks no one and is not blocked. Keep it short: it
+        holds old pages. `guard` may refuse before anything is read or, where reading is a round
+        trip, along with the first read."""
         ...
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
@@ -187,16 +187,18 @@ class Engine(Protocol):
         ...
 
     def transaction(self, *, space: bytes = b"") -> AbstractContextManager[Transaction]:
-        """A transaction for a `with` block, which can't be run again: engines that conflict raise
-        `Conflict`."""
+        """Opens a transaction for a `with` block, which can't be run again: engines that conflict
+        raise `Conflict`."""
         ...
 
     def subscribe(self, *, topic_prefix: str = "", space: bytes | None = None) -> Subscription:
-        """Notices whose topic begins with `topic_prefix`, of one space or (None) of all."""
+        """Subscribes to notices whose topic begins with `topic_prefix`, of one space or (None) of
+        all."""
         ...
 
     def read_clock(self) -> float:
-        """The time that a transaction would have as its `now` if it began at this moment."""
+        """Returns the time that a transaction would have as its `now` if it began at this
+        moment."""
         ...
 
     def checkpoint(self) -> None:
@@ -210,12 +212,12 @@ class Engine(Protocol):
         ...
 
     def check(self) -> list[str]:
-        """Reads everything and returns what is wrong with it, a sentence each; an empty list is a
-        clean store."""
+        """Reads everything and returns a sentence for each problem; an empty list is a clean
+        store."""
         ...
 
     def refuse_full(self) -> None:
-        """Raises `StoreFull` if there is too little room for the next commits, as far as this
+        """Raises `StoreFull` if there is too little disk space for the next commits, as far as this
         process can tell."""
         ...
 
@@ -229,7 +231,7 @@ class Engine(Protocol):
 
 
 class EngineOptions(NamedTuple):
-    """How a store is to be opened. An engine may ignore what does not apply to it."""
+    """Options for opening a store. An engine may ignore those that do not apply to it."""
 
     durability: str  # "commit" or "interval"
     clock: Callable[[], float]  # seconds since 1970, the `now` of every transaction
@@ -243,7 +245,7 @@ class EngineFactory(Protocol):
 
 
 def read_counter(value: bytes | None) -> int:
-    """The number in a counter's value; a counter that was never added to is 0.
+    """Reads the number in a counter's value; a counter that was never added to is 0.
 
     >>> read_counter(None), read_counter(pack_counter(-3))
     (0, -3)
@@ -252,7 +254,7 @@ def read_counter(value: bytes | None) -> int:
 
 
 def read_counters(values: Iterable[bytes | None]) -> list[int]:
-    """The same for many, faster than one by one.
+    """Reads many counters, faster than one by one.
 
     >>> read_counters([pack_counter(2), None, pack_counter(-3)])
     [2, 0, -3]
@@ -262,12 +264,12 @@ def read_counters(values: Iterable[bytes | None]) -> list[int]:
 
 
 def pack_counter(number: int) -> bytes:
-    """The value that `add` stores: 8 bytes, big-endian, two's complement."""
+    """Packs the value that `add` stores: 8 bytes, big-endian, two's complement."""
     return COUNTER.pack(number)
 
 
 class Draws:
-    """Random bytes that can be drawn again, for the runs of one transaction."""
+    """Random bytes that a transaction gets again each time it is run."""
 
     __slots__ = ("_count", "_seed")
 
@@ -292,7 +294,7 @@ class Draws:
 
 
 class _RandomPool:
-    """What a thread draws from."""
+    """The source of a thread's random bytes."""
 
     __slots__ = ("draws", "random_bytes", "used")
 
@@ -312,7 +314,8 @@ _POOL_BYTES: Final = 4_096
 
 
 def _discard_random_bytes() -> None:
-    """In a child process, which would draw what its parent draws."""
+    """Discards the pool in a child process, which would otherwise draw the same bytes as its
+    parent."""
     _this_thread.pool.random_bytes = b""
 
 
@@ -320,7 +323,7 @@ os.register_at_fork(after_in_child=_discard_random_bytes)
 
 
 def draw(count: int) -> bytes:
-    """Random bytes for what a transaction names: ids, and places in the order of keys.
+    """Returns random bytes for what a transaction names: ids, and positions in the order of keys.
 
     Chance is given, as time is: work that is run again gets the same bytes again. So it asks for
     the same keys again, which an engine on another machine has then fetched for it.

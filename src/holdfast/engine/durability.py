@@ -8,7 +8,7 @@ DURABILITIES: Final = ("commit", "interval")
 
 
 def check_durability(durability: str) -> None:
-    """Refuses what is none of them."""
+    """Raises `BadInput` for an unknown durability."""
     if durability not in DURABILITIES:
         raise BadInput(
             f"unknown durability {durability!r}",

@@ -10,7 +10,7 @@ redo                 those commits
 redo-state           says that there is such a log, and which one
 checkpoint           in interval mode: the state to return to after a power failure
 seal                 checksums of data.mdb, if the store was closed in peace
-reserve              blocks for what makes room on a full disk
+reserve              blocks for transactions that free space on a full disk
 
 All of them are for their owner alone, whatever the umask says: who may read a file of a store may
 read its data, and who may open `opening.lock` could keep everybody out.
@@ -36,7 +36,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     fuse.ceph fuse.gcsfuse fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
-# A page that is written again needs room again, and a memory map can't say that there is none.
+# A page that is written again needs new blocks, and a memory map can't report that there are none.
 COPYING_FILE_SYSTEMS: Final = frozenset(("bcachefs", "btrfs", "zfs"))
 
 
@@ -259,20 +259,20 @@ def boot_id() -> str:
 
 
 def refuse_network_file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> None:
-    """Raises if `path` lies on a file system whose locks and memory maps can't be trusted."""
+    """Raises if `path` is on a file system whose locks and memory maps can't be trusted."""
     kind = file_system(path.resolve(), mounts)
     if kind in NETWORK_FILE_SYSTEMS:
-        raise UnsupportedFileSystem(f"{path} lies on a network file system ({kind})")
+        raise UnsupportedFileSystem(f"{path} is on a network file system ({kind})")
 
 
 def keeps_written_pages(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether a page of a file, once it has its room, keeps it."""
+    """Returns whether a page of a file keeps its blocks when it is written again."""
     kind = file_system(path.resolve(), mounts)
     return kind not in COPYING_FILE_SYSTEMS and not kind.startswith("fuse")
 
 
 def file_system(path: Path, mounts: Path) -> str:
-    """The kind of the file system that `path` lies on, or "" where the machine doesn't tell."""
+    """Returns the kind of file system that `path` is on, or "" where the machine doesn't tell."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except FileNotFoundError:
@@ -282,7 +282,7 @@ def file_system(path: Path, mounts: Path) -> str:
         _, point, kind, *_ = line.split(" ")
         # Blanks in the name of a mount point are written as \040.
         point = point.encode("utf-8", "surrogateescape").decode("unicode_escape")
-        # Of two mounts on one point, the later one lies on top.
+        # Of two mounts on one point, the later one is on top.
         if path.is_relative_to(point) and len(point) >= len(found[0]):
             found = (point, kind)
     return found[1]

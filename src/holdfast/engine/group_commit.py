@@ -1,4 +1,4 @@
-"""Group commit: whoever gets the writer's turn runs all that wait.
+"""Group commit: the thread that gets the writer's turn runs the work of all that wait.
 
 A store has one writer at a time, and a durable commit costs a wait for the disk. Threads that come
 while another one writes line up; the first of them leads the next group, runs the work of all of
@@ -27,7 +27,7 @@ Work = Callable[[Transaction], Any]
 
 
 class CommitRequest(msgspec.Struct, eq=False):
-    """The transactions of one caller, and what became of them. Without any, it asks for a turn."""
+    """The transactions of one caller, and their outcomes. Without any, it asks for a turn."""
 
     works: Sequence[Work] = ()
     spaces: Sequence[bytes] = ()
@@ -49,7 +49,7 @@ class CommitRequest(msgspec.Struct, eq=False):
 
 
 class GroupCommit:
-    """The line in front of the writer; with `company` if commits may take long."""
+    """The queue in front of the writer; with `group_wait` if commits may take long."""
 
     def __init__(self, group_wait: GroupWait | None = None) -> None:
         self._group_wait = group_wait
@@ -98,8 +98,8 @@ class GroupCommit:
     def _lead(
         self, request: CommitRequest, group_wait: GroupWait, beside: int
     ) -> list[CommitRequest]:
-        """Has the turn, and begins when those have come who are expected; so many are there
-        `beside` those in line."""
+        """Leads a group: waits for the expected requests, then returns them; `beside` counts those
+        that are here and not in the queue."""
         if group_wait.in_play > 1 and request.works:
             group_wait.wait(lambda: beside + len(self._waiting))
         self._begun = time.perf_counter()
@@ -107,7 +107,7 @@ class GroupCommit:
             return self._group_of(request)
 
     def _group_of(self, request: CommitRequest) -> list[CommitRequest]:
-        """It and all that wait; the lock is held."""
+        """Returns the request and all that wait; the lock is held."""
         if self._is_first(request):  # else it has found its turn free
             self._waiting.popleft()
         size = len(request.works)
@@ -117,7 +117,7 @@ class GroupCommit:
         return len(self._waiting) > 0 and self._waiting[0] is request
 
     def gather_more(self) -> list[CommitRequest]:
-        """Those who wait, for a leader that has run its group.
+        """Returns the requests that wait, for a leader that has run its group.
 
         A leader that has not waited for the disk may run the work of those who came meanwhile too:
         to pass the turn on would put it to sleep and wake another one, for each of them.
@@ -128,7 +128,7 @@ class GroupCommit:
             return self._gather(0)
 
     def _gather(self, size: int) -> list[CommitRequest]:
-        """Those who wait, for a group that has `size` transactions already."""
+        """Returns the requests that wait, for a group that already has `size` transactions."""
         more: list[CommitRequest] = []
         while self._waiting and self._waiting[0].works and size < MAX_GROUP_TRANSACTIONS:
             request = self._waiting[0]
@@ -139,7 +139,7 @@ class GroupCommit:
         return more
 
     def leave(self, request: CommitRequest) -> None:
-        """Gives the turn to the next in line, and lets those go on whose work the caller has done.
+        """Passes the turn to the next request, and wakes the callers whose work this one has done.
 
         For a caller that was interrupted in the line or in its turn, it undoes what was begun.
         """
@@ -166,7 +166,7 @@ class GroupCommit:
             request.wait_at_gate()
 
     def close(self, reason: StoreUnusable) -> None:
-        """Lets no one in any more. Whoever already waits is still served."""
+        """Refuses new requests. Those that already wait are still served."""
         self.refuse_inside("the store was closed inside one of its transactions: let it end first")
         with self._lock:
             self._closed = reason
@@ -194,7 +194,7 @@ class GroupCommit:
             del self._leading[None]
 
     def _appoint(self) -> None:
-        """Gives a turn that is free to the first in line, and wakes it if it has the turn."""
+        """Gives a free turn to the first request in the queue, and wakes it if it has the turn."""
         if self._waiting:
             first = self._waiting[0]
             if self._leading.setdefault(None, first) is first:

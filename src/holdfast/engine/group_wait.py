@@ -1,9 +1,9 @@
-"""A moment for those who come again.
+"""Waits a moment so that returning writers share the next commit.
 
-Whoever was just told that its commit is done mostly comes again at once, with the next one. A group
-that leaves the moment the last one is through leaves without them: then half of all who are there
-write while the other half waits, in turns, and the disk is waited for twice as often as it had to
-be. So where a commit takes long, the next group waits a moment for those who were in the last ones.
+A writer whose commit is done usually returns at once with the next one. A group
+that starts the moment the last one is finished starts without them: then half of the writers
+write while the other half waits, in turns, and there are twice as many waits for the disk as
+necessary. So where a commit takes long, the next group waits a moment for the writers of the last.
 """
 
 import time
@@ -13,16 +13,16 @@ from holdfast.limits import GROUP_WAIT_STEP_SECONDS, MAX_GROUP_WAIT_SECONDS
 
 
 class GroupWait:
-    """Whom a group expects, and how long it waits for them."""
+    """Estimates how many writers a group should expect, and how long to wait for them."""
 
     __slots__ = ("commit_seconds", "in_play")
 
     def __init__(self) -> None:
-        self.in_play = 1  # who would be in a full group, by the last ones
-        self.commit_seconds = 0.0  # that the last ones took
+        self.in_play = 1  # writers that would be in a full group, judging by the last ones
+        self.commit_seconds = 0.0  # the mean of the last commits
 
     def wait(self, here: Callable[[], int]) -> None:
-        """Waits for those who are expected, while they keep coming; `here` counts who is there.
+        """Waits for the expected writers while they keep arriving; `here` counts those that have.
 
         Never for longer than a part of what a commit takes: at worst it adds that to the wait of
         those who are here, and at best it halves the number of commits.
@@ -38,6 +38,6 @@ class GroupWait:
             quiet = quiet + 1 if now_here == before else 0
 
     def note(self, in_play: int, seconds: float) -> None:
-        """A group took so long, and so many were in it or already wait for the next one."""
+        """Notes how long a group took, and how many writers were in it or wait for the next one."""
         self.in_play = max(in_play, (self.in_play + in_play) // 2)
         self.commit_seconds += (seconds - self.commit_seconds) / 4

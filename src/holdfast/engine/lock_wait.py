@@ -1,7 +1,7 @@
 """Waits for the lock of a file, and names the process that keeps it if that takes too long.
 
-A process that was stopped (Ctrl-Z, a debugger, a frozen container) keeps its locks. Whoever waits
-for one of them would hang without a word.
+A process that was stopped (Ctrl-Z, a debugger, a frozen container) keeps its locks. A process that
+waits for one of them would hang silently.
 """
 
 import fcntl

@@ -1,9 +1,9 @@
 """Long keys on an engine whose own keys are short, in exact byte order.
 
 A key of fewer than `whole` bytes is stored as it is. A longer one is stored as its first `whole`
-bytes and a digest of the whole, and the whole key stands in front of the value. Stored long keys
-all have the same length, which no short key has, so the two kinds can't be mixed up. All long keys
-with the same first bytes lie together, no short key lies among them, and a scan puts each such
+bytes and a digest of the whole key, and the whole key is stored in front of the value. Long keys
+all have the same stored length, which no short key has, so the two kinds can't be mixed up. Those
+with the same first bytes are adjacent, no short key is among them, and a scan puts each such
 group in order before it goes on.
 """
 
@@ -59,7 +59,7 @@ class LongKeys:
         return begin, end
 
     def group_end(self, prefix: bytes) -> bytes:
-        """What lies behind all stored long keys that begin with the `whole` bytes of `prefix`."""
+        """Returns the end of the stored long keys that begin with the `whole` bytes of `prefix`."""
         return prefix + b"\xff" * (DIGEST_BYTES + 1)
 
     def ordered(

@@ -2,8 +2,8 @@
 
 The engine keeps notices in a log beside the data, written by the commit itself. The hub follows
 that log for all subscribers of a process: woken at once by a commit of its own process, and of
-another one by looking every few milliseconds, or by the word of a server. Who only polls reads the
-log by itself; then the hub looks rarely, so that nothing is forgotten, and no commit wakes it.
+another one by looking every few milliseconds, or by the word of a server. A subscriber that only
+polls reads the log by itself; then the hub looks rarely, only to keep up, and no commit wakes it.
 """
 
 import threading
@@ -53,7 +53,7 @@ class NoticeHub:
     def place(self) -> Any:
         """Up to where everyone of this process has been handed the notices; None: no one listens.
 
-        Whoever begins to listen meanwhile begins behind it.
+        A subscriber that begins meanwhile begins after it.
         """
         place = self._place
         return place if self._subscriptions else None
@@ -199,7 +199,7 @@ class NoticeSubscription:
 
     def poll(self) -> list[Notice]:
         self._hub.catch_up()
-        if not self._queue:  # as it mostly is; whoever brings some does so within `catch_up`
+        if not self._queue:  # as it mostly is; notices are delivered within `catch_up`
             return []
         with self._arrived:
             notices = list(self._queue)

@@ -1,5 +1,5 @@
-"""What the URL of a store says, read by hand: it may name several hosts, which the standard library
-takes for a mistake."""
+"""Reads the URL of a store by hand: it may name several hosts, which the standard library
+rejects."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def scheme_of(url: str) -> str:
-    """The scheme in lower case, or nothing if `url` is a path.
+    """Returns the scheme in lower case, or "" if `url` is a path.
 
     >>> scheme_of("Valkey://[::1]:7000,two"), scheme_of("backups/monday")
     ('valkey', '')
@@ -18,7 +18,7 @@ def scheme_of(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """What names a store in messages: neither who logs in, nor how, nor any options.
+    """Returns the name of a store for messages: without login and options.
 
     >>> without_password("postgresql://ann:s3cret@db:5432/shop?sslmode=require")
     'postgresql://db:5432/shop'

@@ -1,7 +1,7 @@
-"""Writes that wait above a reader, until an engine applies them all at once.
+"""Buffers writes above a reader until an engine applies them all at once.
 
-A `Buffer` is a transaction on any reader: what was written is seen, and what lies below is never
-touched. Whoever commits it applies `cleared` first, then `written`. Buffers can be stacked, as a
+A `WriteBuffer` is a transaction on any reader: it sees its own writes, and what is below is never
+touched. A commit applies `cleared` first, then `written`. Buffers can be stacked, as a
 buffer is itself a reader.
 """
 
@@ -26,7 +26,7 @@ NO_KEYS: Final[list[bytes]] = []
 
 class WriteBuffer:
     """A transaction whose writes stay in memory. `written` maps a key to its value, or to None if
-    it was deleted; of what lies below, the ranges in `cleared` are gone.
+    it was deleted; the ranges in `cleared` hide what is below.
 
     Every operation of an engine without a writer's lock of its own passes through here, so the
     usual case of each method is its first lines. A write is one entry in a dict: keys are put in
@@ -85,7 +85,7 @@ class WriteBuffer:
         return iter(() if pair is None else (pair,))
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
-        """What a scan would give first."""
+        """Returns the first pair of a scan."""
         written = self.written
         keys = self._in_order() if written else self._keys
         at = bisect_left(keys, begin)
@@ -114,8 +114,8 @@ class WriteBuffer:
             keys = self._in_order()
             mine = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
             # Each of the buffer's own may hide a pair from below.
-            room = None if wanted is None else wanted + len(mine)
-            pairs = self._scan_below(begin, end, room, reverse)
+            most = None if wanted is None else wanted + len(mine)
+            pairs = self._scan_below(begin, end, most, reverse)
             if mine:
                 pairs = _merged(pairs, mine, written, reverse)
             count, clears = len(written), self._clears
@@ -138,7 +138,7 @@ class WriteBuffer:
     def _scan_below(
         self, begin: bytes, end: bytes, limit: int | None, reverse: bool
     ) -> Iterator[Pair]:
-        """What is left of the range below, without what was cleared."""
+        """Scans the range below, without what was cleared."""
         if not self.cleared:
             return self._below.scan(begin, end, limit=limit, reverse=reverse)
         return self._scan_parts(_without([(begin, end)], self.cleared), limit, reverse)
@@ -205,7 +205,7 @@ class WriteBuffer:
         self.notices.append(addressed(notice, self.space))
 
     def _forget(self, begin: bytes, end: bytes) -> None:
-        """Takes the writes of a range back."""
+        """Drops the writes of a range."""
         keys = self._in_order()
         first, last = bisect_left(keys, begin), bisect_left(keys, end)
         if first == last:
@@ -218,8 +218,8 @@ class WriteBuffer:
     # --- joining ---------------------------------------------------------------------------------
 
     def take(self, other: "WriteBuffer") -> None:
-        """Takes over the writes of a buffer that lay above this one. What they may be was checked
-        there. Interrupted, it can be called again."""
+        """Takes over the writes of a buffer that was stacked on this one. They were checked there.
+        If interrupted, it can be called again."""
         for begin, end in other.cleared:
             self.clear(begin, end)
         if other.deletes:
@@ -228,7 +228,7 @@ class WriteBuffer:
 
 
 def check_pair(key: bytes, value: bytes, space: bytes) -> tuple[bytes, bytes]:
-    """The pair as bytes, or the reason why it can't be stored."""
+    """Returns the pair as bytes, or raises the reason why it can't be stored."""
     if not isinstance(key, bytes | bytearray | memoryview):
         raise TypeError(f"a key is bytes, {type(key).__name__} was given")
     if not isinstance(value, bytes | bytearray | memoryview):
@@ -252,7 +252,7 @@ def check_range(begin: bytes, end: bytes, space: bytes) -> None:
 
 
 def added(key: bytes, value: bytes | None, delta: int) -> bytes:
-    """The value of a counter after an addition."""
+    """Returns the value of a counter after an addition."""
     if value is None:
         number = delta
     elif len(value) == 8:
@@ -265,16 +265,16 @@ def added(key: bytes, value: bytes | None, delta: int) -> bytes:
 
 
 def addressed(notice: Notice, space: bytes) -> Notice:
-    """The notice with the space that it comes from."""
+    """Returns the notice with the space that it comes from."""
     if type(notice.topic) is not str or type(notice.payload) is not bytes:
-        # One that can't be written would undo its neighbours, and one that can't be read again
+        # One that can't be written would undo the whole group, and one that can't be read again
         # would stop every subscriber.
         raise BadInput(f"{notice} is no notice", hint="The topic is a str, the payload bytes.")
     return notice if notice.space == space else Notice(notice.topic, notice.payload, space)
 
 
 def after_prefix(prefix: bytes) -> bytes:
-    """The first key behind all that begin with `prefix`."""
+    """Returns the first key after all that begin with `prefix`."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else _BEHIND_ALL
 
@@ -282,7 +282,8 @@ def after_prefix(prefix: bytes) -> bytes:
 def _merged(
     below: Iterator[Pair], mine: list[bytes], written: dict[bytes, bytes | None], reverse: bool
 ) -> Iterator[Pair]:
-    """What lies below and the keys of `mine`, in order; of two pairs with one key, `mine`."""
+    """Yields the pairs below and those of `mine`, in order; of two pairs with one key, that of
+    `mine`."""
     own_keys = iter(mine if not reverse else mine[::-1])
     own: bytes | None = next(own_keys)
     for pair in below:
@@ -304,7 +305,7 @@ def _merged(
 
 
 def _without(ranges: list[Range], gone: list[Range]) -> list[Range]:
-    """What is left of ordered ranges, in order."""
+    """Returns what is left of ordered ranges, in order."""
     for begin, end in gone:
         ranges = [
             part

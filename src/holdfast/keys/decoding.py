@@ -1,7 +1,7 @@
-"""From bytes back to parts, by the ledger in `encoding.py`.
+"""Decodes bytes back into parts, by the ledger in `encoding.py`.
 
 A reader is given the key and where a part begins, and gives the part and where the next one begins.
-It accepts only what `pack` makes, so that a key and its parts stand for each other.
+It accepts only what `pack` makes, so that a key and its parts determine each other.
 """
 
 import struct
@@ -59,9 +59,9 @@ def _read_negative(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_int(data: bytes, at: int) -> tuple[int, int]:
-    """Reads an int of up to 8 bytes, which stands within another part."""
+    """Reads an int of up to 8 bytes within another part."""
     if not 0x18 <= data[at] < 0x40:
-        raise ValueError("an int of up to 8 bytes should stand here")
+        raise ValueError("expected an int of up to 8 bytes")
     return READERS[data[at]](data, at)
 
 

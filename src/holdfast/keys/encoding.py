@@ -1,4 +1,4 @@
-"""From parts to bytes, and the ledger of codes. What is stored never moves to another code.
+"""Encodes parts as bytes, by the ledger of codes. A stored part never changes its code.
 
 A part begins with its code:
 

@@ -1,4 +1,4 @@
-"""Where doors listen, and whether only this machine can reach them."""
+"""Addresses that a server listens on, and whether only this machine can reach them."""
 
 import ipaddress
 import os
@@ -10,7 +10,7 @@ from holdfast.errors import BadInput, CannotServe
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a door listens."""
+    """The host and port that a server listens on."""
 
     host: str
     port: int
@@ -65,7 +65,7 @@ class Address(msgspec.Struct, frozen=True):
         return listening
 
     def refusal(self, error: OSError) -> CannotServe:
-        """Why nobody can listen there."""
+        """Returns the error for an address that can't be listened on."""
         return CannotServe(
             f"can't listen on {self}: {os.strerror(error.errno or 0).lower()}",
             hint="Name another HOST:PORT with --resp or --http; port 0 takes a free one.",

@@ -1,4 +1,4 @@
-"""The HTTP door for an application of yours: `app.mount("/store", Application(store))`."""
+"""The HTTP API as a part of your ASGI application: `app.mount("/store", Application(store))`."""
 
 import asyncio
 from collections.abc import Iterable
@@ -88,7 +88,7 @@ def make_dispatcher(
     trusted_proxies: Iterable[str] = (),
     allowed_hosts: Iterable[str] | None = None,
 ) -> Dispatcher:
-    """What stands behind all doors of a store."""
+    """Returns the dispatcher that RESP and HTTP share."""
     dispatcher = Dispatcher(
         store,
         allows_flush=flush,

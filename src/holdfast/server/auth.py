@@ -1,4 +1,4 @@
-"""Who may do what at a server: the gate that knows its users, and the roles that operations need.
+"""Authentication and authorisation: the users of a server, and the roles that operations need.
 
 A store without users lets everyone in, on a server that only its own machine can reach or that was
 told so. Any other server refuses everyone while the store has no users: at its start, and when the
@@ -33,7 +33,7 @@ def _in_words(role: Role, space: str, layer: str) -> str:
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a connection or a request speaks for."""
+    """The identity of a connection or a request."""
 
     name: str
     grants: tuple[Grant, ...]

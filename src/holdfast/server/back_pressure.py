@@ -1,4 +1,4 @@
-"""Answers and messages that clients have not read yet: who owes, how much, and since when.
+"""Back-pressure: answers and messages that clients have not read yet, their size and their age.
 
 A client that reads slowly is served slowly. One that reads nothing is dropped after a while, on
 both protocols. And all of them together hold no more memory than one bound says: when it is
@@ -23,7 +23,7 @@ class SlowClient(Protocol):
     """A connection, as far as this is concerned."""
 
     def unsent_bytes(self) -> int:
-        """What it was answered and has not read."""
+        """The bytes sent to the client that it has not read."""
         ...
 
     def drop(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server does by itself: it removes what has expired and goes on with what was begun.
+"""Background work of a server: removes what has expired and continues long work.
 
 A space in which nothing is due costs nothing. The server keeps the time at which each space has
 something due next, and looks again at a space that was written to: by this server, or, as far as

@@ -1,4 +1,4 @@
-"""Operations that wait, for doors: no transaction and no thread is held while nothing happens."""
+"""Operations that wait, without holding a transaction or a thread meanwhile."""
 
 import asyncio
 import math
@@ -39,7 +39,7 @@ async def first_jobs(
     timeout: float | None,
     ahead: float = 0.0,
 ) -> T | None:
-    """What `pop` gives first for one of `queues`; None if it is nothing within `timeout` seconds.
+    """Pops the first jobs of one of `queues`; None if there is none within `timeout` seconds.
 
     The caller's clock may be `ahead` of the store's.
     """

@@ -1,4 +1,4 @@
-"""The bounds of one server: those of `limits.py`, unless it was started with others; and the room
+"""The bounds of one server: those of `limits.py`, unless it was started with others; and the memory
 that all of its clients share."""
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from holdfast.limits import (
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What a connection may ask of the server; each field's reason stands in `limits.py`."""
+    """The bounds of a connection; the reason for each is in `limits.py`."""
 
     connections: int = MAX_CONNECTIONS
     request_bytes: int = MAX_REQUEST_BYTES
@@ -52,7 +52,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryBudget:
-    """What the requests of all clients together may take of the memory while they come."""
+    """The memory that incoming requests of all clients may take together."""
 
     def __init__(self, size: int = MAX_BODIES_BYTES) -> None:
         self._left = self._size = size
@@ -63,7 +63,7 @@ class MemoryBudget:
         return self._size - self._left
 
     def take_peak(self) -> int:
-        """The most that was taken since this was asked last."""
+        """Returns the most that was taken since the last call."""
         peak, self._least = self._size - self._least, self._left
         return peak
 

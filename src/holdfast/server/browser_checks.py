@@ -1,4 +1,4 @@
-"""What keeps pages of other sites from using a server through a browser that can reach it.
+"""Keeps pages of other sites from using a server through a browser that can reach it.
 
 A page of any site can have the browser of its reader send requests to `127.0.0.1`. Two headers,
 which pages can't forge, tell such requests apart:

@@ -1,4 +1,4 @@
-"""Where a client is, and what that says of its events: one that names no address came from there.
+"""Adds the client's address to events that name none.
 
 The address is the peer's. Behind a proxy that the server was told to trust, it is the one that the
 proxy names in `X-Forwarded-For`; from anyone else the header is just something that a client says.

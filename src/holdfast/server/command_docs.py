@@ -1,4 +1,4 @@
-"""What `COMMAND` tells of each command: its arguments, what it does, and how many words it takes.
+"""The replies of `COMMAND`: each command's arguments, summary and number of words.
 
 redis-cli completes and explains commands by it. Operations describe themselves; the few other
 commands are described here, one line each: their group, their words, what they do.
@@ -108,7 +108,7 @@ class Described(NamedTuple):
 
     @property
     def arity(self) -> int:
-        """How many words it takes, itself counted; below 0: at least so many."""
+        """The number of words, the command included; below 0: at least so many."""
         if self.takes_object:
             return -2 if any(not word.is_optional for word in self.words) else -1
         required = 1 + sum(not word.is_optional for word in self.words)

@@ -1,5 +1,5 @@
-"""What each RESP command means: one command for every operation, `LAYER.OPERATION payload`, and
-what all connections need, `MULTI` and `PING`.
+"""The RESP commands: `LAYER.OPERATION payload` for every operation, and those that every connection
+needs, such as `MULTI` and `PING`.
 
 The payload is an object of the operation's arguments, as JSON (it begins with `{`) or as msgpack;
 the reply is one bulk string in the payload's own encoding. Words as people type them are read by
@@ -44,7 +44,7 @@ def wrong_arguments(name: str) -> bytes:
 
 
 def plan_of(session: RespSession, words: wire.Command) -> Plan:
-    """What is to be done for one command. Never raises: a mistake is its reply."""
+    """Returns the plan for one command. Never raises: a mistake is its reply."""
     name = words[0]
     handler = COMMANDS.get(name)
     if handler is None:

@@ -1,4 +1,4 @@
-"""What clients say before they come to the point: HELLO, CLIENT, COMMAND, INFO, SELECT, SPACE."""
+"""Commands about the connection itself: HELLO, CLIENT, COMMAND, INFO, SELECT, SPACE."""
 
 import asyncio
 import os

@@ -85,7 +85,7 @@ Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
 
 
 class GroupedWrites(NamedTuple):
-    """Transactions of one caller for the next group."""
+    """The transactions of one caller in the next group."""
 
     steps: Sequence[Step]
     answer: Answer  # called on the loop
@@ -97,7 +97,8 @@ Group: TypeAlias = list[GroupedWrites]
 
 
 class Dispatcher:
-    """One engine behind all doors. Lives on one event loop."""
+    """Runs the operations of all connections, over RESP and HTTP, on one engine. Lives on one event
+    loop."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class Dispatcher:
             asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
         )
         self.started = time.time()
-        self.connections = 0  # of both doors
+        self.connections = 0  # over RESP and HTTP
         self.allows_flush = allows_flush
         self.allows_pixel = allows_pixel
         self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
@@ -224,7 +225,7 @@ class Dispatcher:
         return next(self._sessions)
 
     def admit(self) -> bool:
-        """Whether there is room for one more connection; if so, `leave` gives its place back."""
+        """Returns whether one more connection is allowed; if so, `leave` gives its place back."""
         if self.connections >= self.bounds.connections:
             return False
         self.connections += 1
@@ -271,15 +272,16 @@ class Dispatcher:
         """Begins what takes its time: in a thread, or as a wait that holds nothing."""
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
-        face = getattr(space, operation.layer)
+        layer = getattr(space, operation.layer)
         if operation.full_name == "admin.backup":
             arguments = self._placed_backup(arguments)
-        running = self.in_thread(lambda: operation.call(face, arguments))
+        running = self.in_thread(lambda: operation.call(layer, arguments))
         running.add_done_callback(lambda _: self._written.add(space))
         return running
 
     def _placed_backup(self, arguments: Any) -> Any:
-        """Whoever may ask for a backup may not thereby write wherever the server may."""
+        """Restricts a backup to the server's folder for backups: the right to back up is not the
+        right to write anywhere."""
         name = arguments.target
         if self.backups is None:
             raise Forbidden(
@@ -404,7 +406,7 @@ class Dispatcher:
 
     @contextmanager
     def ended_with_server(self, end: Callable[[], None]) -> Iterator[None]:
-        """The same for a `with` block."""
+        """Like `add_wait`, for a `with` block."""
         take_back = self.add_wait(end)
         try:
             yield
@@ -412,7 +414,7 @@ class Dispatcher:
             take_back()
 
     def end_waits(self) -> None:
-        """Those who wait for something to happen are answered as if their time had come."""
+        """Answers all waiting calls as if their timeout had passed."""
         self.stopping = True
         for end in list(self._ends.values()):
             end()
@@ -420,11 +422,11 @@ class Dispatcher:
     # --- how it is -------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, object]:
-        """How the server was started; no secrets are among it."""
+        """Returns the settings that the server was started with; no secrets are among them."""
         return {**self.started_with, "allow_flush": self.allows_flush, "pixel": self.allows_pixel}
 
     def figures(self) -> dict[str, int]:
-        """How busy it is."""
+        """Returns the server's current figures: connections, queues, memory."""
         return {
             "connections": self.connections,
             "queued_writes": self._enqueued - self._dequeued,
@@ -468,7 +470,8 @@ class Dispatcher:
     # --- groups ----------------------------------------------------------------------------------
 
     def _write_groups(self) -> None:
-        """In the writer's thread: one group after the other, and one word to the loop for each."""
+        """Runs in the writer's thread: commits one group after the other, and tells the loop once
+        for each."""
         while self._turns.get():
             self._group_wait.wait(lambda: len(self._waiting))
             group = self._next_group()

@@ -68,7 +68,8 @@ class _Piece:
         return len(part) == self.size and all(map(_has, self._members, part))
 
     def end_of_first(self, text: bytes, begin: int, end: int) -> int:
-        """Where the first place of the piece in text[begin:end] ends; -1 if there is none."""
+        """Returns where the first occurrence of the piece in text[begin:end] ends; -1 if there is
+        none."""
         if self._plain is not None:
             found = text.find(self._plain, begin, end)
             return -1 if found < 0 else found + self.size
@@ -84,7 +85,7 @@ class _Piece:
         return -1
 
     def _make_masks(self) -> list[int]:
-        """For each byte, the bits of the characters that it fits."""
+        """Maps each byte to the bits of the characters that it matches."""
         masks, anywhere = [0] * 256, 0
         for place, members in enumerate(self._members):
             bit = 1 << place

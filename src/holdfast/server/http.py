@@ -1,6 +1,6 @@
-"""The HTTP door: an ASGI application, on uvicorn or mounted in an application of yours.
+"""The HTTP API: an ASGI application, on uvicorn or mounted in an application of yours.
 
-This file knows routes, who asks, and how errors are said; requests and answers stand in
+This file has the routing, authentication and error responses; requests and responses are in
 `http_exchange.py`, and what the paths mean in `routes.py`, `streams.py` and `compat/`.
 """
 
@@ -52,7 +52,7 @@ ANY_METHOD: Final = "*"
 
 
 class Route(NamedTuple):
-    """What a path means: `{name}` stands for one segment, `{name...}` for all that follow."""
+    """A route: `{name}` matches one segment, `{name...}` all that follow."""
 
     method: str
     segments: tuple[str, ...]
@@ -73,7 +73,7 @@ class Route(NamedTuple):
 
 ROUTES: Final[list[Route]] = []
 _words: Final[set[str]] = set()  # the plain segments of all routes
-_OTHER: Final = "{}"  # stands for a segment that no route names
+_OTHER: Final = "{}"  # matches a segment that no route names
 _SHAPE_SEGMENTS: Final = 16  # more than any route has: what comes behind makes no difference
 _SHAPES: Final = 512  # of paths that are known; there are few, unless someone guesses
 
@@ -161,7 +161,7 @@ class HttpApi:
             refuse_foreign_page(dispatcher.hosts, request.method, headers, is_public=is_public)
 
     async def who(self, request: HttpRequest) -> Identity:
-        """Who asks: by a bearer token, or by name and password."""
+        """Returns the identity of the client: by bearer token, or by name and password."""
         authenticator = self.dispatcher.authenticator
         authorization = request.headers.get("authorization")
         if authorization:
@@ -179,12 +179,12 @@ class HttpApi:
         return identity
 
     def address_of(self, request: HttpRequest) -> str:
-        """Where the client is."""
+        """Returns the address of the client."""
         proxies = self.dispatcher.trusted_proxies
         return client_address(request.peer, request.forwarded_for, proxies)
 
     def scheme_of(self, request: HttpRequest) -> str:
-        """What the client's URL begins with; a trusted proxy may have ended its TLS."""
+        """Returns the scheme of the client's URL; a trusted proxy may have ended its TLS."""
         said = request.headers.get("x-forwarded-proto", "")
         if said in ("http", "https") and is_trusted(request.peer, self.dispatcher.trusted_proxies):
             return said
@@ -250,7 +250,7 @@ class HttpApi:
         self.uploads.shutdown(wait=False)
 
     def failure(self, error: Exception, request: HttpRequest) -> HttpResponse:
-        """An error as all doors say it."""
+        """Returns the response for an error; RESP reports it with the same words."""
         known = self.dispatcher.known(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
@@ -276,7 +276,7 @@ _OFTEN_MEANT: Final = {
 
 
 def _meant(path: str) -> str:
-    """What someone may have looked for at a path where nothing is."""
+    """Returns a hint for a path where nothing is."""
     name = path.strip("/").lower()
     if name in _OFTEN_MEANT:
         return _OFTEN_MEANT[name]

@@ -65,7 +65,7 @@ class HttpRequest:
         self,
         scope: Scope,
         receive: Receive,
-        room: MemoryBudget | None = None,
+        budget: MemoryBudget | None = None,
         max_bytes: int = MAX_REQUEST_BYTES,
     ) -> None:
         self.method: str = scope["method"]
@@ -83,7 +83,7 @@ class HttpRequest:
         given = self.headers.get("x-request-id")
         self.id = given if given and _ID.fullmatch(given) else str(uuid.uuid4())
         self._receive = receive
-        self._room = room or MemoryBudget()
+        self._budget = budget or MemoryBudget()
         self._max_bytes = max_bytes  # of its body
         self._held = 0
         self._ended = False
@@ -101,7 +101,7 @@ class HttpRequest:
 
     @property
     def forwarded_for(self) -> str:
-        """What proxies have said of where it came from."""
+        """Returns what proxies say about where the request came from."""
         return ", ".join(
             value.decode("latin-1")
             for name, value in self._scope["headers"]
@@ -126,7 +126,7 @@ class HttpRequest:
 
     @cached_property
     def all_parameters(self) -> list[tuple[str, str]]:
-        """The same with those that are given more than once."""
+        """Returns all query parameters, with those that are given more than once."""
         text = self.query.decode("latin-1")
         if self.query.count(b"&") >= MAX_QUERY_PARAMETERS:
             raise UrlTooLong(f"a URL may have {MAX_QUERY_PARAMETERS} parameters")
@@ -181,7 +181,7 @@ class HttpRequest:
         while (part := await self._next_chunk()) is not None:
             size += len(part)
             if size <= limit:
-                self._room.take(len(part))
+                self._budget.take(len(part))
                 self._held += len(part)
                 parts.append(part)
                 continue
@@ -196,7 +196,7 @@ class HttpRequest:
 
     def close(self) -> None:
         """Its body is needed no more."""
-        self._room.give_back(self._held)
+        self._budget.give_back(self._held)
         self._held = 0
 
 

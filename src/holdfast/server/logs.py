@@ -19,7 +19,7 @@ def start_logging(stream: TextIO = sys.stderr) -> None:
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("holdfast").setLevel(logging.INFO)
-    # It would log exceptions with their messages, in which values of requests may stand.
+    # It would log exceptions with their messages, which may contain values of requests.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 

@@ -12,14 +12,14 @@ _LARGE_BYTES: Final = 32 * 1024 * 1024  # that were held, and are worth the time
 class Memory:
     """Notices that much was held for clients, and is no more."""
 
-    def __init__(self, room: MemoryBudget, back_pressure: BackPressure) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget, back_pressure: BackPressure) -> None:
+        self._budget = budget
         self._unsent = back_pressure
         self._was_large = False
 
     def is_to_be_returned(self) -> bool:
         """Asked from time to time: whether a flood is over."""
-        held = self._room.take_peak() + self._unsent.total
+        held = self._budget.take_peak() + self._unsent.total
         is_over = self._was_large and held < _LARGE_BYTES
         self._was_large = held >= _LARGE_BYTES
         return is_over

@@ -1,4 +1,4 @@
-"""The notices of all commits, for everyone in this process who listens.
+"""Feeds the notices of all commits to the listeners of this process.
 
 One subscription to the engine serves all connections. Notices of this server's own commits are
 handed out before the callers of these commits get their replies; those of other processes follow
@@ -26,9 +26,11 @@ class NoticeFeed:
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._subscription = engine.subscribe()
-        self._order = threading.Lock()  # whoever takes notices off also schedules them
+        self._order = threading.Lock()  # the thread that takes notices also schedules them
         self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
-        self._asked: tuple[tuple[bytes | None, str, Listener], ...] = ()  # the same, as they stand
+        self._asked: tuple[
+            tuple[bytes | None, str, Listener], ...
+        ] = ()  # a snapshot of the listeners
         self._last = 0
         self._closed = False
         # Those who commit in this process call `catch_up`; this is for the others' commits. A

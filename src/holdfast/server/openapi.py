@@ -11,7 +11,7 @@ from holdfast.version import VERSION
 
 @cache
 def document() -> bytes:
-    """The description of the HTTP door, OpenAPI 3.1."""
+    """Returns the description of the HTTP API, OpenAPI 3.1."""
     operations = list(OPERATIONS.values())
     described = [operation.arguments for operation in operations]
     described += [_result(operation) for operation in operations]

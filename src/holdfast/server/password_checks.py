@@ -119,7 +119,7 @@ class PasswordChecks:
     def _forget(self, key: bytes, checked: asyncio.Future[Identity]) -> None:
         self._under_way.pop(key, None)
         if not checked.cancelled():
-            checked.exception()  # whoever asked may be gone, and then nobody else looks at it
+            checked.exception()  # the client may be gone, and then nobody else reads it
 
 
 class Failures:

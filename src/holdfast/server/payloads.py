@@ -62,7 +62,7 @@ def read_arguments(
 def _reading(
     name: str, integers_as_text: bool
 ) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any], bool]:
-    """How the arguments of an operation are decoded: its decoders are made once."""
+    """Returns the decoder of an operation's arguments, made once."""
     operation = OPERATIONS[name]
     from_json = msgspec.json.Decoder(
         operation.arguments, strict=not integers_as_text, float_hook=number_hook(operation)
@@ -83,7 +83,8 @@ def with_json_values(operation: Operation, arguments: Any) -> Any:
 
 
 def number_hook(operation: Operation) -> Callable[[str], Any] | None:
-    """What makes numbers of a JSON text. Tables have exact types, which a double would spoil."""
+    """Returns the hook that reads numbers of a JSON text. Tables have exact types, which a double
+    would spoil."""
     return exact_number if operation.layer == "tables" else None
 
 
@@ -105,7 +106,7 @@ def convert_arguments(
 
 
 def refusal(operation: Operation, error: msgspec.ValidationError) -> HoldfastError:
-    """What is wrong with arguments, and which ones the operation takes."""
+    """Returns the error for wrong arguments, with those that the operation takes."""
     message = str(error)
     taken = operation.arguments.__struct_encode_fields__
     if (unknown := _UNKNOWN.fullmatch(message)) is not None:

@@ -1,4 +1,4 @@
-"""What to tell those who take the server for Redis.
+"""Hints for clients that take the server for Redis.
 
 Holdfast speaks Redis' protocol and has commands of its own; a few of Redis' names belong to Qless'
 and Meduza's clients. A user who tries `SET a 1` is told what to use instead.

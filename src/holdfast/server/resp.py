@@ -1,8 +1,8 @@
-"""The RESP door: any Redis client in any language.
+"""The RESP server: any Redis client in any language.
 
 A connection is a queue of commands. Reads are answered at once; writes that follow each other are
 given to the next group together, and replies keep the order of the commands. What a command does
-stands in `commands.py` and in `compat/`; this file knows packets, order and the limits.
+is in `commands.py` and in `compat/`; this file has packets, order and limits.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from holdfast.errors import HoldfastError
 from holdfast.keepalive import keep_alive
 from holdfast.limits import (
     COMMANDS_PER_TURN,
-    DRAIN_SECONDS,
     HANDSHAKE_SECONDS,
     MAX_GROUP_TRANSACTIONS,
     MAX_STRANGER_BYTES,
     PARSED_PER_TURN_BYTES,
+    SERVER_DRAIN_SECONDS,
     SMALL_REQUESTS_BYTES,
 )
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
@@ -49,7 +49,7 @@ class RespConnection(asyncio.Protocol):
         self._unparsed = b""  # what has come, until the others have had their turn
         self._parsing: asyncio.Handle | None = None
         self._received = 0  # bytes that have come and are not answered
-        self._taken = 0  # of the room that all clients share
+        self._taken = 0  # of the memory that all clients share
         self._planned: Plan | None = None  # planned already, and waiting for the writes before it
         self._waits = False  # for a commit, a thread or a notice
         self._awaited: asyncio.Future[Any] | None = None
@@ -326,7 +326,7 @@ class RespConnection(asyncio.Protocol):
                 self._answer_and_close(self.session.error(error))
 
     def _send(self, data: bytes) -> None:
-        """What the session sends unasked: messages of its subscriptions."""
+        """Sends what was not asked for: messages of subscriptions."""
         if self._transport.is_closing():
             return
         self._transport.write(data)
@@ -394,7 +394,7 @@ class RespServer:
         self.dispatcher.back_pressure.hurry()
         for connection in list(self._connections):
             connection.finish()
-        deadline = self.loop.time() + DRAIN_SECONDS
+        deadline = self.loop.time() + SERVER_DRAIN_SECONDS
         while self._connections and self.loop.time() < deadline:
             for connection in self._connections:  # who reads nothing is not waited for
                 self.dispatcher.back_pressure.add(connection)

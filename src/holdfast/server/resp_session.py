@@ -1,4 +1,4 @@
-"""What a RESP client is to the server: its protocol, space, open batch and subscriptions.
+"""The state of a RESP client: its protocol, space, open batch and subscriptions.
 
 A session makes of each command a *plan*, without running it: bytes that are the reply already, a
 `Read` for a view, a `Write` for the next group, a `Later` for what takes its time, or a `Change` of
@@ -119,7 +119,7 @@ class RespSession:
         return bool(self.subscriptions)
 
     def who(self) -> Identity:
-        """Who this client speaks for; raises `NotAuthenticated` if it must say so first."""
+        """Returns the client's identity; raises `NotAuthenticated` if it must log in first."""
         authenticator = self.dispatcher.authenticator
         if self._users_version != authenticator.version:
             self.identity, self._users_version = (
@@ -263,7 +263,7 @@ class RespSession:
         return self.error(error)
 
     def error(self, error: BaseException) -> bytes:
-        """An error as all doors say it: its code, what happened, what to do."""
+        """Returns an error as a reply: its code, what happened, what to do."""
         if self.is_exact:
             return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -284,7 +284,7 @@ class RespSession:
 
     @property
     def held_bytes(self) -> int:
-        """What the commands of a batch take of the memory, until `EXEC` is answered."""
+        """Returns the memory that a batch takes until `EXEC` is answered."""
         return self._batch_bytes and self._batch_bytes + _PLAN_BYTES * self._batch_words
 
     def let_go(self) -> None:

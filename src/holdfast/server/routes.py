@@ -1,4 +1,4 @@
-"""The paths of the HTTP door that are the same for every layer, and those that tell how it is.
+"""HTTP paths that are the same for every layer, and those about the server's health.
 
 `POST /{space}/{layer}/{operation}` runs an operation: the body is an object of its arguments, the
 answer `{"result": ...}`, in JSON or msgpack by content type. `POST /{space}/batch` runs several as
@@ -52,7 +52,7 @@ async def livez(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 @route("GET HEAD", "/readyz")
 async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """The store answers: a read and an empty commit succeed, and there is room to write."""
+    """Answers 200 if a read and an empty commit succeed and the disk has space to write."""
     if api.dispatcher.stopping:
         raise ServerBusy("the server is stopping")
     dispatcher = api.dispatcher

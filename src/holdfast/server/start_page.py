@@ -1,4 +1,4 @@
-"""What a newcomer sees who opens the server in a browser."""
+"""The page that a browser shows for the server's root."""
 
 from typing import Final
 from urllib.parse import urlsplit

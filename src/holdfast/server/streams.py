@@ -90,8 +90,8 @@ async def _ingest(
             accepted += reply.accepted
             bad += [(positions[error.position], error.message) for error in reply.errors]
         refused += len(bad)
-        room = MAX_REPORTED_EVENTS - len(errors)
-        errors += [{"position": at, "message": message} for at, message in sorted(bad)[:room]]
+        left = MAX_REPORTED_EVENTS - len(errors)
+        errors += [{"position": at, "message": message} for at, message in sorted(bad)[:left]]
         begin += len(lines)
     result: dict[str, Any] = {"accepted": accepted, "errors": errors}
     if refused > len(errors):

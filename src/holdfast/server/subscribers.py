@@ -1,4 +1,4 @@
-"""Who listens to which channel: notices of commits become messages to subscribers.
+"""Subscribers of channels: notices of commits become messages to them.
 
 A notice's channel is its topic, and for what the qless script publishes that script's own channel.
 Subscribers hear the space that they were in when they subscribed, and of it only the layers that
@@ -56,23 +56,23 @@ class Subscribers:
         self, subscriber: Subscriber, kind: Kind, channel: bytes, *, space: str, prefix: bytes
     ) -> Callable[[], None]:
         """Sends what is heard on a channel or a pattern; returns the function that ends it."""
-        rooms = self._channels if kind == "subscribe" else self._patterns
+        tables = self._channels if kind == "subscribe" else self._patterns
         glob = compile_glob(channel) if kind == "psubscribe" else None
         seat = _Subscription(subscriber, space, glob)
-        rooms.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
+        tables.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
 
         def leave() -> None:
-            room = rooms[prefix]
-            room[channel].pop(seat)
-            if not room[channel]:
-                del room[channel]
-            if not room:
-                del rooms[prefix]
+            channels = tables[prefix]
+            channels[channel].pop(seat)
+            if not channels[channel]:
+                del channels[channel]
+            if not channels:
+                del tables[prefix]
 
         return leave
 
     def count(self, prefix: bytes, channel: bytes) -> int:
-        """How many subscriptions hear a channel."""
+        """Returns the number of subscriptions of a channel."""
         patterns = self._patterns.get(prefix, {})
         return len(self._channels.get(prefix, {}).get(channel, ())) + sum(
             len(seats) for seats in patterns.values() if _fits(seats, channel)

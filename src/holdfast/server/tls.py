@@ -1,4 +1,4 @@
-"""Encrypted connections: one certificate for both doors, read anew when the server is told to."""
+"""Encrypted connections: one certificate for RESP and HTTP, reloaded on SIGHUP."""
 
 import ssl
 from pathlib import Path
@@ -15,7 +15,7 @@ class Certificate:
         self.context = self._read()
 
     def reload(self) -> None:
-        """Reads the files anew, for the connections to come; a mistake in them changes nothing."""
+        """Reloads the files for new connections; a mistake in them changes nothing."""
         self._read()
         self.context.load_cert_chain(self._certificate, self._key)
 

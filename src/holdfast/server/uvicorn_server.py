@@ -1,4 +1,4 @@
-"""uvicorn, as a part of our own loop: it starts and ends when we say so, and within our bounds."""
+"""uvicorn as a part of our event loop: it starts and stops when we say so, within our bounds."""
 
 import asyncio
 import math
@@ -16,13 +16,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.errors import BadInput, HeadTooLarge, HoldfastError, ServerBusy, UrlTooLong
 from holdfast.keepalive import keep_alive
 from holdfast.limits import (
-    DRAIN_SECONDS,
     HANDSHAKE_SECONDS,
     KEEP_ALIVE_SECONDS,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
     MAX_PIPELINED_REQUESTS,
     MAX_URL_BYTES,
+    SERVER_DRAIN_SECONDS,
     STALLED_EXCHANGE_SECONDS,
     STOPPING_STALLED_SECONDS,
 )
@@ -257,7 +257,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- refusals --------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn's word for what it can't parse, said as all doors say it."""
+        """Answers a request that uvicorn can't parse, with the error's usual form."""
         other = {b"\x16": "TLS", b"*": "RESP"}.get(self._first)
         if self._refusal is not None:
             self._refuse_in_turn(self._refusal)
@@ -309,7 +309,7 @@ def _head_too_large() -> HeadTooLarge:
 
 
 class HttpServer:
-    """Listens for the HTTP door."""
+    """Listens for HTTP with uvicorn."""
 
     def __init__(self, application: HttpApi, tls: ssl.SSLContext | None = None) -> None:
         self._door = application
@@ -325,7 +325,7 @@ class HttpServer:
             server_header=False,
             proxy_headers=False,  # whose word counts is ours to say: see client_address.py
             timeout_keep_alive=min(KEEP_ALIVE_SECONDS, math.ceil(bounds.idle_seconds)),
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_graceful_shutdown=SERVER_DRAIN_SECONDS,
         )
         config.load()
         self._server = uvicorn.Server(config)

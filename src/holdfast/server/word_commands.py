@@ -20,7 +20,7 @@ _MAPS: Final = frozenset(bytes([first]) for first in (*range(0x80, 0x90), 0xDE, 
 
 
 def form_of(payload: bytes) -> Literal["json", "msgpack", "words"]:
-    """What a single argument is, by its first byte: an object begins as no word does."""
+    """Returns what a single argument is, by its first byte: an object begins as no word does."""
     first = payload[:1]
     if first == b"{" or payload.lstrip()[:1] == b"{":
         return "json"
@@ -44,7 +44,7 @@ def read_words(operation: Operation, words: wire.Command) -> Any:
 
 
 class _Slot(NamedTuple):
-    """Where a word goes."""
+    """The argument that a word fills."""
 
     name: str
     wire_name: str

@@ -1,4 +1,4 @@
-"""A copy of a store that can be trusted, and a look at every page of it.
+"""Backups with a manifest, and a check of every page of a store.
 
 A copy knows what it is a copy of: its database `meta` holds a manifest, with the number of keys and
 a digest of all pairs. It counts until the copy is opened as a store and written to.
@@ -33,7 +33,7 @@ _MANIFEST: Final = b"backup"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy held when it was made."""
+    """The manifest of a backup: what it held when it was made."""
 
     transaction_id: int  # of the commit that wrote the manifest: a later one makes it void
     keys: int
@@ -101,7 +101,7 @@ def _locked(unfinished: Path) -> Iterator[IO[bytes]]:
 
 
 def problems(opened: Environment, txn: Any) -> list[str]:
-    """What contradicts itself in the snapshot of `txn`, a sentence each."""
+    """Returns a sentence for each contradiction in the snapshot of `txn`."""
     found = LmdbReader(txn, b"", 0.0).problems()
     with open(os.devnull, "wb") as nowhere:
         # A compacting copy walks every page of every tree.
@@ -113,7 +113,7 @@ def problems(opened: Environment, txn: Any) -> list[str]:
 
 
 def manifest_of(opened: Environment) -> Backup | None:
-    """What a copy held when it was made; None if it has been written to since, or is no copy."""
+    """Returns the manifest of a backup; None if it was written to since, or is not a backup."""
     with opened.env.begin() as txn:
         content = txn.get(_MANIFEST, db=opened.meta)
         if content is None:

@@ -86,8 +86,7 @@ class Checkpointer:
         self.pin, self._last = pin, pin.id()
 
     def _save_with_reserve(self) -> Any:
-        """Saves one; on a full disk, with the blocks that were set aside for what makes room: the
-        pages of the last one can be used again after it."""
+        """Saves a checkpoint; on a full disk, with blocks of the reserve: the"""
         while True:
             try:
                 with self._folder.checkpointing():

@@ -1,8 +1,8 @@
-"""How the transactions of a group are run and committed, by whoever has the writer's turn.
+"""Runs and commits the transactions of a group, for the leader of the group.
 
 In memory, where LMDB may get a commit later (overlay.py), or in one LMDB transaction. In both
 cases each transaction of a group writes into a buffer of its own, so that one that raises is
-dropped and its neighbours are not disturbed.
+dropped and the others are not disturbed.
 
 The engine's turns may run a group's work again if Ctrl-C strikes. So its callers are told what
 became of it by the very step that makes it sure, and after that nothing may raise.
@@ -120,7 +120,7 @@ class Commits:
     def _run_alone(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
         """Runs one transaction; its caller, if it waits for nothing else, is told by `request`.
 
-        One that finds the disk full and makes room runs again, with blocks that were set aside.
+        One that finds the disk full but frees space runs again, with reserved blocks.
         """
         outcome = self._run_once(work, space, request)
         if type(outcome.error) is StoreFull:
@@ -283,7 +283,7 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
 
 
 def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
-    """What tells the caller of a single transaction; without one it is told later."""
+    """Returns the callback for the caller of a single transaction; without one it is told later."""
     return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
 
 

@@ -1,8 +1,8 @@
-"""Blocks that are set aside for what makes room, so that a full disk can be emptied again.
+"""Reserved disk blocks for transactions that free space, so that a full disk can be emptied again.
 
 LMDB copies a page before it changes it, so even a delete needs new pages at first. They come from
 the file `reserve`, a little at a time, and only for a transaction that leaves less behind than it
-found. What it frees is used by those that follow, and the reserve grows again when there is room.
+found. Later transactions use what it frees, and the reserve grows again when the disk has space.
 """
 
 import errno
@@ -53,14 +53,14 @@ class Reserve:
                 self._path.unlink()
 
     def refuse_full(self) -> None:
-        """Raises `StoreFull` if there is too little room for the next commits."""
+        """Raises `StoreFull` if there is too little disk space for the next commits."""
         try:
             self._take(RESERVE_BYTES + MIN_FREE_BYTES)
             os.truncate(self._path, RESERVE_BYTES)
         except OSError as error:
             if error.errno in _FULL:
                 raise StoreFull(
-                    f"there is no room left for {self._folder}: {error.strerror}"
+                    f"there is no space left for {self._folder}: {error.strerror}"
                 ) from error
 
     def _take(self, size: int) -> None:
@@ -70,7 +70,7 @@ class Reserve:
             try:
                 os.posix_fallocate(file, 0, size)
             except OSError:
-                # Where there is room for a part, the system may have taken that.
+                # Where a part fits, the system may have allocated that part.
                 os.ftruncate(file, before)
                 raise
         finally:

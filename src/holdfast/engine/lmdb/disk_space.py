@@ -1,7 +1,7 @@
-"""Room on the disk, set aside before a commit is acknowledged that LMDB's file has not yet got.
+"""Reserves disk space for a commit before it is acknowledged, while LMDB's file lacks it.
 
 A full disk must be the answer to the transaction that finds it full, and never to one that was
-acknowledged. So room is reserved behind the end of LMDB's file, for the worst that the waiting
+acknowledged. So space is reserved after the end of LMDB's file, for the worst that the pending
 writes could need.
 """
 
@@ -14,7 +14,7 @@ from holdfast.limits import RESERVED_BYTES
 
 _KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE: the blocks are there, the file does not grow
 _PAGES_OF_A_FLUSH: Final = 64  # roots, the list of free pages
-_PAGES_OF_A_KEY: Final = 3  # its leaf, a neighbour, and what its leaf is split into
+_PAGES_OF_A_KEY: Final = 3  # its leaf, the adjacent one, and what its leaf is split into
 
 
 class DiskSpace:
@@ -37,7 +37,7 @@ class DiskSpace:
         self._fallocate = _find_fallocate()
 
     def take(self, keys: int, value_bytes: int) -> bool:
-        """Makes sure that there is room for so much more, and says if there is."""
+        """Reserves space for more writes, and returns whether there is enough."""
         # No key needs more than this. What they all need together is less, and is found out if it
         # has to be.
         needed = self.needed + self._key_bytes * keys + 4 * value_bytes
@@ -68,16 +68,17 @@ class DiskSpace:
         self._sure = -1
 
     def forget(self) -> None:
-        """The file was written to by others, or by what had no room set aside."""
+        """Forgets what was reserved: others wrote to the file, or a commit without a
+        reservation."""
         self._reserved = 0
         self._sure = -1
 
     def _need_of(self, keys: int, value_bytes: int) -> int:
-        """What LMDB may need at worst.
+        """Returns the bytes that LMDB may need at worst.
 
         A flush copies a page once, however many of its keys are written. A key may have its leaf
-        and a neighbour copied, and its leaf split; a leaf that was split is half empty, and only
-        what is written to it makes it split again. Branches may all be copied and split.
+        and the adjacent one copied, and its leaf split; a leaf that was split is half empty, and
+        only what is written to it makes it split again. Branches may all be copied and split.
         """
         pages = min(_PAGES_OF_A_KEY * keys, 2 * self._leaf_pages)
         pages += 2 * self._branch_pages + _PAGES_OF_A_FLUSH

@@ -1,4 +1,4 @@
-"""The engine itself: transactions in groups, views, and its opening and closing."""
+"""Opens and closes a store, and runs its transactions and views."""
 
 import ctypes
 import math
@@ -170,8 +170,7 @@ class LmdbEngine:
             raise
 
     def _make_durable(self) -> None:
-        """What the log of a commit mode that was stopped has promised is on disk before the first
-        commit that is not."""
+        """Syncs what a log of commit mode promised before the first commit in interval mode."""
         if not (self.path / redo_log.FILE_NAME).exists() and redo_log.read_state(self.path) is None:
             return
         env, data, _, _ = open_environment(self.path, sync=True)
@@ -220,7 +219,7 @@ class LmdbEngine:
             self._data,
             folder=self._folder,
             log=self._redo,
-            room=DiskSpace(self._env, self._data, self._data_file),
+            disk_space=DiskSpace(self._env, self._data, self._data_file),
             synced=self._syncs,
             look_seconds=self._checkpoint_seconds,
             store_notices=self._notice_log.store,
@@ -248,7 +247,7 @@ class LmdbEngine:
         one who lives, or from the log of one who was killed."""
         try:
             if not alone:
-                log.shared = True  # first, or a busy neighbour might never leave the lease
+                log.shared = True  # first, or a busy process might never release the lease
             self._folder.take_lease(wait=True)
             try:
                 with self._folder.write_turn:
@@ -346,7 +345,8 @@ class LmdbEngine:
             raise self._unusable.with_traceback(None)  # the same for all: no frames pile up
 
     def explained(self, error: Exception) -> HoldfastError:
-        """What an error of LMDB means here: after the end of the store, nothing but that."""
+        """Returns the error to raise for an error of LMDB; after the store was closed, only
+        that."""
         if self._unusable is not None:
             return type(self._unusable)(self._unusable.message)
         return explain(error, self.path)
@@ -411,7 +411,7 @@ class LmdbEngine:
             # Ctrl-C in the leader's thread: the others' work is for the next leader.
             self._group_commit.leave(request)
             raise
-        return request.outcomes  # type: ignore[return-value]  # set by whoever ran it
+        return request.outcomes  # type: ignore[return-value]  # set by the leader of its group
 
     def _flush(self) -> None:
         if self._overlay is not None:
@@ -479,7 +479,7 @@ class LmdbEngine:
             raise
 
     def manifest(self) -> Backup | None:
-        """What the store held as a backup, if it is one that nobody has written to."""
+        """Returns the manifest of a backup that nobody has written to, or None."""
         self._flush()
         return backup.manifest_of(self._opened)
 
@@ -503,7 +503,7 @@ class LmdbEngine:
             self._examined = time.monotonic()
 
     def refuse_full(self) -> None:
-        """Raises `StoreFull` if there is too little room on the disk for the next commits."""
+        """Raises `StoreFull` if there is too little disk space for the next commits."""
         self._refuse_unusable()
         self._reserve.refuse_full()
 

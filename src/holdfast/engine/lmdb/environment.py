@@ -1,4 +1,4 @@
-"""The LMDB file of a store: how it is opened, what lies in it, and what LMDB's errors mean.
+"""The LMDB file of a store: how it is opened, which databases it has, and what LMDB's errors mean.
 
 Three databases lie in the file: `data`, `notices` (by the number of their commit) and `meta` (the
 format number).
@@ -82,7 +82,8 @@ def refuse_unfinished(path: Path) -> None:
 
     Opened, it would be a new store without anything in it, and would pass for the backup.
     """
-    # os.path: a path that can't exist, such as one that is too long, is named by whoever makes it.
+    # os.path: a path that can't exist, such as one that is too long, is reported when it is
+    # created.
     if os.path.exists(path / UNFINISHED_FILE) and not os.path.exists(path / DATA_FILE):
         raise CopyUnfinished(
             f"the backup in {path} has not ended",
@@ -168,7 +169,7 @@ def _open_databases(env: Any, path: Path) -> Environment:
 
 
 def explain(error: Exception, path: Path) -> HoldfastError:
-    """What an error of LMDB, or of the system, means for the user of a store."""
+    """Returns the error to raise for an error of LMDB or of the system."""
     if isinstance(error, HoldfastError):
         return error
     text = str(error)
@@ -182,7 +183,7 @@ def explain(error: Exception, path: Path) -> HoldfastError:
         os.strerror(number) in text
         for number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
     ):
-        return StoreFull(f"there is no room left for {path}, or its disk fails: {text}")
+        return StoreFull(f"there is no space left for {path}, or its disk fails: {text}")
     if isinstance(error, lmdb.ReadersFullError):
         return StoreBusy(
             f"{path} has {MAX_READERS} open views, and no place for one more",

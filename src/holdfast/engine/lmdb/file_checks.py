@@ -1,4 +1,4 @@
-"""Looks at a store's file before LMDB maps it: a damaged one is an error, and never a dead process.
+"""Checks a store's file before LMDB maps it: damage is an error, and never a dead process.
 
 Size and meta pages are looked at whenever a store is opened. What was closed in peace has a seal,
 a file of checksums, and is compared with it; what was not is walked page by page if it is small.
@@ -36,7 +36,7 @@ _TRACES: Final = ("lock.mdb", "redo", "redo-state", "checkpoint", SEAL)
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
-    """What the data file was when the store was closed."""
+    """The state of the data file when the store was closed."""
 
     transaction_id: int  # of the last commit: after a later one it says nothing
     bytes: int

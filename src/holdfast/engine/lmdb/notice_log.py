@@ -76,7 +76,8 @@ class NoticeLog:
         return self._page_bytes * int(stat["leaf_pages"] + stat["overflow_pages"])
 
     def forget_all(self) -> None:
-        """Whoever opens a store alone finds no one who could still want the old ones."""
+        """Forgets all notices: a process that opens a store alone finds no subscriber that wants
+        them."""
         with self._env.begin(write=True) as txn:
             if txn.stat(self._db)["entries"]:
                 txn.drop(self._db, delete=False)

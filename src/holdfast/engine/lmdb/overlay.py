@@ -15,7 +15,7 @@ new overlay.
 
 Only a process that is alone may do this, as the others read LMDB's file. It holds the folder's
 lease meanwhile. A process that comes marks the store as shared, and waits for the lease: it gets it
-after the next flush, and as long as the mark stands all commit directly to LMDB.
+after the next flush, and while the mark is set all processes commit directly to LMDB.
 """
 
 import threading
@@ -55,7 +55,8 @@ class Overlay:
     """Everything about it; its lock is held for the length of a commit or of a flush.
 
     With `synced`, a commit waits until the disk has its record, and so does a flush: LMDB's file
-    and the log survive the machine at any moment. As a flush is dear then, views don't ask for one.
+    and the log survive the machine at any moment. A flush is expensive then, so views don't ask for
+    one.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Overlay:
         *,
         folder: Folder,
         log: RedoLog,
-        room: DiskSpace,
+        disk_space: DiskSpace,
         synced: bool,
         look_seconds: float,
         store_notices: StoreNotices,
@@ -77,7 +78,7 @@ class Overlay:
         self._data = data
         self._folder = folder
         self._log = log
-        self._disk_space = room
+        self._disk_space = disk_space
         self._synced = synced
         self._look_seconds = look_seconds
         self._store_notices = store_notices
@@ -107,10 +108,10 @@ class Overlay:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    # --- for whoever has the turn ----------------------------------------------------------------
+    # --- for the leader of a group ---------------------------------------------------------------
 
     def begin(self) -> CommittedBuffer | None:
-        """What a transaction may be stacked on, or None: then it has to commit directly."""
+        """Returns what a transaction may be stacked on, or None: then it has to commit directly."""
         # In this order, and without the lock: who takes the base away does so before it looks if
         # someone is running.
         self._running = True
@@ -128,7 +129,7 @@ class Overlay:
                 self._without_log -= 1  # a short program needs no log, and does not pay for one
                 return None
             if self._early_views >= _MAX_EARLY_VIEWS and self._base is None:
-                # Where every commit is looked at, waiting for company is only a detour.
+                # Where every commit is read at once, deferring it only costs time.
                 if self._looked:
                     self._looked = False
                     return None
@@ -245,7 +246,7 @@ class Overlay:
             except KeyboardInterrupt:
                 interrupted = True
             except HoldfastError:
-                pass  # this one is acknowledged; the next one that needs the room hears of it
+                pass  # this one is acknowledged; the next one that needs space gets the error
         return interrupted
 
     def _commit_without_log(
@@ -278,7 +279,7 @@ class Overlay:
         return base is not None and len(base.written) > 0
 
     def notices(self) -> tuple[int, list[Notice]]:
-        """Those of the commits that wait, and the LMDB commit that they stand above."""
+        """Returns the notices of pending commits, and the LMDB commit that they follow."""
         base = self._base
         return (-1, []) if base is None else (base.above, base.notices)
 
@@ -289,8 +290,8 @@ class Overlay:
                 self._flush()
 
     def look(self) -> PendingCommits | None:
-        """What a view must read besides a snapshot of LMDB that it takes after this. If that turns
-        out to be newer than `above`, it has all of it."""
+        """Returns what a view must read besides a snapshot of LMDB that it takes after this. If
+        that snapshot is newer than `above`, it has all of it."""
         if self._synced:
             base = self._base
             return base.freeze() if base is not None and base.written else None
@@ -307,7 +308,7 @@ class Overlay:
         return None
 
     def _flush(self) -> None:
-        # The log may hold what has left the overlay again: it has to begin anew all the same.
+        # The log may hold what has left the overlay again: it has to be reset all the same.
         base = self._base
         if self.closed or base is None or (self._log.is_empty() and not base.notices):
             return
@@ -355,7 +356,7 @@ class Overlay:
             self._store_notices(txn, notices)
 
     def _restart(self, publish: Callable[[], None]) -> None:
-        """What follows a commit to LMDB. It can be done again."""
+        """Finishes after a commit to LMDB. It can be called again."""
         self._log.empty()
         if self._leased:
             self._known = self._env.info()["last_txnid"]
@@ -418,7 +419,7 @@ class Overlay:
         return True
 
     def _hand_over(self) -> None:
-        """Leaves the lease to whoever waits for it, unless someone still writes."""
+        """Hands the lease to a process that waits for it, unless a commit is running."""
         if not self._leased or self._running:
             return
         self._flush()
@@ -442,7 +443,7 @@ class Overlay:
         newest, since = (0, 0), 0.0  # the last commit that was seen, and when it was seen first
         while True:
             self._armed.wait()
-            self._armed.clear()  # before all else: whoever sets it from now on is heard
+            self._armed.clear()  # before all else: a later call is not missed
             if self._stopped.wait(FLUSH_SECONDS):
                 return
             self._hindered = self._broken or self._log.shared

@@ -50,7 +50,7 @@ _META_BYTES: Final = _META_HEAD.size + 2 * _TREE.size + _META_END.size
 
 
 class Tree(NamedTuple):
-    """What LMDB notes about one of its trees."""
+    """LMDB's record of one of its trees."""
 
     page_bytes: int  # of the tree of free pages only: that of the file
     flags: int
@@ -73,7 +73,7 @@ class Meta(NamedTuple):
 
     @property
     def file_bytes(self) -> int:
-        """How long the file of this state is, unless its last pages were never written to."""
+        """The length of the file in this state, unless its last pages were never written."""
         return (self.last_page + 1) * self.page_bytes
 
 
@@ -148,7 +148,7 @@ class Walk:
         self._file = file
         self._meta = meta
         self._size = meta.page_bytes
-        # Pages that were reached, a byte each; what lies behind the end of the file is no page.
+        # Pages that were reached, a byte each; what is after the end of the file is no page.
         self._used = bytearray(os.fstat(file).st_size // meta.page_bytes)
         self._counted = [0, 0, 0, 0]  # branch, leaf and overflow pages, entries of a tree
 
@@ -232,7 +232,7 @@ class Walk:
         if not META_PAGES <= number <= self._meta.last_page:
             raise Damaged(f"page {number} is named, and the last one is {self._meta.last_page}")
         if number >= len(self._used):
-            raise Damaged(f"page {number} lies behind the end of the file")
+            raise Damaged(f"page {number} is after the end of the file")
         if self._used[number]:
             raise Damaged(f"page {number} is reached twice")
         self._used[number] = 1
@@ -256,7 +256,7 @@ class Walk:
         for index, offset in enumerate(struct.unpack_from(f"<{count}H", page, _HEADER)):
             begin = offset + _NODE
             if offset < upper or begin > self._size:
-                raise Damaged(f"page {number} is damaged: node {index} lies outside of it")
+                raise Damaged(f"page {number} is damaged: node {index} is outside of it")
             low, high, flags, key_bytes = _NODE_HEAD.unpack_from(page, offset)
             end = begin + key_bytes
             size = low | high << 16
@@ -311,7 +311,8 @@ class Walk:
 
 
 def problems_of(file: int, meta: Meta | None = None) -> list[str]:
-    """What is wrong with the newest state of a file, or with that of `meta`; [] if nothing is."""
+    """Returns what is wrong with the newest state of a file, or with that of `meta`; [] if nothing
+    is."""
     try:
         return Walk(file, read_metas(file)[0] if meta is None else meta).run()
     except Damaged as problem:

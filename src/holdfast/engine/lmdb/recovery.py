@@ -1,4 +1,4 @@
-"""What can be kept of a store whose small files are damaged: `holdfast recover`.
+"""Recovers a store whose small files are damaged: `holdfast recover`.
 
 The store's own file is not repaired here: a backup is. What this knows is how to go on without a
 log, a seal or a checkpoint that no longer says what it said, and what is lost by that.
@@ -20,7 +20,7 @@ from holdfast.errors import StoreBusy, StoreDamaged
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
-    """What was wrong with a store, and what became of it."""
+    """What was wrong with a store, and what was done about it."""
 
     problems: list[str]  # a sentence each; empty: nothing was wrong
     applied: int  # records of the log that were, or would be, brought into the file
@@ -54,7 +54,8 @@ def recover(path: Path, *, accept_loss: bool) -> Recovery:
 
 
 def _side_files(path: Path, *, accept_loss: bool) -> list[str]:
-    """What is wrong with the checkpoint and the seal; they are removed if that is accepted."""
+    """Returns what is wrong with the checkpoint and the seal; removes them if the loss is
+    accepted."""
     problems: list[str] = []
     try:
         if not checkpoints.recover(path, path / DATA_FILE):

@@ -1,8 +1,8 @@
-"""The redo log: commits that LMDB's file has not yet got.
+"""The redo log: commits that are not in LMDB's file yet.
 
-Whoever opens the store next writes what it finds there into LMDB's file. A record belongs to one
-state of that file: it names the number of the LMDB commit that it stands above. With the next LMDB
-commit, which holds all of them, all records are void at once, and the log begins anew.
+The next process to open the store writes what it finds there into LMDB's file. A record belongs to
+one state of that file: it names the number of the LMDB commit that it follows. With the next LMDB
+commit, which holds all of them, all records are void at once, and the log is reset.
 
 page 0      a header: whose log it is, and a number of its own that its records are marked with
 page 1      a mark: whether several processes have the store open; and the end of the records, as of
@@ -15,7 +15,7 @@ a record is written and synced, and survives the machine too. There it begins on
 so that no later write touches a page that holds what was acknowledged.
 
 A last record that is not whole is one in whose middle its writer was stopped: nobody was told of
-it. A bad one that others follow, or that lies before the noted end, is damage, and so is a log that
+it. A bad one that others follow, or that is before the noted end, is damage, and so is a log that
 is missing although the file `redo-state` names it. Then the store is not opened, as commits would
 be lost without a word.
 """
@@ -70,7 +70,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(NamedTuple):
-    """What a log holds above an LMDB commit."""
+    """The records of a log that follow an LMDB commit."""
 
     records: list[Writes]  # in the order of their commits, up to the first that is damaged
     problem: str = ""  # with the log; empty if there is none
@@ -78,7 +78,7 @@ class Found(NamedTuple):
 
 
 class RedoLog:
-    """The log of one store. Who writes to it, or begins it anew, holds the folder's lease."""
+    """The log of one store. Only the lease holder may append to it or reset it."""
 
     __slots__ = (
         "_declared",
@@ -197,7 +197,8 @@ class RedoLog:
     # --- records ---------------------------------------------------------------------------------
 
     def restart(self, above: int) -> None:
-        """Begins with records that stand above the LMDB commit `above`. It holds all the others."""
+        """Resets the log for records that follow the LMDB commit `above`, which holds all older
+        ones."""
         self._mark = self._mark_of(above)
         self.position = _BEGIN
 
@@ -209,7 +210,7 @@ class RedoLog:
         return self.position == _BEGIN
 
     def record(self, writes: Writes) -> bytes:
-        """The bytes that stand for `writes` in the log."""
+        """Encodes `writes` as a record of the log."""
         body = _encode(writes)
         mark = self._mark
         record = _pack_head(len(body), crc32(body, mark & 0xFFFFFFFF), mark) + body
@@ -237,7 +238,7 @@ class RedoLog:
         _write(self._file, bytes(_HEAD.size), position)
 
     def read(self, above: int) -> Found:
-        """What one who was stopped has left above an LMDB commit."""
+        """Returns what a stopped process has left after an LMDB commit."""
         if self.problem:
             return Found([], self.problem)
         if not self.counts():
@@ -282,7 +283,7 @@ def _body(content: bytes, position: int, mark: int) -> bytes | None:
 
 
 def _count_behind(content: bytes, position: int, mark: int) -> int:
-    """How many whole records of this mark lie behind a place that has none."""
+    """Counts the whole records of this mark after a place that has none."""
     count = 0
     word = mark.to_bytes(8, "little")
     at = content.find(word, position)

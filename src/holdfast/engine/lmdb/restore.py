@@ -1,4 +1,4 @@
-"""A store out of a backup, compared with what the backup says that it holds."""
+"""Restores a store from a backup, and compares it with the backup's manifest."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,7 +7,8 @@ from holdfast.engine.lmdb.engine import LmdbEngine
 
 
 def restore(backup: Path, target: Path) -> bool:
-    """Makes the store `target` of the folder `backup`; says whether the backup has kept a digest.
+    """Restores the folder `backup` as the store `target`; returns whether the backup keeps a
+    digest.
 
     What differs from it is refused with `StoreDamaged`, and nothing is left of it. A backup of an
     older Holdfast has none, nor has one that was written to: it is copied, and the copy compared.

@@ -20,7 +20,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 
 class LmdbReader:
-    """What a view and a transaction have in common."""
+    """The common part of views and transactions."""
 
     __slots__ = ("_get", "_txn", "now", "space", "writes")
 
@@ -68,7 +68,7 @@ class LmdbReader:
             return self._one_by_one(begin, end, limit, reverse)
         # A short scan of what can't change meanwhile: a list costs a third of a generator.
         found: list[tuple[bytes, bytes]] = []
-        room = _BYTES_AT_ONCE
+        left = _BYTES_AT_ONCE
         cursor = self._txn.cursor()
         if not cursor.set_range(begin):
             return iter(found)
@@ -76,8 +76,8 @@ class LmdbReader:
             place, value = pair
             if place >= end:
                 return iter(found)
-            room -= len(value)
-            if room < 0 or len(place) >= _WHOLE:
+            left -= len(value)
+            if left < 0 or len(place) >= _WHOLE:
                 break
             found.append(pair)
         else:
@@ -87,7 +87,7 @@ class LmdbReader:
         return chain(found, self._one_by_one(begin, end, limit - len(found), False))
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> tuple[bytes, bytes] | None:
-        """What a scan would give first."""
+        """Returns the first pair of a scan."""
         if not reverse and len(begin) < _WHOLE and len(end) < _WHOLE:
             cursor = self._txn.cursor()
             if not cursor.set_range(begin):
@@ -178,7 +178,7 @@ class LmdbReader:
                 yield pair
 
     def problems(self) -> list[str]:
-        """What contradicts itself among all pairs of the store."""
+        """Yields a sentence for each contradiction among the pairs of the store."""
         found: list[str] = []
         last = b""
         count = count_back = 0
@@ -257,7 +257,7 @@ class LmdbTransaction(LmdbReader):
         self._put(key, value)
 
     def put_many(self, pairs: list[tuple[bytes, bytes]]) -> None:
-        """The same for many pairs, in order, that a buffer has checked."""
+        """Like `put`, for many pairs in order that a buffer has checked."""
         self.writes += 1
         if max([len(key) for key, _ in pairs], default=0) < _WHOLE:
             with self._txn.cursor() as cursor:
@@ -284,7 +284,7 @@ class LmdbTransaction(LmdbReader):
                 if len(key) >= _WHOLE and not begin <= LONG_KEYS.split(cursor.value())[0] < end:
                     found = cursor.next()
                     continue
-                cursor.delete()  # and stands on the next one
+                cursor.delete()  # and moves to the next one
                 found = bool(cursor.key())
 
     def add(self, key: bytes, delta: int) -> None:

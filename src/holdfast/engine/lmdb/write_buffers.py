@@ -1,8 +1,7 @@
-"""What transactions and views read and write while commits wait for LMDB: buffers, one above
-another, above a snapshot of it.
+"""The buffers between transactions and LMDB, stacked on a snapshot of it while commits are pending.
 
-    a Draft         the writes of a transaction, or of a group of them
-    the Base        what was committed and LMDB has not yet; for views it is frozen: a WaitingView
+    TransactionBuffer   the writes of a transaction, or of a group of them
+    CommittedBuffer     what was committed and LMDB lacks; views read it frozen, as a PendingView
     LMDB's snapshot
 
 Nearly every get and put of a store on LMDB passes through here, so the usual case of each method
@@ -36,13 +35,13 @@ _NOTHING: Final[Writes] = {}
 
 
 class Below(Reader, Protocol):
-    """What a transaction or the overlay may be stacked on."""
+    """A reader that a buffer may be stacked on."""
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None: ...
 
 
 class TransactionBuffer(WriteBuffer):
-    """The writes of one transaction, or of one group, above the overlay."""
+    """The writes of one transaction, or of one group, stacked on the committed ones."""
 
     __slots__ = ("_committed", "_seen")
 
@@ -100,7 +99,7 @@ class TransactionBuffer(WriteBuffer):
 
 
 class _PendingBuffer(WriteBuffer):
-    """What waits for LMDB, above a snapshot of it."""
+    """A buffer of pending commits, above a snapshot of LMDB."""
 
     __slots__ = ()
 
@@ -117,7 +116,7 @@ class _PendingBuffer(WriteBuffer):
 
 
 class PendingCommits(NamedTuple):
-    """What waits at one moment, for views. Neither the dict nor the list ever changes."""
+    """The pending commits at one moment, for views. Neither the dict nor the list ever changes."""
 
     above: int  # the LMDB commit
     written: Writes
@@ -125,7 +124,7 @@ class PendingCommits(NamedTuple):
 
 
 class PendingView(OnlyReads, _PendingBuffer):
-    """A view that reads what waits, too."""
+    """A view that also reads pending commits."""
 
     __slots__ = ()
 
@@ -147,7 +146,7 @@ class PendingView(OnlyReads, _PendingBuffer):
 
 
 class CommittedBuffer(_PendingBuffer):
-    """A snapshot of LMDB, and what was committed since."""
+    """A snapshot of LMDB, and the commits since."""
 
     __slots__ = (
         "_bare",
@@ -176,8 +175,8 @@ class CommittedBuffer(_PendingBuffer):
         self.seen: Writes = {}  # what was read of the snapshot
 
     def get(self, key: bytes) -> bytes | None:
-        """What is read in each transaction is read from LMDB once: it lets go of Python's lock
-        for every get, and whoever takes it then has to wait for the turn of the one who reads."""
+        """Reads a key of the snapshot from LMDB once: LMDB releases Python's lock for every get,
+        and another thread may then hold it."""
         written = self.written
         if key in written:
             return written[key]
@@ -193,8 +192,8 @@ class CommittedBuffer(_PendingBuffer):
         return [self.get(key) for key in keys]
 
     def first(self, begin: bytes, end: bytes, reverse: bool) -> Pair | None:
-        """Who takes the first of a range again and again leaves deleted keys behind, and they are
-        passed once."""
+        """Returns the first pair. A caller that takes the first again and again leaves deleted keys
+        behind; they are passed once."""
         keys = self._keys if len(self._keys) == len(self.written) else self._in_order()
         bare = self._bare
         start = bare[1] if bare is not None and bare[0] == begin and not reverse else begin
@@ -209,7 +208,7 @@ class CommittedBuffer(_PendingBuffer):
         return pair
 
     def freeze(self) -> PendingCommits:
-        """What waits now; the same for all views until the next commit."""
+        """Returns the pending commits; the same object for all views until the next commit."""
         waiting = self._waiting
         if waiting is None:
             with self._lock:
@@ -228,7 +227,7 @@ class CommittedBuffer(_PendingBuffer):
             self.take_unseen(other)
 
     def take_unseen(self, other: WriteBuffer) -> None:
-        """The same where no view can come between."""
+        """Like `take`, for a caller that no view can interrupt."""
         if self._waiting is not None:
             self._keys = self._keys.copy()  # views keep theirs
             self._waiting = None

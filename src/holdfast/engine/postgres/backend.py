@@ -171,7 +171,7 @@ class PostgresBackend:
             self._pool.give_back(connection)
 
     def register(self, space: bytes) -> None:
-        """Sees to it that a space has its row, and that none lies within another: the row is what
+        """Sees to it that a space has its row, and that none is within another: the row is what
         its commits wait for."""
         if space in self._known_spaces:
             return
@@ -224,7 +224,7 @@ class PostgresBackend:
         return random.randrange(_COMMITS_PER_CLEANING) < chances
 
     def explain(self, error: Refused) -> HoldfastError:
-        """What an error of PostgreSQL means for the user of a store."""
+        """Returns the error to raise for an error of PostgreSQL."""
         if error.state in _NO_ROOM:
             return StoreFull(f"{self.name}: {error}")
         return StoreUnusable(f"{self.name}: {error} ({error.state})")
@@ -475,7 +475,7 @@ class PostgresSession:
         return 3 if self._space else 4
 
     def _refusal(self, connection: Connection, error: Refused) -> Exception:
-        """What the refusal of a statement of the commit means: nothing was applied."""
+        """Returns the error for a refused statement of the commit: nothing was applied."""
         if error.statement in (sql.ENROL, sql.MARK):
             connection.broken = True  # it was forgotten: a new one gets a new number
             return Unreachable(str(error))

@@ -1,6 +1,6 @@
 """A connection that sends several statements at once and reads all replies together.
 
-It stands on libpq's pipeline mode itself: psycopg's cursors would cost more than the statements.
+It uses libpq's pipeline mode itself: psycopg's cursors would cost more than the statements.
 Parameters and results are binary, and all parameters are bytes.
 """
 
@@ -73,7 +73,7 @@ class Connection:
     """One session on the server. `send` and `sync` say what, `exchange` does it."""
 
     def __init__(self, url: str, settings: Sequence[str]) -> None:
-        self.id = int.from_bytes(os.urandom(8)) >> 1  # stands for this connection in its commits
+        self.id = int.from_bytes(os.urandom(8)) >> 1  # names this connection in its commits
         self.attempts = 0  # the number of the last commit
         self.generation = 0  # for the pool
         self.broken = False

@@ -70,8 +70,7 @@ class Pool:
             connection.close()
 
     def forked(self) -> None:
-        """In a child process: its copies must not say goodbye to the server on the parent's
-        behalf."""
+        """Keeps connections open in a child process: closing its copies would end the parent's."""
         self._closed = True
         for connection in self._idle:
             keep_for_ever(connection)

@@ -2,7 +2,7 @@
 
 holdfast_data    key -> value, or number if the value has 8 bytes; version: a number that no other
                  commit has, so a row whose version is what it was has not been touched
-holdfast_space   space -> commits; whoever commits in a space changes its row first, and so waits
+holdfast_space   space -> commits; a commit in a space changes its row first, and so waits
                  for the one before
 holdfast_client  id of a connection -> the last commit that it made or gave up
 holdfast_notice  notices, one row for each commit that left any, until some thousand came after it
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 FORMAT: Final = 1
 
-# Rows are changed in place where a page has room, without a word to the index (HOT).
+# Rows are changed in place where a page has space, without touching the index (HOT).
 CREATE: Final = (
     "CREATE TABLE IF NOT EXISTS holdfast_meta (name text PRIMARY KEY, value text NOT NULL)",
     "CREATE TABLE IF NOT EXISTS holdfast_data (key bytea PRIMARY KEY, value bytea, number int8, "
@@ -91,7 +91,7 @@ PAGE_BACK: Final = _prepared(
 
 # A commit in the whole store waits for those in any space, and they for it.
 BEGIN: Final = _prepared("begin_commit", "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED")
-# Whoever makes others wait and then falls silent is cut off.
+# A connection that makes others wait and then falls silent is cut off.
 HURRY: Final = _prepared("hurry", "SET LOCAL idle_in_transaction_session_timeout = '10s'")
 LOCK_ALL: Final = _prepared("lock_all", "LOCK TABLE holdfast_space IN EXCLUSIVE MODE")
 LOCK_SPACE: Final = _prepared(
@@ -99,7 +99,7 @@ LOCK_SPACE: Final = _prepared(
     "INSERT INTO holdfast_space (space, commits) VALUES ($1::bytea, 1) ON CONFLICT (space) "
     "DO UPDATE SET commits = holdfast_space.commits + 1",
 )
-# Whoever asks later what became of this commit has then seen to it that it is not made any more.
+# A later question about this commit makes sure that it can no longer be applied.
 MARK: Final = _prepared(
     "mark",
     "WITH marked AS (UPDATE holdfast_client SET last = $2::int8, given_up = false "

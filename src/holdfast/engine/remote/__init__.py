@@ -1,4 +1,4 @@
-"""What engines with their state on other machines share.
+"""The shared part of engines whose state is on other machines.
 
 A transaction runs in the client: it reads a snapshot through a cache, remembers what it read, and
 buffers its writes. Its commit is one message: check that what was read is unchanged, and apply what

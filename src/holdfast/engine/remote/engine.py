@@ -171,7 +171,7 @@ class RemoteEngine:
             finally:
                 # After Ctrl-C in the leader's thread, the others' work is for the next leader.
                 group_commit.leave(request)
-        return request.outcomes  # type: ignore[return-value]  # set by whoever ran it
+        return request.outcomes  # type: ignore[return-value]  # set by the leader of its group
 
     def _run_group(self, group: list[CommitRequest], space: bytes) -> bool:
         """Commits a group together. If that can't be done, each transaction alone: one that is too
@@ -364,8 +364,8 @@ class RemoteEngine:
         time.sleep(random.uniform(0, min(MAX_CONFLICT_PAUSE_SECONDS, longest)))
 
     def _expect_others(self, space: bytes) -> None:
-        """For a while, transactions of a space make others wait where that can be done: to run
-        them twice would take longer."""
+        """Makes transactions of a space lock it for a while, where the backend can: running them
+        twice would take longer."""
         if self._exclusive is not None:
             self._contended[space] = time.monotonic() + CONTENDED_SECONDS
 

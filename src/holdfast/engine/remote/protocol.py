@@ -1,4 +1,4 @@
-"""What a backend gives to the shared engine: sessions that read a snapshot and commit, and notices.
+"""The protocol of backends: sessions that read a snapshot and commit, and notices.
 
 Keys are here as the backend stores them; if its own keys are short, `long_keys` says how longer
 ones are folded, and the shared part does that.
@@ -41,9 +41,8 @@ class Walked(NamedTuple):
 
 
 class Commit(msgspec.Struct, kw_only=True):
-    """What was read and is to be checked, and what was written and is to be applied if the check
-    succeeds: first `clears`, then `puts` and `deletes`, then `adds`. No key is in two of the last
-    three."""
+    """What a commit checks, and what it applies if the check succeeds: first `clears`, then `puts`
+    and `deletes`, then `adds`. No key is in two of the last three."""
 
     space: bytes
     keys: dict[bytes, int]  # read one by one, with their versions; 0 for what was not there
@@ -121,7 +120,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class Locking(Protocol):
-    """What a backend also gives if it can make others wait."""
+    """What a backend also provides if it can make other transactions wait."""
 
     def exclusive_session(self, space: bytes) -> Session:
         """A session that lets no one else commit in its space from its first `fetch` to its end,
@@ -151,7 +150,7 @@ class Backend(Protocol):
         ...
 
     def problems(self) -> list[str]:
-        """What contradicts itself in the store, a sentence each."""
+        """Returns a sentence for each contradiction in the store."""
         ...
 
     def checkpoint(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What a transaction has seen of a snapshot: a cache that remembers what was read of it.
+"""The read cache of a transaction: what it has read of a snapshot, and what a commit must check.
 
 Fetched and read are two things: a page holds more rows than a scan walks, and only what was walked
 can make a transaction conflict. Ranges are known from their begin to their end, so what was fetched
@@ -203,7 +203,7 @@ class ReadCache:
         return span >= 0 and key < self._ends[span]
 
     def _page_rows(self, limit: int | None, fetched: int) -> int:
-        """How many rows to ask for: more each time, and fewer if they are large."""
+        """Returns how many rows to fetch: more each time, and fewer if they are large."""
         wanted = max(_FIRST_PAGE_ROWS, 4 * fetched)
         if limit is not None:
             wanted = limit if not fetched else min(wanted, limit)
@@ -267,7 +267,7 @@ class ReadCache:
             self._add_span(gap_begin, gap_end)
 
     def _gaps(self, begin: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
-        """What of a range is not known yet."""
+        """Returns the parts of a range that are not known yet."""
         gaps = []
         span = max(0, bisect_right(self._begins, begin) - 1)
         while begin < end and span < len(self._begins) and self._begins[span] < end:
@@ -379,7 +379,7 @@ class LongKeyReader:
 
 
 class ReadOnly:
-    """What a view gives: a reader that says why it does not write."""
+    """The reader of a view, which explains why it can't write."""
 
     def __init__(self, below: Reader, seen: ReadCache) -> None:
         self.space = seen.space

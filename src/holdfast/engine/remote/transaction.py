@@ -19,7 +19,7 @@ from holdfast.limits import MAX_COUNTER, MIN_COUNTER
 
 
 class Below(Reader, Protocol):
-    """What writes lie on: a snapshot, or the writes of the transactions before."""
+    """What a write buffer is stacked on: a snapshot, or the writes of the transactions before."""
 
     def has_read(self, key: bytes) -> bool:
         """Whether reading `key` gives nothing away: it was read before, or is known by itself."""
@@ -49,7 +49,7 @@ class Writes(WriteBuffer):
         super().__init__(below, space, now)
         self.adds: dict[bytes, int] = {}
         self._careful = careful
-        # A long key stands in front of its value: the server can't add to it.
+        # A long key is stored in front of its value: the server can't add to it.
         self._longest = long_keys.whole if long_keys is not None else 1 << 62
 
     # --- reading ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Writes(WriteBuffer):
             super().add(key, delta)  # only the counter's value tells whether it can take this
 
     def _pending(self, key: bytes) -> int:
-        """What is added to a counter here and in the writes below."""
+        """Returns what is added to a counter here and in the buffers below."""
         below = self._below
         pending = self.adds.get(key, 0)
         return pending + below._pending(key) if isinstance(below, Writes) else pending

@@ -1,4 +1,4 @@
-"""The URL of a store in Valkey: which servers, who asks, and what a commit waits for.
+"""The URL of a store in Valkey: its servers, the login, and what a commit waits for.
 
     valkey://host:port                            one server, or any nodes of a cluster: it is asked
     valkey://user:password@one:6379,two:6379/0    a name and password, several nodes, a database
@@ -25,7 +25,7 @@ Host = tuple[str, int]
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """What the URL of a store says."""
+    """The parsed URL of a store."""
 
     hosts: tuple[Host, ...]
     username: str | None = None

@@ -1,4 +1,4 @@
-"""What the settings of the servers make of a commit, and what it must wait for on top of them.
+"""Decides from the servers' settings what a commit must wait for.
 
 A commit is on the disk of its server when it returns if `appendfsync` is `always`. With `everysec`
 the server says so up to a second later, and `durability="commit"` waits for its word (WAITAOF). A
@@ -20,7 +20,7 @@ _WAIT_MS: Final = 2_500  # for replicas or a disk; shorter than a link waits for
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says of itself; None where it may not be asked."""
+    """The settings of a server; None where it may not be asked."""
 
     append_only: bool
     fsync: str | None
@@ -28,7 +28,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """What is sent behind a commit, in the same round trip."""
+    """The commands that follow a commit, in the same round trip."""
 
     replicas: int
     disk: bool
@@ -46,7 +46,7 @@ class Waits(msgspec.Struct, frozen=True):
         return not self.shortfall(replies)
 
     def shortfall(self, replies: Sequence[Any]) -> str:
-        """What has not happened, or nothing."""
+        """Returns what a commit lacks, or ""."""
         left = list(replies)
         if self.replicas:
             confirmed = left.pop(0)

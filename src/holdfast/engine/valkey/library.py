@@ -54,7 +54,8 @@ class Names:
     __slots__ = ("_stem", "keys", "log", "mark", "read", "state", "tag", "values", "views")
 
     def __init__(self, store: str, space: bytes) -> None:
-        # The empty space lies beside the list of all spaces, so both are read in one round trip.
+        # The empty space is stored beside the list of all spaces, so both are read in one round
+        # trip.
         self.tag = b"%s/%s" % (store.encode(), space.hex().encode()) if space else store.encode()
         self._stem = b"%s:{%s}:" % (store.encode(), self.tag)
         self.state = self._stem + b"state"
@@ -66,7 +67,7 @@ class Names:
         self.read = (self.state, self.keys, self.values, self.log)
 
     def commit(self, session: bytes) -> tuple[bytes, ...]:
-        """What the functions `commit` and `settle` touch."""
+        """Returns the keys that the functions `commit` and `settle` touch."""
         return (*self.read, self.views, self._stem + b"done:" + session)
 
 

@@ -31,7 +31,7 @@ _LOOK_SECONDS: Final = 0.1  # how soon a listener sees that it was stopped
 
 
 class Listener:
-    """What was heard, numbered as it came; the numbers are the places that a hub remembers."""
+    """Receives notices and numbers them; the numbers are the positions that a hub remembers."""
 
     def __init__(self, backend: "ValkeyBackend", address: Address) -> None:
         self._backend = backend
@@ -95,7 +95,7 @@ class Listener:
     # --- hearing ---------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Takes all that was published before this call. Connects anew where that is needed, and
+        """Takes all that was published before this call. Connects again where needed, and
         again if it is lost at once: a server may have closed what was idle for long."""
         for attempt in range(_ATTEMPTS):
             if self._closed:
@@ -129,7 +129,7 @@ class Listener:
             while connection.has_message():
                 self._take(host, connection.receive())
         except (ResponseError, *FAILURES):
-            self._drop_connections()  # made anew by whoever looks next
+            self._drop_connections()  # the next look connects again
 
     def _take(self, host: Host, message: list[bytes]) -> bool:
         """Takes one message; True if it is the answer to a PING."""
@@ -184,7 +184,7 @@ class Listener:
         self._changes = changes
 
     def _learn_versions(self, spaces: list[bytes]) -> None:
-        """Where each space is when the first one listens."""
+        """Learns the version of each space when the first subscriber listens."""
         places = [self._backend.place(space) for space in spaces]
         replies = self._backend.ask_places(
             places, lambda place: ("HGET", place.names.state, "said")

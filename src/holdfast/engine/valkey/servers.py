@@ -102,7 +102,7 @@ class Servers:
             if not is_over:
                 time.sleep(pause * random.uniform(0.5, 1))
                 pause = min(2 * pause, _LONGEST_PAUSE)
-            self._refresh(looks, lost=lost)  # also for whoever comes next
+            self._refresh(looks, lost=lost)  # also for the next caller
             if is_over:
                 raise Unanswered(problem, sent=sent)
 
@@ -153,7 +153,7 @@ class Servers:
     # --- finding ---------------------------------------------------------------------------------
 
     def _refresh(self, looks: int, *, lost: bool) -> None:
-        """Looks for the servers anew, unless another thread has done so since."""
+        """Looks for the servers again, unless another thread has done so since."""
         with self._lock:
             if self._looks != looks or self._closed:
                 return
@@ -162,7 +162,7 @@ class Servers:
         try:
             self._find(first=False)
         except (StoreUnusable, ValkeyError, OSError, NotSent):
-            return  # whoever asks tries again, until their patience ends
+            return  # the caller tries again, until its patience ends
 
     def _find(self, *, first: bool) -> None:
         """Asks any server that is known for the map of all."""
@@ -253,7 +253,7 @@ def _load_library(node: Node) -> None:
 
 
 def explain(error: Exception, name: str) -> HoldfastError:
-    """What an error of a server means here."""
+    """Returns the error to raise for an error of a server."""
     text = str(error)
     kind = type(error).__name__
     if kind == "OutOfMemoryError" or text.startswith("OOM"):

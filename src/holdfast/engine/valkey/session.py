@@ -45,8 +45,8 @@ Pairs = list[tuple[bytes, Row]]
 
 
 class Lane:
-    """Who commits: one commit at a time, each with the next number, so that a server knows the one
-    that it has done last when it comes again."""
+    """A lane of commits: one at a time, each with the next number, so that a server recognises the
+    last one when it is sent again."""
 
     __slots__ = ("id", "number")
 
@@ -56,7 +56,7 @@ class Lane:
 
 
 class SpaceState:
-    """Where a space lives, and the lanes on which this process commits to it."""
+    """The slot of a space, and the lanes on which this process commits to it."""
 
     def __init__(self, store: str, space: bytes) -> None:
         self.space = space
@@ -125,7 +125,8 @@ class SpaceSession:
         return rest[0], rest[1]
 
     def _beside(self) -> list[Command]:
-        """What is asked for along with a read. A session that lasts has its moment kept."""
+        """Returns the command to send along with a read. A session that lasts has its snapshot
+        kept."""
         if self._first is None:
             return [] if self._ask_along is None else [self._ask_along]
         if time.monotonic() < self._keep_at:
@@ -270,7 +271,7 @@ class SpaceSession:
 
 
 def _rest(page: Page, flat: list[bytes]) -> Page:
-    """What lies behind the pairs of a page that were read."""
+    """Returns the part of a page after the pairs that were read."""
     if page.reverse:
         return page._replace(end=flat[-2])
     return page._replace(begin=flat[-2] + b"\0")

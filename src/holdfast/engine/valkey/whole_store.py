@@ -1,4 +1,4 @@
-"""The whole store as one map: what the empty prefix names.
+"""Reads the whole store as one map: the space with the empty prefix.
 
 Each space is read at one moment, but not all of them at the same one: they live on different
 servers. That is enough to look through a store or to copy it. To write, a transaction needs one
@@ -76,7 +76,7 @@ class WholeSession:
         return [s for s in self._others() if s < end and begin < after_prefix(s)]
 
     def _space_of(self, key: bytes) -> bytes | None:
-        """No space begins with another, so only the one that lies before the key can hold it."""
+        """No space begins with another, so only the one before the key can hold it."""
         spaces = self._others()
         place = bisect_right(spaces, key)
         return spaces[place - 1] if place and key.startswith(spaces[place - 1]) else None
