@@ -35,6 +35,7 @@ HoldfastError
 │   ├── InvalidEvent
 │   ├── ExpandsTooFar
 │   ├── WrongKind
+│   ├── CountersWithoutTimes
 │   ├── NoJobQueue
 │   ├── BadArgument
 │   │   ├── JobTooLarge
@@ -121,6 +122,7 @@ HoldfastError
 │   └── Canceled
 ├── TaskFailed
 ├── TaskNotFinished
+├── ProcessDied
 ├── TaskTimedOut
 └── LimitExceeded
 
@@ -1054,6 +1056,13 @@ class TaskNotFinished(HoldfastError, TimeoutError):
 
     code, status = "task_not_finished", 504
     hint = "Wait longer, or look whether a worker serves its queue."
+
+
+class ProcessDied(HoldfastError):
+    """The process that ran a job has ended before the job did."""
+
+    code, status = "process_died", 500
+    hint = "Look for a crash, a call of os._exit, or memory that ran out, in the task's own code."
 
 
 class TaskTimedOut(HoldfastError, TimeoutError):

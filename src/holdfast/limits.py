@@ -264,7 +264,19 @@ UNKNOWN_TASK_WAIT_SECONDS: Final = (10, 300)  # between two looks, at first and 
 TELL_SECONDS: Final = 1.0  # between two reports of progress and log lines of a process
 HEARTBEATS_PER_LOCK: Final = 3  # two may be late before a lock ends
 WORKER_LOCK_SECONDS: Final = 60.0  # of jobs whose task says nothing: as long as the layer's own
-DRAIN_SECONDS: Final = 30.0  # that running tasks have when their worker is stopped
+WORKER_DRAIN_SECONDS: Final = 30.0  # that running tasks have when their worker is stopped
+STUCK_SECONDS: Final = 10.0  # behind its timeout, after which a run is given up that does not end
+CRASH_LOOP_SECONDS: Final = 10.0  # a child process that ends sooner, by itself, counts as a crash
+CRASH_BACKOFF_SECONDS: Final = (
+    1,
+    60,
+)  # before the next child of a crash loop, at first and at most
+WORKER_POLL_SECONDS: Final = 0.05  # between two looks whether a worker that ends has ended
+WORKER_TICK_SECONDS: Final = 1.0  # between two looks at changed files, memory and stuck threads
+MAX_UNSERVED_SHOWN: Final = 10  # queues and tasks without a worker that a start message names
+MAX_WORKER_NAMES: Final = 200  # queues, tasks and slots that the record of a worker names
+HEALTH_SECONDS: Final = 5.0  # that a client of a worker's health server may take
+PEEKED_JOBS: Final = 100  # of each queue, in which a starting worker looks for unknown tasks
 
 
 # --- metrics ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from holdfast.store import Store
 from holdfast.tasks import Batch, Run, Tasks, Tx, Worker, provided
 from holdfast.testing import temporary_server
 from tests.stores import Stores
+from tests.tasks.waiting import until
 
 pytestmark = pytest.mark.every_engine
 
@@ -24,15 +25,6 @@ def store(stores: Stores) -> Iterator[Store]:
     """A store on the real clock: workers wait for real."""
     with stores.open(clock=time.time) as store:
         yield store
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Waits until the condition is true."""
-    end = time.monotonic() + seconds
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        pause.wait(0.01)
 
 
 def test_all_that_is_due_is_run_and_what_it_puts(store: Store) -> None:

@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "serve": Entry("serve", "Serve a store over RESP and HTTP."),
     "space": Entry("space", "List and drop spaces."),
     "status": Entry("status", "Show a store at a glance."),
+    "worker": Entry("worker", "Run the jobs of tasks."),
     "user": Entry("user", "Add, remove and list the users of a store."),
 }
 

@@ -189,15 +189,21 @@ def _refuse_unknown_there(client: "Client", name: str) -> None:
     _refuse_unknown(names, name)
 
 
-def _connect(url: str, token: str | None) -> "Client":
-    """The server, with time for what takes long, unless the URL says otherwise."""
+def server_url(url: str, token: str | None) -> str:
+    """Returns the URL of a server with the token in it, unless it has a user already."""
     from urllib.parse import quote
 
+    scheme, separator, rest = url.partition("://")
+    if token is None or "@" in rest.partition("/")[0]:
+        return url
+    return f"{scheme}{separator}default:{quote(token, safe='')}@{rest}"
+
+
+def _connect(url: str, token: str | None) -> "Client":
+    """Connects with time for what takes long, unless the URL says otherwise."""
     from holdfast.client import connect
 
-    scheme, separator, rest = url.partition("://")
-    if token is not None and "@" not in rest.partition("/")[0]:
-        url = f"{scheme}{separator}default:{quote(token, safe='')}@{rest}"
+    url = server_url(url, token)
     return connect(url, timeout=None if "timeout=" in url else PATIENCE_SECONDS)
 
 

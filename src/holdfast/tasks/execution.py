@@ -25,7 +25,7 @@ from holdfast.jobs.reports import Report
 from holdfast.limits import UNKNOWN_TASK_SECONDS, UNKNOWN_TASK_WAIT_SECONDS
 from holdfast.store import Space, Tx
 from holdfast.tasks.event_loop import EventLoop
-from holdfast.tasks.outcomes import Fail, Outcome, Retry, Snooze, error_text, failure_text
+from holdfast.tasks.outcomes import Fail, Outcome, Retry, Settled, Snooze, error_text, failure_text
 from holdfast.tasks.parameters import Parameter
 from holdfast.tasks.providing import Provided
 from holdfast.tasks.run import Run
@@ -49,15 +49,19 @@ class Runtime:
     def __init__(
         self,
         tasks: "Tasks",
-        where: "Space | ClientSpace",
+        where: "Space | ClientSpace | None",
     ) -> None:
         self.tasks = tasks
-        self.where = where
-        self.is_remote = not isinstance(where, Space)
-        self.clock = where.read_clock if isinstance(where, Space) else time.time
+        self.use(where)
         self.loop = EventLoop()
         self.provided = Provided(tasks.providers, self.loop)
         self.middleware = tasks.middleware
+
+    def use(self, where: "Space | ClientSpace | None") -> None:
+        """Sets the store of the runs; None where no task has asked for it yet."""
+        self.where: Any = where
+        self.is_remote = not isinstance(where, Space)
+        self.clock = where.read_clock if isinstance(where, Space) else time.time
 
     def check(self) -> None:
         """Refuses tasks that can't run here, and annotations that can't be read."""
@@ -148,7 +152,7 @@ class Attempt:
                     kind = each.annotation
                     self._injected[each.name] = self._runtime.provided.get(kind, self.task.name)
         except Exception as error:
-            return self._raised(error)
+            return self.judge(error)
         return None
 
     def report(self, outcome: Outcome) -> Report | None:
@@ -189,7 +193,7 @@ class Attempt:
                             contexts.enter_context(context)
                     outcome = yield from self._called(is_async)
                 except BaseException as error:
-                    outcome = self._raised(error)
+                    outcome = self.judge(error)
                     raise
                 finally:
                     if outcome is not None:
@@ -197,7 +201,7 @@ class Attempt:
         except BaseException as error:
             # What a context raised when it was left counts too, unless the task was done.
             if outcome is None or (outcome.error is not error and not self.is_settled):
-                outcome = self._raised(error)
+                outcome = self.judge(error)
         assert outcome is not None
         return outcome
 
@@ -308,8 +312,8 @@ class Attempt:
             )
         return Outcome(what="complete", result=plain, result_ttl=self.task.options_given.result_ttl)
 
-    def _raised(self, error: BaseException) -> Outcome:
-        """Returns what becomes of the job after an exception."""
+    def judge(self, error: BaseException) -> Outcome:
+        """Returns what becomes of the job after an exception, or after one stopped the run."""
         stopped = self.run.stopped
         if self.run.is_lost:
             return Outcome(what="lost", error=error)
@@ -317,6 +321,8 @@ class Attempt:
             return self._again(error, "timeout", str(stopped), str(stopped))
         if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
             return Outcome(what="release", error=error)
+        if isinstance(error, Settled):
+            return Outcome(what="lost")
         if isinstance(error, Snooze):
             return Outcome(
                 what="retry", delay=error.seconds, free=True, message=str(error), error=error

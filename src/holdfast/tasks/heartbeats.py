@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
-from holdfast.limits import HEARTBEATS_PER_LOCK, TELL_SECONDS
+from holdfast.limits import HEARTBEATS_PER_LOCK, STUCK_SECONDS, TELL_SECONDS
 from holdfast.tasks.run import Run, Told
 
 __all__ = ["Beating", "Heartbeats"]
@@ -22,7 +22,7 @@ _log: Final = logging.getLogger("holdfast.tasks")
 class Beating:
     """A run whose lock is renewed."""
 
-    __slots__ = ("interrupt", "job", "lock_seconds", "next", "run")
+    __slots__ = ("give_up", "interrupt", "job", "lock_seconds", "next", "run")
 
     def __init__(
         self, job: Job, run: Run, lock_seconds: float, interrupt: Callable[[], None]
@@ -31,6 +31,7 @@ class Beating:
         self.run = run
         self.lock_seconds = lock_seconds
         self.interrupt = interrupt
+        self.give_up: Callable[[], None] | None = None  # for a run that does not end when told to
         self.next = 0.0  # when it is due, by `time.monotonic`
 
     def report(self, told: Told) -> Report:
@@ -118,10 +119,14 @@ class Heartbeats:
     def _stop_late(self, running: Iterable[Beating]) -> None:
         now = time.monotonic()
         for each in running:
-            late = each.run.deadline is not None and now > each.run.deadline
-            if late and each.run.stopped is None:
+            if each.run.deadline is None or now <= each.run.deadline:
+                continue
+            if each.run.stopped is None:
                 each.run.time_out()
                 each.interrupt()
+            elif each.give_up is not None and now > each.run.deadline + STUCK_SECONDS:
+                self.remove(each.job)
+                each.give_up()
 
     def _send(self, due: list[Beating]) -> None:
         told = [each.run.take_told() for each in due]

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.limits import MAX_TASK_ERROR_CHARS
 
-__all__ = ["Fail", "Outcome", "Retry", "Snooze", "error_text", "failure_text"]
+__all__ = ["Fail", "Outcome", "Retry", "Settled", "Snooze", "error_text", "failure_text"]
 
 _HOLDFAST: Final = str(Path(__file__).parent.parent)
 _CUT: Final = "\n... [cut] ...\n"
@@ -48,6 +48,10 @@ class Snooze(Exception):
     def __init__(self, seconds: float, why: str = "") -> None:
         super().__init__(why or f"snoozed for {seconds:g} s")
         self.seconds = seconds
+
+
+class Settled(Exception):
+    """Ends a run whose task has settled its job itself: nothing is left to report."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

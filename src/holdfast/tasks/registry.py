@@ -157,6 +157,11 @@ class Tasks:
         return found
 
     @property
+    def is_included(self) -> bool:
+        """Whether another registry includes this one."""
+        return bool(self._included_in)
+
+    @property
     def queues(self) -> list[str]:
         """The queues of all tasks, in the order of their declaration."""
         return list(dict.fromkeys(task.options_given.queue for task in self))

@@ -68,6 +68,11 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
     retries: float
     tags: tuple[Any, ...]
 
+    def describe(self) -> str:
+        """Returns the task and when it runs, in words."""
+        when = f"every {self.interval:g} s" if self.cron is None else f"{self.cron} {self.tz}"
+        return f"{self.klass} ({when})"
+
     def is_like(self, found: RecurringJob) -> bool:
         """Whether the store's recurring job needs no change."""
         return (

@@ -1,7 +1,8 @@
 """Slots: places in a worker where runs happen.
 
 The worker gives a slot an attempt and hears of its end by a call from any thread. Thread slots are
-here; slots on an event loop and in processes keep the same protocol.
+here; slots on an event loop (async_slots.py) and in processes (process_slots.py) keep the same
+protocol.
 """
 
 import logging
@@ -10,13 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
-from holdfast.tasks.execution import Attempt, Runtime
-from holdfast.tasks.run import Run
+from holdfast.tasks.execution import Attempt
+from holdfast.tasks.outcomes import Outcome
 
-__all__ = ["Done", "Finished", "Slot", "ThreadSlot"]
-
+__all__ = ["Done", "Finished", "Slot", "ThreadSlot", "finished"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
@@ -24,11 +23,14 @@ _log: Final = logging.getLogger("holdfast.tasks")
 class Finished:
     """The end of a run: its slot is free, and `report` is what the store is to be told."""
 
-    __slots__ = ("job", "report", "slot")
+    __slots__ = ("attempt", "outcome", "report", "slot")
 
-    def __init__(self, slot: "Slot", job: Job, report: Report | None) -> None:
+    def __init__(
+        self, slot: "Slot", attempt: Attempt, outcome: Outcome | None, report: Report | None
+    ) -> None:
         self.slot = slot
-        self.job = job
+        self.attempt = attempt
+        self.outcome = outcome
         self.report = report
 
 
@@ -38,21 +40,14 @@ Done = Callable[[Finished], None]
 class Slot(Protocol):
     """One place where a run happens, under a worker name of its own."""
 
+    kind: str  # "thread", "async" or "process"
+
     @property
     def name(self) -> str:
         """The name of the worker that holds the slot's job: `<host>-<pid>-<n>`."""
         ...
 
-    @property
-    def run(self) -> Run | None:
-        """The run that happens now; None if the slot is free, or its run is elsewhere."""
-        ...
-
-    def takes(self, job: Job) -> bool:
-        """Whether jobs of this task may run here."""
-        ...
-
-    def start(self, job: Job) -> None:
+    def start(self, attempt: Attempt) -> None:
         """Begins the run of a job that was popped under the slot's name; returns at once."""
         ...
 
@@ -60,34 +55,25 @@ class Slot(Protocol):
         """Ends the run as soon as it can be ended; why is in `run.stopped`."""
         ...
 
-    def close(self) -> None:
-        """Ends the slot when its run has ended."""
+    def close(self, timeout: float | None = None) -> None:
+        """Ends the slot when its run has ended, or gives it up after `timeout` seconds."""
         ...
 
 
 class ThreadSlot:
-    """A thread that runs one attempt after the other."""
+    """A thread that runs one attempt after the other; it waits for async tasks."""
 
-    def __init__(
-        self, name: str, runtime: Runtime, done: Done, *, beat: Callable[[Run], None]
-    ) -> None:
+    kind = "thread"
+
+    def __init__(self, name: str, done: Done) -> None:
         self.name = name
-        self.run: Run | None = None
-        self._runtime = runtime
         self._done = done
-        self._beat = beat
         self._given: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    def takes(self, job: Job) -> bool:
-        """A thread runs every task; it waits for async ones."""
-        return True
-
-    def start(self, job: Job) -> None:
+    def start(self, attempt: Attempt) -> None:
         """Gives the thread its next run."""
-        attempt = self._runtime.attempt(job, beat=self._beat)
-        self.run = attempt.run
         self._given.put(attempt)
 
     def interrupt(self) -> None:
@@ -98,17 +84,16 @@ class ThreadSlot:
         self._given.put(None)
         self._thread.join(timeout)
 
-    @property
-    def is_stuck(self) -> bool:
-        """Whether the thread still runs after `close`."""
-        return self._thread.is_alive()
-
     def _work(self) -> None:
         while (attempt := self._given.get()) is not None:
-            report = None
-            try:
-                report = attempt.report(attempt.execute())
-            except Exception:  # of this package, not of the task: its lock ends by itself
-                _log.exception("the run of job %s broke", attempt.job.id)
-            self.run = None
-            self._done(Finished(self, attempt.job, report))
+            self._done(finished(self, attempt, attempt.execute))
+
+
+def finished(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> Finished:
+    """Runs an attempt and returns its end."""
+    try:
+        outcome = execute()
+        return Finished(slot, attempt, outcome, attempt.report(outcome))
+    except Exception:  # of this package, not of the task: the job's lock ends by itself
+        _log.exception("the run of job %s broke", attempt.job.id)
+        return Finished(slot, attempt, None, None)

@@ -1,4 +1,7 @@
-"""`Worker`: runs tasks inside a program, beside a web application or in a script."""
+"""`Worker`: runs tasks inside a program, beside a web application or in a script.
+
+`holdfast worker` runs the same class; program.py adds signals, restarts and what is seen outside.
+"""
 
 import logging
 import threading
@@ -10,15 +13,21 @@ from holdfast.errors import BadInput, HoldfastError
 from holdfast.jobs.handles import this_worker
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
-from holdfast.limits import DRAIN_SECONDS, REMOTE_POLL_SECONDS, WORKER_LOCK_SECONDS
-from holdfast.tasks.execution import Runtime
+from holdfast.limits import REMOTE_POLL_SECONDS, WORKER_DRAIN_SECONDS, WORKER_LOCK_SECONDS
+from holdfast.tasks.announcements import Announcements
+from holdfast.tasks.async_slots import AsyncSlot
+from holdfast.tasks.execution import Attempt, Runtime
 from holdfast.tasks.fetching import Fetcher, QueueOrder, strict
 from holdfast.tasks.heartbeats import Beating, Heartbeats
+from holdfast.tasks.process_slots import ProcessSlot
+from holdfast.tasks.served_queues import ServedQueues
 from holdfast.tasks.slots import Finished, Slot, ThreadSlot
+from holdfast.tasks.worker_figures import WorkerFigures
 
 if TYPE_CHECKING:
     from holdfast.client.client import ClientSpace
     from holdfast.store import Space
+    from holdfast.tasks.loading import Source
     from holdfast.tasks.registry import Tasks
 
 __all__ = ["Worker"]
@@ -30,7 +39,7 @@ class Worker:
     """Runs the jobs of a registry's tasks, on a store, a space or a client.
 
     `with Worker(store, tasks, threads=4): ...` runs them beside the block. `run_until_empty`
-    returns when nothing that is due is left.
+    returns when nothing that is due is left. `queues` may have patterns such as `mail-*`.
     """
 
     def __init__(
@@ -38,46 +47,64 @@ class Worker:
         where: "Space | ClientSpace",
         tasks: "Tasks",
         *,
-        threads: int = 1,
+        threads: int | None = None,
+        async_slots: int = 0,
         queues: Sequence[str] | None = None,
         name: str = "",
         lock_seconds: float = WORKER_LOCK_SECONDS,
-        drain_seconds: float = DRAIN_SECONDS,
+        timeout: float | None = None,
+        drain_seconds: float = WORKER_DRAIN_SECONDS,
         order: QueueOrder = strict,
+        processes: int = 0,
+        source: "Source | None" = None,
+        max_jobs: int | None = None,
+        max_memory_bytes: int | None = None,
     ) -> None:
-        if threads < 1:
-            raise BadInput(f"a worker has at least 1 thread, not {threads}")
+        if threads is None:
+            threads = 0 if async_slots or processes else 1
+        if min(threads, async_slots, processes) < 0 or threads + async_slots + processes < 1:
+            raise BadInput(f"a worker has at least 1 slot, not {threads} threads")
+        if processes and source is None:
+            raise BadInput(
+                "process slots need to know where their tasks are",
+                hint="Use `holdfast worker MODULE --processes N`.",
+            )
         self.name = name or this_worker()
         self.runtime = Runtime(tasks, where)
         self.runtime.check()
-        self.queues = list(tasks.queues if queues is None else queues)
+        self.served = ServedQueues(where.jobs, tasks.queues if queues is None else queues)
+        self.figures = WorkerFigures()
+        self.stuck = 0  # runs that were given up: their threads still run
         self._where = where
         self._lock_seconds = lock_seconds
+        self._timeout = timeout
         self._drain_seconds = drain_seconds
-        self._heartbeats = Heartbeats(where.jobs)
         self._stopping = threading.Event()
-        self._held: dict[str, tuple[Slot, Job]] = {}
+        self._paused = False
+        self._held: dict[str, tuple[Slot, Attempt]] = {}
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._slots = self._made_slots(threads)
+        self._is_cut_short = False
+        self._heartbeats = Heartbeats(where.jobs)
+        self.slots: list[Slot] = []
+        self._add_threads(threads)
+        for _ in range(async_slots):
+            self.slots.append(AsyncSlot(self._slot_name(), self._finished, self.runtime.loop))
+        for _ in range(processes):
+            assert source is not None
+            limits = {"max_jobs": max_jobs, "max_memory_bytes": max_memory_bytes}
+            self.slots.append(ProcessSlot(self._slot_name(), self._finished, source, **limits))
         self._fetcher = Fetcher(
-            where.jobs,
-            self._slots,
-            lambda: self.queues,
-            lock_seconds=lock_seconds,
-            order=order,
+            where.jobs, self.slots, self._queues, lock_seconds=lock_seconds, order=order
         )
+        self._announcements = Announcements(self, where.jobs)
 
-    def _made_slots(self, threads: int) -> list[Slot]:
-        return [
-            ThreadSlot(
-                f"{self.name}-{number}",
-                self.runtime,
-                self._finished,
-                beat=self._heartbeats.beat_now,
-            )
-            for number in range(threads)
-        ]
+    def _slot_name(self) -> str:
+        return f"{self.name}-{len(self.slots)}"
+
+    def _add_threads(self, count: int) -> None:
+        for _ in range(count):
+            self.slots.append(ThreadSlot(self._slot_name(), self._finished))
 
     # --- for programs -----------------------------------------------------------------------------
 
@@ -100,12 +127,15 @@ class Worker:
         self._fetcher.ready.set()
         if self._thread is not None:
             self._thread.join()
-        self._drain(self._drain_seconds if drain_seconds is None else drain_seconds)
+        if drain_seconds is not None and not self._is_cut_short:
+            self._drain_seconds = drain_seconds
+        self._drain()
         self._close()
 
     def run(self) -> None:
         """Runs jobs until `stop` is called, in the caller's thread."""
-        self._fetcher.ready.listen(self._where, self._is_wanted)
+        self._fetcher.ready.listen(self._where, self.served.wants)
+        self._announcements.start()
         while not self._stopping.is_set():
             try:
                 self._turn()
@@ -121,94 +151,161 @@ class Worker:
         runs = 0
         self.runtime.tasks.deploy(self._where)
         try:
-            while True:
+            while not self._stopping.is_set():
                 self._fetcher.ready.clear()
                 taken = self._fetcher.exchange(self._begin)
                 runs += taken
                 if not taken and not self._fetcher.running and not self._fetcher.has_finished:
                     return runs
-                if not taken:
-                    self._fetcher.ready.wait(None)  # for a slot that is done
+                if not taken and not self._stopping.is_set():
+                    self._fetcher.ready.wait(REMOTE_POLL_SECONDS)  # for a slot that is done
+            return runs
         finally:
-            self._drain(self._drain_seconds)
+            self._drain()
             self._close()
+
+    def cut_short(self) -> None:
+        """Ends a `stop` that waits for running jobs: they are handed back now."""
+        self._is_cut_short = True
+        self._stopping.set()
+        self._fetcher.ready.set()
+
+    def pause(self) -> None:
+        """Takes no more jobs until `resume`; running ones go on."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Takes jobs again after `pause`."""
+        self._paused = False
+        self._fetcher.ready.set()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it takes no jobs because of `pause`."""
+        return self._paused
 
     @property
     def runs(self) -> list[Job]:
         """The jobs that run now."""
-        return [job for _, job in list(self._held.values())]
+        return [attempt.job for _, attempt in list(self._held.values())]
+
+    @property
+    def held(self) -> dict[str, Job]:
+        """The jobs that run now, by the names of their slots."""
+        return {slot.name: attempt.job for slot, attempt in list(self._held.values())}
+
+    def hand_back_left_over(self) -> int:
+        """Hands back jobs that slots of these names still hold from a run before; says how many.
+
+        For a worker with a name of its own that was killed: its jobs need not wait for their locks.
+        """
+        ids = [id for slot in self.slots for id in self._where.jobs.worker(slot.name).jobs]
+        for id in ids:
+            self._where.jobs.timeout(id)
+        return len(ids)
 
     # --- how it is done ---------------------------------------------------------------------------
 
-    def _is_wanted(self, queue: str) -> bool:
-        return queue in self.queues
+    def _queues(self) -> Sequence[str]:
+        return () if self._paused else self.served.current()
 
     def _turn(self) -> None:
         """Settles and takes jobs once, then waits until there may be more to do."""
         fetcher = self._fetcher
         fetcher.ready.clear()
+        if self._stopping.is_set():
+            return  # the word to stop may have been cleared just now
         fetcher.exchange(self._begin)
         fetcher.ready.wait(self._patience())
 
     def _patience(self) -> float | None:
         """Returns how long nothing but a notice can bring a job."""
-        if not self._fetcher.free:
-            return None  # a slot that is done wakes it
+        if self._paused or not self._fetcher.free:
+            return None  # `resume`, or a slot that is done, wakes it
         if not self._fetcher.ready.is_listening:
             return REMOTE_POLL_SECONDS
         return self._fetcher.wake
 
     def _begin(self, slot: Slot, job: Job) -> None:
-        task = self.runtime.tasks.find(job.klass)
-        self._held[job.id] = slot, job
-        slot.start(job)
-        run = slot.run
-        if run is not None:
-            options = None if task is None else task.options_given
-            own = None if options is None else options.lock_seconds
-            if options is not None and options.timeout is not None:
-                run.deadline = time.monotonic() + options.timeout
-            beating = Beating(job, run, own or self._lock_seconds, slot.interrupt)
-            self._heartbeats.add(beating, at_once=own is not None)
+        attempt = self.runtime.attempt(job, beat=self._heartbeats.beat_now)
+        options = None if attempt.task is None else attempt.task.options_given
+        own = None if options is None else options.lock_seconds
+        timeout = self._timeout if options is None or options.timeout is None else options.timeout
+        if timeout is not None:
+            attempt.run.deadline = time.monotonic() + timeout
+        self._held[job.id] = slot, attempt
+        beating = Beating(job, attempt.run, own or self._lock_seconds, slot.interrupt)
+        beating.give_up = lambda: self._give_up(slot, attempt)
+        self._heartbeats.add(beating, at_once=own is not None)
+        self.figures.begin(job)
+        slot.start(attempt)
 
     def _finished(self, finished: Finished) -> None:
         """Called by slots, from any thread."""
-        self._heartbeats.remove(finished.job)
-        self._held.pop(finished.job.id, None)
+        job = finished.attempt.job
+        self._heartbeats.remove(job)
+        held = self._held.get(job.id)
+        if held is None or held[1] is not finished.attempt:
+            self.stuck -= 1  # it was given up, and has ended after all
+            return
+        del self._held[job.id]
+        self.figures.end(job, finished)
         self._fetcher.finish(finished)
 
-    def _drain(self, seconds: float) -> None:
-        """Settles runs as they end, up to `seconds`; then hands back the jobs that are left."""
-        deadline = time.monotonic() + seconds
+    def _give_up(self, slot: Slot, attempt: Attempt) -> None:
+        """Hands back the job of a run that does not end after its timeout; leaves its thread."""
+        held = self._held.get(attempt.job.id)
+        stopped = attempt.run.stopped
+        if held is None or held[1] is not attempt or stopped is None:
+            return
+        del self._held[attempt.job.id]
+        self.stuck += 1
+        _log.error(
+            "job %s (%s) does not end after its timeout: its thread is left behind",
+            *(attempt.job.id, attempt.job.klass),
+        )
+        outcome = attempt.judge(stopped)
+        fresh = slot
+        if isinstance(slot, ThreadSlot):
+            fresh = ThreadSlot(slot.name, self._finished)
+            slot.close(0.0)
+            self.slots[self.slots.index(slot)] = fresh
+        finished = Finished(fresh, attempt, outcome, attempt.report(outcome))
+        self.figures.end(attempt.job, finished)
+        self._fetcher.finish(finished)
+
+    def _drain(self) -> None:
+        """Settles runs as they end, for a while; then hands back the jobs that are left."""
+        deadline = time.monotonic() + self._drain_seconds
         fetcher = self._fetcher
         while True:
             fetcher.ready.clear()
             fetcher.exchange(self._begin, take=False)
             left = deadline - time.monotonic()
-            if fetcher.running <= 0 or left <= 0:
+            if fetcher.running <= 0 or left <= 0 or self._is_cut_short:
                 break
-            fetcher.ready.wait(left)
+            fetcher.ready.wait(min(left, REMOTE_POLL_SECONDS))
         self._hand_back()
 
     def _hand_back(self) -> None:
         held = list(self._held.values())
         if held:
-            self._where.jobs.report([_released(job) for _, job in held])
-        for slot, job in held:
-            self._heartbeats.remove(job)
-            if slot.run is not None:
-                slot.run.lose("job_lost", "the worker was stopped, and its job handed back")
+            self._where.jobs.report([_released(attempt.job) for _, attempt in held])
+        for slot, attempt in held:
+            self._heartbeats.remove(attempt.job)
+            attempt.run.lose("job_lost", "the worker was stopped, and its job handed back")
             slot.interrupt()
 
     def _close(self) -> None:
         if self._is_closed:
             return
         self._is_closed = True
+        busy = {slot.name for slot, _ in self._held.values()}
         self._fetcher.ready.close()
         self._heartbeats.close()
-        for slot in self._slots:
-            stuck = slot.run is not None
-            slot.close(*((0.0,) if stuck else ()))
+        self._announcements.close()
+        for slot in self.slots:
+            slot.close(0.0 if slot.name in busy else None)
         self.runtime.close()
 
 

@@ -1,0 +1,99 @@
+"""`holdfast worker`: runs the jobs of tasks."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.location import Location, location_options
+from holdfast.cli.output import Output
+
+if TYPE_CHECKING:
+    from holdfast.tasks.program import WorkerOptions
+
+
+@click.command("worker")
+@click.argument("modules", nargs=-1, metavar="MODULE[:REGISTRY]...")
+@location_options
+@click.option("--engine", metavar="URL", help="The store at a URL, instead of --data.")
+@click.option(
+    "--durability",
+    type=click.Choice(["commit", "interval"]),
+    default="commit",
+    show_default=True,
+    help="Wait for the disk at every commit, or every second.",
+)
+@click.option("--queues", metavar="A,B*", help="Queues to serve, in order; those of the tasks.")
+@click.option("--threads", type=click.IntRange(0, 10_000), help="Slots in threads. [default: 1]")
+@click.option("--async", "async_slots", type=click.IntRange(0, 100_000), default=0, metavar="N",
+              help="Slots on an event loop.")  # fmt: skip
+@click.option("--processes", type=click.IntRange(0, 1_000), default=0, help="Slots in processes.")
+@click.option("--order", default="strict", show_default=True, metavar="ORDER",
+              help="Of the queues: strict, round-robin, shuffled, 'weighted a=5,b=1'.")  # fmt: skip
+@click.option("--burst", is_flag=True, help="End when nothing is left to do.")
+@click.option("--watch", is_flag=True, help="Start again when a source file changes.")
+@click.option("--resume", is_flag=True, help="First take back what this --name holds from before.")
+@click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, metavar="S",
+              help="Time that running jobs have when it is stopped.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S",
+              help="For tasks that have no timeout of their own.")  # fmt: skip
+@click.option("--lock", "lock_seconds", type=click.FloatRange(1), default=60.0, metavar="S",
+              show_default=True, help="Length of the locks, which are renewed.")  # fmt: skip
+@click.option("--max-jobs", type=click.IntRange(1), help="Start afresh after so many.")
+@click.option("--max-memory", type=click.IntRange(1), metavar="MB", help="Start afresh above it.")
+@click.option("--name", default="", metavar="BASE", help="Of the worker. [default: HOST-PID]")
+@click.option("--path", multiple=True, metavar="DIR", help="A folder to import from; repeatable.")
+@click.option("--preload", multiple=True, metavar="MODULE", help="A module to import first.")
+@click.option("--allow", multiple=True, metavar="PREFIX",
+              help="Run classes below it by their dotted names, as Qless does.")  # fmt: skip
+@click.option("--http", default="", metavar="HOST:PORT", help="Serve /livez, /readyz, /metrics.")
+def command(location: Location, /, out: Output, modules: tuple[str, ...], **options: Any) -> None:
+    """Run the jobs of tasks.
+
+    MODULE is imported from the current folder; it holds a registry, `tasks = Tasks()`. TERM lets
+    running jobs finish and hands back the rest; HUP starts again with new code.
+
+    Example: holdfast worker shop.tasks --data data --threads 8
+    """
+    from holdfast.errors import HoldfastError
+    from holdfast.server.logs import start_logging
+    from holdfast.tasks.program import Program
+
+    if not modules and not options["allow"]:
+        raise click.UsageError("Name a module with tasks: holdfast worker MODULE[:REGISTRY]")
+    start_logging()
+    try:
+        status = Program(_given(location, modules, options), out.note).run()
+    except HoldfastError as error:
+        if out.is_json:
+            raise
+        raise click.ClickException(str(error)) from None
+    sys.exit(status)
+
+
+def _given(
+    location: Location, modules: tuple[str, ...], options: dict[str, Any]
+) -> "WorkerOptions":
+    from holdfast.cli.location import server_url
+    from holdfast.tasks.loading import Source
+    from holdfast.tasks.program import WorkerOptions
+
+    source = Source(
+        targets=modules,
+        store="" if location.url else options.pop("engine") or location.data,
+        server=server_url(location.url, location.token) if location.url else "",
+        durability=options.pop("durability"),
+        space=location.space,
+        path=options.pop("path"),
+        preload=options.pop("preload"),
+        allow=options.pop("allow"),
+    )
+    options.pop("engine", None)
+    queues = tuple((options.pop("queues") or "").replace(",", " ").split())
+    memory = options.pop("max_memory")
+    return WorkerOptions(
+        source=source,
+        queues=queues,
+        max_memory_bytes=None if memory is None else memory * 2**20,
+        **options,
+    )
