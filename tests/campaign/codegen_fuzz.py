@@ -27,17 +27,10 @@ from holdfast.entities import Model
 from holdfast.entities.codegen import Options, generate, golang
 from holdfast.entities.codegen.names import Names, comment_text
 from holdfast.entities.models import schema_yaml
-from holdfast.entities.schema import (
-    COLUMN_TYPES,
-    CONTAINER_TYPES,
-    Column,
-    Index,
-    Primary,
-    Schema,
-    Table,
-)
+from holdfast.entities.schema import Column, Index, Primary, Schema, Table
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.schema_file import parse_schema
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES
 from holdfast.errors import InvalidEntitySchema
 from tests.campaign.frame import Result
 from tests.tools import run as run_tool
@@ -65,6 +58,8 @@ HOSTILE_NAMES: Final = (
     *("", "a b", "a\nb", "1a", "é", "\uff49\uff44", "a;b", "a\0", '"', "../a", "a.b"),
     *("__proto__", "_"),
 )  # fmt: skip
+
+CONTAINERS = {name for name, kind in COLUMN_KINDS.items() if kind.is_container}
 
 
 class Fuzz:
@@ -113,7 +108,7 @@ class Fuzz:
     def table(self, schema: str) -> Table:
         made = [self.column() for _ in range(self.random.randint(0, 6))]
         columns = tuple({column.name: column for column in made}.values())
-        keys = [column.name for column in columns if column.type not in CONTAINER_TYPES]
+        keys = [column.name for column in columns if column.type not in CONTAINERS]
         indexes = {
             tuple(self.random.sample(keys, k=self.random.randint(1, len(keys))))
             for _ in range(self.random.randint(0, 2))
@@ -143,13 +138,13 @@ class Fuzz:
     def column(self) -> Column:
         type = self.random.choice(COLUMN_TYPES)
         subtype = None
-        if type in CONTAINER_TYPES and self.random.random() < 0.7:
+        if type in CONTAINERS and self.random.random() < 0.7:
             subtype = self.random.choice(COLUMN_TYPES[:7] if type == "Set" else COLUMN_TYPES)
         choices: tuple[Any, ...] = ()
-        kind = subtype if type in CONTAINER_TYPES else type
+        kind = subtype if type in CONTAINERS else type
         if (
             kind is not None
-            and kind not in CONTAINER_TYPES
+            and kind not in CONTAINERS
             and kind != "Bool"
             and self.random.random() < 0.3
         ):

@@ -22,8 +22,9 @@ from holdfast.entities.codegen.names import Names
 from holdfast.entities.codegen.python_layout import docstring
 from holdfast.entities.codegen.python_tree import check_python
 from holdfast.entities.models import schema_yaml
-from holdfast.entities.schema import COLUMN_TYPES, Column, Schema, Table
+from holdfast.entities.schema import Column, Schema, Table
 from holdfast.entities.schema_file import load_schemas, parse_schema
+from holdfast.entities.types import COLUMN_TYPES
 from holdfast.errors import InvalidEntitySchema
 from tests.entities.test_schema import SHOP
 from tests.tools import run as run_tool

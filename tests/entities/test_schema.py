@@ -8,18 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.entities.schema import (
-    COLUMN_TYPES,
-    Column,
-    ColumnAdmin,
-    Index,
-    Primary,
-    Schema,
-    Table,
-    TableAdmin,
-)
+from holdfast.entities.schema import Column, ColumnAdmin, Index, Primary, Schema, Table, TableAdmin
 from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.schema_file import load_schemas, parse_schema, read_schemas
+from holdfast.entities.types import COLUMN_TYPES
 from holdfast.errors import InvalidEntitySchema
 from holdfast.limits import MAX_SCHEMA_BYTES
 

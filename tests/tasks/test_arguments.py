@@ -221,3 +221,21 @@ def test_a_result_that_can_not_be_kept_fails_the_job(store: Store) -> None:
     run_tasks(store, tasks, keep_failures=True)
 
     assert store.jobs.failed() == {"q-bad-result": 1}
+
+
+class Counted(Model, schema="shop", table="Counted"):
+    views: int = column(type="Uint")
+    ranks: set[int] = column(subtype="Uint")
+
+
+def test_an_object_with_unsigned_columns_travels(store: Store) -> None:
+    tasks, seen = Tasks(), list[Any]()
+
+    @tasks.task
+    def count(counted: Counted) -> None:
+        seen.append((counted.views, counted.ranks))
+
+    count.put(store, Counted(views=2**63, ranks={1}))
+    run_tasks(store, tasks)
+
+    assert seen == [(2**63, {1})]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from holdfast.entities import messages
 from holdfast.entities.messages import Change, Filter, Ordering
-from holdfast.entities.schema import ColumnType, Index, IndexType
+from holdfast.entities.schema import Index, IndexType
+from holdfast.entities.types import ColumnType
 from holdfast.errors import BadChange, BadFilter
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from typing import Any, Final
 from holdfast.engine.contract import draw
 from holdfast.entities.order import Instant, milliseconds
 from holdfast.entities.text import normalise
+from holdfast.entities.types import COLUMN_KINDS
 from holdfast.entities.values import MAX_UINT, MIN_INT
 from holdfast.errors import BadKey
 from holdfast.limits import MAX_ID_BYTES
@@ -64,10 +65,11 @@ def check_id(id: str) -> str:
 
 
 def _in_type(value: Any, kind: str | None) -> Any:
-    if type(value) is float and kind in ("Int", "Uint") and value.is_integer():
+    known = COLUMN_KINDS[kind].python if kind else None
+    if type(value) is float and known is int and value.is_integer():
         # Beyond 64 bits it stays what it is: the digits of an Int would not tell it from others.
         return int(value) if MIN_INT <= value <= MAX_UINT else value
-    if type(value) is int and kind == "Float" and MIN_INT <= value <= MAX_UINT:
+    if type(value) is int and known is float and MIN_INT <= value <= MAX_UINT:
         return float(value)
     return value
 

@@ -5,7 +5,6 @@ is made by handing it the decoded properties as its `__dict__`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -14,36 +13,14 @@ import msgspec
 from holdfast.entities.columns import UNSET, Col, now
 from holdfast.entities.ids import compound_id
 from holdfast.entities.order import identity
-from holdfast.entities.schema import NOW, SIZED_TYPES, Column, ColumnType, Table
-from holdfast.entities.values import MAX_INT, MAX_UINT, MIN_INT, keep
+from holdfast.entities.schema import Column, Table
+from holdfast.entities.types import COLUMN_KINDS, NOW
+from holdfast.entities.values import keep
 from holdfast.errors import BadValue
 
 M = TypeVar("M")
 
 VERSION: Final = "_version"  # under which a loaded object remembers what it has seen
-
-_KINDS: Final[dict[ColumnType, type]] = {
-    "Int": int,
-    "Uint": int,
-    "Float": float,
-    "Text": str,
-    "Bool": bool,
-    "Timestamp": datetime,
-    "Binary": bytes,
-    "Set": set,
-    "List": list,
-    "Map": dict,
-}
-_BOUNDS: Final[dict[ColumnType, tuple[int, int]]] = {
-    "Int": (MIN_INT, MAX_INT),
-    "Uint": (0, MAX_UINT),
-}
-_ALSO: Final[dict[ColumnType, tuple[type, ...]]] = {
-    "Float": (int,),
-    "Binary": (bytearray, memoryview),
-    "Set": (frozenset,),
-    "List": (tuple,),
-}
 
 
 class _Found(Protocol):
@@ -141,7 +118,7 @@ class Shape:
         column = self.columns[attribute]
         assert column.type is not None
         if type(value) is not kind:
-            value = self._converted(attribute, value, kind, _ALSO.get(column.type, ()))
+            value = self._converted(attribute, value, kind, COLUMN_KINDS[column.type].converts)
         if check is not None and (reason := check(value)) is not None:
             raise self._refused(attribute, reason)
         return value
@@ -199,7 +176,7 @@ def record(column: Col[Any]) -> Column:
 
 def _default(column: Col[Any]) -> Any:
     default = column.given_default
-    if default is now and column.type == "Timestamp":
+    if default is now and column.type and COLUMN_KINDS[column.type].has_now:
         return NOW
     if default is UNSET or (callable(default) and default not in (set, list, dict)):
         return None  # a function of the program is no default that a schema could tell
@@ -224,7 +201,8 @@ def _field(column: Col[Any]) -> _Field:
     def check(value: Any) -> str | None:
         return next((reason for one in checks if (reason := one(value)) is not None), None)
 
-    kind, bounds = _KINDS[column.type], _BOUNDS.get(column.type)
+    known = COLUMN_KINDS[column.type]
+    kind, bounds = known.python, known.bounds
     if bounds is not None:
         checks.append(lambda value: _bounds_reason(bounds, value))
     return _Field(
@@ -238,13 +216,15 @@ def _field(column: Col[Any]) -> _Field:
 
 
 def _checks(column: Col[Any]) -> Iterator[Callable[[Any], str | None]]:
-    if (most := column.max_len) is not None and column.type in SIZED_TYPES:
+    assert column.type is not None
+    kind = COLUMN_KINDS[column.type]
+    if (most := column.max_len) is not None and kind.is_sized:
         yield (
             lambda value: (
                 f"has length {len(value)}, at most {most} fit" if len(value) > most else None
             )
         )
-    if column.type in ("Set", "List", "Map"):
+    if kind.is_container:
         if column.choices or column.subtype:
             yield lambda value: _element_reason(column, value)
     elif column.choices:
@@ -267,8 +247,9 @@ def _choice_reason(column: Col[Any], value: Any) -> str | None:
 def _element_reason(column: Col[Any], value: Any) -> str | None:
     elements = value.values() if isinstance(value, dict) else value
     subtype = column.subtype
-    kinds = (_KINDS[subtype], *_ALSO.get(subtype, ())) if subtype else (object,)
-    bounds = _BOUNDS.get(subtype) if subtype else None
+    kind = COLUMN_KINDS[subtype] if subtype else None
+    kinds = (kind.python, *kind.converts) if kind else (object,)
+    bounds = kind.bounds if kind else None
     for element in elements:
         if element is not None and not isinstance(element, kinds):
             return f"holds the element {element!r}, which is no {subtype}"

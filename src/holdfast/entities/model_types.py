@@ -2,24 +2,14 @@
 
 import types
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from holdfast.entities.columns import Col
-from holdfast.entities.schema import ColumnType
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType
 from holdfast.errors import BadModel
 
 _PLAIN: Final[dict[Any, ColumnType]] = {
-    int: "Int",
-    float: "Float",
-    str: "Text",
-    bool: "Bool",
-    datetime: "Timestamp",
-    bytes: "Binary",
-    set: "Set",
-    frozenset: "Set",
-    list: "List",
-    dict: "Map",
+    annotation: type for type in COLUMN_TYPES for annotation in COLUMN_KINDS[type].annotations
 }
 
 

@@ -18,7 +18,8 @@ from holdfast.entities.columns import EVERYTHING, UNSET, Col, Condition
 from holdfast.entities.messages import Entity
 from holdfast.entities.model_shapes import Shape
 from holdfast.entities.model_types import own_annotations, read_annotation
-from holdfast.entities.schema import COLUMN_TYPES, Index, Primary, Table
+from holdfast.entities.schema import Index, Primary, Table
+from holdfast.entities.types import COLUMN_TYPES
 from holdfast.errors import BadModel, UnknownColumn
 
 

@@ -9,20 +9,14 @@ Schema
 `schema_yaml` reads and writes these as YAML, `plan` compares two of them.
 """
 
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
-ColumnType = Literal[
-    "Int", "Uint", "Float", "Text", "Bool", "Timestamp", "Binary", "Set", "List", "Map"
-]
+from holdfast.entities.types import COLUMN_KINDS, ColumnKind, ColumnType
+
 IndexType = Literal["simple", "compound"]
 PrimaryType = Literal["random", "compound"]
-
-COLUMN_TYPES: Final[tuple[ColumnType, ...]] = get_args(ColumnType)
-CONTAINER_TYPES: Final[frozenset[str]] = frozenset({"Set", "List", "Map"})
-SIZED_TYPES: Final = CONTAINER_TYPES | {"Text", "Binary"}  # those that `max_len` bounds
-NOW: Final = "$now"  # as the default of a Timestamp column: the moment of creation
 
 
 class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +50,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_null: bool = False  # in strict tables the same as `required`
     must_match: str = ""  # in strict tables a regular expression for the whole text
     admin: ColumnAdmin | None = None
+
+    @property
+    def kind(self) -> ColumnKind:
+        """The facts about its type."""
+        return COLUMN_KINDS[self.type]
 
     @property
     def attribute(self) -> str:

@@ -6,12 +6,14 @@ from typing import Any, Final
 import yaml
 
 from holdfast.entities.linear_patterns import LinearPattern, NotLinear
-from holdfast.entities.schema import COLUMN_TYPES, CONTAINER_TYPES, Column, ColumnAdmin, ColumnType
+from holdfast.entities.schema import Column, ColumnAdmin
 from holdfast.entities.schema_text import Text, is_null
-from holdfast.entities.schema_values import Misfit, outside, read_value
+from holdfast.entities.schema_values import outside, read_value
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType, Misfit
 
 _KEYS: Final = ("type", "comment", "clientName", "name", "default", "options", "adminOptions")
 _OPTIONS: Final = ("required", "max_len", "choices", "subtype", "not_null", "must_match")
+_FALLBACK: Final[ColumnType] = "Text"  # takes any value as it is written
 _ADMIN: Final = ("hidden", "readonly", "priority", "format")
 
 
@@ -19,7 +21,7 @@ def read_column(text: Text, name: str, key: yaml.Node, body: yaml.Node, *, stric
     """The column `name` with everything that its body says."""
     fields = text.fields(body, f"column {name}", _KEYS)
     if not isinstance(body, yaml.MappingNode) and not is_null(body):
-        return Column(name=name, type="Text")  # reported already
+        return Column(name=name, type=_FALLBACK)  # reported already
     options = text.fields(fields.get("options"), f"'options' of column {name}", _OPTIONS)
     type = _read_type(text, name, fields.get("type"), fields.get("type", key))
     subtype = _read_subtype(text, name, type, options.get("subtype"))
@@ -28,7 +30,8 @@ def read_column(text: Text, name: str, key: yaml.Node, body: yaml.Node, *, stric
     max_len = text.number(options.get("max_len"), f"'max_len' of column {name}")
     return Column(
         name=name,
-        type=type or "Text",  # an unknown type has been reported; the rest is checked all the same
+        type=type
+        or _FALLBACK,  # an unknown type has been reported; the rest is checked all the same
         client_name="" if client_name == name else client_name,
         comment=text.word(fields.get("comment"), "'comment'"),
         default=_read_default(text, name, type, subtype, choices, fields.get("default")),
@@ -60,11 +63,11 @@ def _read_subtype(
     if node is None or is_null(node):
         return None
     subtype = _read_type(text, column, node, node)
-    if type is not None and type not in CONTAINER_TYPES:
+    if type is not None and not COLUMN_KINDS[type].is_container:
         text.warn(node, f"'subtype' means nothing in the {type} column {column} and is ignored")
         return None
-    if type == "Set" and subtype in CONTAINER_TYPES:
-        text.error(node, f"The elements of the Set column {column} can't be of type {subtype}")
+    if type and subtype and COLUMN_KINDS[type].is_distinct and COLUMN_KINDS[subtype].is_container:
+        text.error(node, f"The elements of the {type} column {column} can't be of type {subtype}")
     return subtype
 
 
@@ -76,10 +79,10 @@ def _read_choices(
     node: yaml.Node | None,
 ) -> tuple[Any, ...]:
     choices = []
-    kind = subtype if type in CONTAINER_TYPES else type
+    kind = subtype if type and COLUMN_KINDS[type].is_container else type
     for item in text.items(node, f"'choices' of column {column}"):
         if kind is None:
-            kind = "Text"
+            kind = _FALLBACK
         try:
             choices.append(read_value(text, item, kind, None))
         except Misfit as misfit:
@@ -95,7 +98,9 @@ def _read_default(
     choices: tuple[Any, ...],
     node: yaml.Node | None,
 ) -> Any:
-    if node is None or type is None or (is_null(node) and not (type == "Text" and node.value)):
+    if node is None or type is None:
+        return None
+    if is_null(node) and not (COLUMN_KINDS[type].is_text and node.value):
         return None
     try:
         default = read_value(text, node, type, subtype)

@@ -19,7 +19,8 @@ from holdfast.entities.schema import Column, Schema, Table, TableAdmin
 from holdfast.entities.schema_columns import read_column
 from holdfast.entities.schema_keys import read_indexes, read_primary
 from holdfast.entities.schema_text import Problem, SourcePlace, Text, kind
-from holdfast.entities.schema_values import Misfit, read_element
+from holdfast.entities.schema_values import read_element
+from holdfast.entities.types import Misfit
 from holdfast.errors import InvalidEntitySchema
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

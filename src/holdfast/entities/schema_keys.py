@@ -5,8 +5,9 @@ from typing import Final
 
 import yaml
 
-from holdfast.entities.schema import CONTAINER_TYPES, Column, Index, Primary
+from holdfast.entities.schema import Column, Index, Primary
 from holdfast.entities.schema_text import Text
+from holdfast.entities.types import COLUMN_KINDS
 from holdfast.yaml_text import shortened
 
 _KEYS: Final = ("type", "columns", "options", "name")
@@ -91,6 +92,6 @@ def _check_columns(
         elif name not in types:
             lack = f"Table {table} does not contain column {name} required for index {index}"
             text.error(place, lack + text.nearest(name, tuple(types)))
-        elif types[name] in CONTAINER_TYPES:
+        elif COLUMN_KINDS[types[name]].is_container:
             text.error(place, f"Index {index} can't use {name}, which is a {types[name]}")
         seen.add(name)

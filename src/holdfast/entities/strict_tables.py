@@ -1,21 +1,19 @@
 """What a table with `strict: true` refuses."""
 
 import re
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from msgspec.msgpack import Ext
 
 from holdfast.entities.linear_patterns import LinearPattern, NotLinear
-from holdfast.entities.order import Instant, entry_part
+from holdfast.entities.order import entry_part
 from holdfast.entities.schema import Column
 from holdfast.entities.table_access import TableAccess
+from holdfast.entities.types import COLUMN_KINDS
 from holdfast.entities.values import elements_of, keep
 from holdfast.errors import BadValue
-
-_MAX_INT: Final = 2**63 - 1
 
 
 def check_entity(
@@ -53,12 +51,12 @@ def _problem(column: Column, value: Any) -> str:
     """What is wrong with `value`, or nothing."""
     if value is None:
         return "it is required" if column.required or column.not_null else ""
-    if not _FITS[column.type](value):
+    if not column.kind.fits(value):
         return f"{_brief(value)} is not of type {column.type}"
     inner = _inner_values(value)
     if column.subtype is not None and inner is not None:
         for item in inner:
-            if item is not None and not _FITS[column.subtype](item):
+            if item is not None and not COLUMN_KINDS[column.subtype].fits(item):
                 return f"{_brief(item)} in it is not of type {column.subtype}"
     if column.max_len is not None:
         length = len(inner) if inner is not None else len(value) if _has_length(value) else 0
@@ -107,17 +105,3 @@ def _pattern(expression: str) -> LinearPattern:
 def _brief(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-_FITS: Final[dict[str, Callable[[Any], bool]]] = {
-    "Int": lambda value: type(value) is int and value <= _MAX_INT,
-    "Uint": lambda value: type(value) is int and value >= 0,
-    "Float": lambda value: type(value) in (float, int),
-    "Text": lambda value: type(value) is str,
-    "Bool": lambda value: type(value) is bool,
-    "Timestamp": lambda value: type(value) in (datetime, Instant),
-    "Binary": lambda value: type(value) is bytes,
-    "Set": lambda value: type(value) is Ext,
-    "List": lambda value: type(value) is list,
-    "Map": lambda value: type(value) is dict,
-}

@@ -194,7 +194,7 @@ def _calculate(
     if type(result) is int:
         # An Int stays one: only a column, or an operand, that is unsigned reaches beyond 2^63 - 1.
         column = entity.access.table.column(name)
-        is_uint = column is not None and column.type == "Uint"
+        is_uint = column is not None and column.kind.bounds == (0, MAX_UINT)
         is_large = is_uint or number > _MAX_INT or operand > _MAX_INT
         if not MIN_INT <= result <= (MAX_UINT if is_large else _MAX_INT):
             raise BadChange(f"{name} would become {result}, which has more than 64 bits")

@@ -6,25 +6,12 @@ bytes. Models of entities are added here.
 
 import sys
 import types as types_of
-from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 __all__ = ["from_plain", "to_plain"]
-
-_COLUMN_TYPES: Final[dict[str, Any]] = {
-    "Timestamp": datetime,
-    "Binary": bytes,
-    "Set": set,
-    "List": list,
-    "Map": dict,
-    "Int": int,
-    "Float": float,
-    "Bool": bool,
-    "Text": str,
-}
 
 
 def to_plain(value: Any, *, in_order: bool = False) -> Any:
@@ -78,13 +65,14 @@ def _read(kind: type, value: Any) -> Any:
 @cache
 def _columns_of(model: Any) -> dict[str, Any]:
     """Returns the types of a model's columns, by attribute."""
+    from holdfast.entities.types import COLUMN_KINDS  # loaded with the first model anyway
+
     types: dict[str, Any] = {"id": str | None}
     for attribute, column in model.__own__.items():
-        kind = _COLUMN_TYPES[column.type]
-        if column.subtype is not None and column.type in ("Set", "List", "Map"):
-            element = _COLUMN_TYPES[column.subtype]
-            kind = types_of.GenericAlias(
-                kind, (str, element) if column.type == "Map" else (element,)
-            )
+        known = COLUMN_KINDS[column.type]
+        kind: Any = known.python
+        if column.subtype is not None and known.is_container:
+            element = COLUMN_KINDS[column.subtype].python
+            kind = types_of.GenericAlias(kind, (str, element) if known.has_names else (element,))
         types[attribute] = kind | None
     return types

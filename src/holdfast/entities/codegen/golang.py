@@ -8,21 +8,10 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 from holdfast.entities.codegen.names import GO_KEYWORDS, IDENTIFIER, Names, comment_text
-from holdfast.entities.schema import CONTAINER_TYPES, NOW, Column, Schema, Table
+from holdfast.entities.schema import Column, Schema, Table
+from holdfast.entities.types import COLUMN_KINDS, is_now
 
-_TYPES: Final = {
-    "Int": "int64",
-    "Uint": "uint64",
-    "Float": "float64",
-    "Text": "string",
-    "Bool": "bool",
-    "Timestamp": "time.Time",
-    "Binary": "[]byte",
-    "Set": "map[interface{}]struct{}",
-    "List": "[]interface{}",
-    "Map": "map[string]interface{}",
-}
-_NEVER_NIL: Final = ("Int", "Uint", "Float", "Text", "Bool", "Timestamp")
+_ANY: Final = "interface{}"
 _MAX_INT: Final = 2**63 - 1
 _MEDUZA: Final = "github.com/EverythingMe/meduza/schema"
 
@@ -57,7 +46,11 @@ def check(schemas: Sequence[Schema], names: Names, package: str) -> Iterator[str
     if not IDENTIFIER.fullmatch(package) or package in GO_KEYWORDS:
         yield f"'{package}' can't be the name of a Go package: use letters, digits and underscores"
     for column in (each for schema in schemas for table in schema.tables for each in table.columns):
-        if column.subtype in _NEVER_NIL and None in _elements(column):
+        if (
+            column.subtype
+            and not COLUMN_KINDS[column.subtype].go_is_nil
+            and None in _elements(column)
+        ):
             yield f"The default of {column.name} holds null, which no {column.subtype} is in Go"
     declared: dict[str, str] = {}
     for name, what in _declared(schemas, names):
@@ -127,16 +120,15 @@ def _field(column: Column, names: Names, *, meduza_types: bool) -> _Line:
 
 def go_type(column: Column) -> str:
     """The type of a field; one that may be absent is a pointer, or nil by nature."""
-    if column.type in CONTAINER_TYPES:
-        element = _TYPES[column.subtype] if column.subtype else "interface{}"
-        if column.type == "List":
-            return f"[]{element}"
-        if column.type == "Map":
-            return f"map[string]{element}"
-        key = "string" if column.subtype == "Binary" else element  # a slice can't be a key
-        return f"map[{key}]struct{{}}"
-    absent = not column.required and column.default is None and column.type != "Binary"
-    return f"*{_TYPES[column.type]}" if absent else _TYPES[column.type]
+    kind = column.kind
+    if not kind.is_container:
+        absent = not column.required and column.default is None and not kind.go_is_nil
+        return f"*{kind.go}" if absent else kind.go
+    if not column.subtype:
+        return kind.go.format(_ANY)
+    element = COLUMN_KINDS[column.subtype]
+    name = (kind.is_distinct and element.go_key) or element.go
+    return kind.go.format(name.format(_ANY) if element.is_container else name)
 
 
 def _aligned(lines: Sequence[_Line]) -> str:
@@ -191,7 +183,7 @@ def _told(table: Table, names: Names) -> str:
 def _default_value(column: Column) -> str | None:
     if column.default is None:
         return None
-    if column.default == NOW and column.type == "Timestamp":
+    if is_now(column.type, column.default):
         return "time.Now().UTC()"
     return _value(column.default, go_type(column))
 

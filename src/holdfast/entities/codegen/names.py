@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from holdfast.entities.schema import COLUMN_TYPES, Column, Schema, Table
+from holdfast.entities.schema import Column, Schema, Table
+from holdfast.entities.types import COLUMN_TYPES
 from holdfast.entities.values import MAX_UINT, MIN_INT
 from holdfast.limits import MAX_SCHEMA_DEPTH
 
@@ -151,7 +152,7 @@ def check_records(schemas: Sequence[Schema]) -> Found:
 
 def _is_column(column: Column) -> bool:
     texts = [column.name, column.comment]
-    if column.type == "Text":
+    if column.type in COLUMN_TYPES and column.kind.is_text:
         texts += column.choices
     return (
         IDENTIFIER.fullmatch(column.name) is not None

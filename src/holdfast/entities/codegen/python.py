@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from holdfast.entities.codegen.names import Names, comment_text
 from holdfast.entities.codegen.python_layout import (
@@ -15,26 +15,8 @@ from holdfast.entities.codegen.python_layout import (
     literal,
     text,
 )
-from holdfast.entities.schema import CONTAINER_TYPES, NOW, Column, Index, Schema, Table
-
-TYPES: Final = {
-    "Int": "int",
-    "Uint": "int",
-    "Float": "float",
-    "Text": "str",
-    "Bool": "bool",
-    "Timestamp": "datetime",
-    "Binary": "bytes",
-    "Set": "set",
-    "List": "list",
-    "Map": "dict",
-}
-
-ELEMENTS: Final = TYPES | {
-    "Set": "set[object]",
-    "List": "list[object]",
-    "Map": "dict[str, object]",
-}
+from holdfast.entities.schema import Column, Index, Schema, Table
+from holdfast.entities.types import COLUMN_KINDS, ColumnKind, is_now
 
 
 def write(schemas: Sequence[Schema], names: Names, *, typed: bool) -> str:
@@ -69,13 +51,24 @@ def _imports(tables: Sequence[Table], *, typed: bool) -> str:
     own |= {"index"} if any(table.indexes for table in tables) else set()
     lines = [""]
     fixed = any(holds_moment([column.default, *column.choices]) for column in columns)
-    if fixed or any("Timestamp" in (column.type, column.subtype) for column in columns):
-        lines.append(f"from datetime import {'UTC, ' if fixed else ''}datetime")
+    imported = {"datetime": {"UTC", "datetime"}} if fixed else {}
+    for kind in kinds_of(columns):
+        if kind.python.__module__ != "builtins":
+            imported.setdefault(kind.python.__module__, set()).add(kind.python.__name__)
+    lines += [
+        f"from {home} import {', '.join(sorted(imported[home]))}" for home in sorted(imported)
+    ]
     if any(literal_choices(column) for column in columns):
         lines.append("from typing import Literal")
     gap = [""] if len(lines) > 1 else []
     ordered = sorted(own, key=lambda name: (name.islower(), name))
     return "\n".join([*lines, *gap, f"from holdfast.entities import {', '.join(ordered)}", ""])
+
+
+def kinds_of(columns: Sequence[Column]) -> list[ColumnKind]:
+    """The types of these columns and of their elements."""
+    subtypes = [COLUMN_KINDS[column.subtype] for column in columns if column.subtype]
+    return [*(column.kind for column in columns), *subtypes]
 
 
 def holds_moment(value: Any) -> bool:
@@ -167,10 +160,10 @@ def _column(
 def _arguments(column: Column, attribute: str) -> Iterator[str | Group]:
     if attribute != column.name:
         yield text(column.name)
-    if column.type == "Uint":
-        yield 'type="Uint"'  # an annotation can't tell it from an Int
-    if column.subtype == "Uint":
-        yield 'subtype="Uint"'
+    if not column.kind.annotations:
+        yield f'type="{column.type}"'  # an annotation can't tell it from another type
+    if column.subtype and not COLUMN_KINDS[column.subtype].annotations:
+        yield f'subtype="{column.subtype}"'
     if column.required:
         yield "required=True"
     if column.max_len is not None:
@@ -183,10 +176,10 @@ def _arguments(column: Column, attribute: str) -> Iterator[str | Group]:
 
 
 def _default(column: Column) -> str | Group:
-    if column.default == NOW and column.type == "Timestamp":
+    if is_now(column.type, column.default):
         return "now"
-    if column.type in CONTAINER_TYPES and not column.default:
-        return TYPES[column.type]
+    if column.kind.is_container and not column.default:
+        return column.kind.python.__name__
     return literal(column.default, type=column.type, subtype=column.subtype)
 
 
@@ -196,17 +189,28 @@ def _annotation(column: Column, typed: bool, alias: str = "") -> str:
     elif literal_choices(column):
         name = Group("Literal[", _choices(column), "]").flat()
     else:
-        name = TYPES[column.type]
-    if column.type in CONTAINER_TYPES:
-        element = ELEMENTS[column.subtype] if column.subtype else "object"
-        name = f"dict[str, {element}]" if column.type == "Map" else f"{name}[{element}]"
+        name = plain_annotation(column)
     if is_optional(column):
         name += " | None"
     return f"Col[{name}]" if typed else name
 
 
+def plain_annotation(column: Column) -> str:
+    """The type of a column's values in Python, with that of the elements of a container."""
+    source = column.kind.python_source
+    if not column.kind.is_container:
+        return source
+    if column.subtype is None:
+        return source.format("object")
+    element = COLUMN_KINDS[column.subtype]
+    return source.format(
+        element.python_source.format("object") if element.is_container else element.python_source
+    )
+
+
 def literal_choices(column: Column) -> bool:
-    return column.type == "Text" and bool(column.choices)
+    """Whether the choices of a column are written as a `Literal`."""
+    return column.kind.is_text and bool(column.choices)
 
 
 def _choices(column: Column) -> list[str | Group]:

@@ -12,7 +12,8 @@ from holdfast.entities.codegen.python_layout import (
     literal,
     text,
 )
-from holdfast.entities.schema import NOW, SIZED_TYPES, Column, Schema, Table
+from holdfast.entities.schema import Column, Schema, Table
+from holdfast.entities.types import is_now
 
 
 def write(schemas: Sequence[Schema], names: Names) -> str:
@@ -60,7 +61,7 @@ def _arguments(column: Column) -> Iterator[str | Group]:
     yield text(column.name)
     if column.required:
         yield "required=True"
-    if column.max_len is not None and column.type in SIZED_TYPES:
+    if column.max_len is not None and column.kind.is_sized:
         yield f"maxLen={column.max_len}"
     if column.choices:
         yield keyed("choices=", Group("[", [literal(choice) for choice in column.choices], "]"))
@@ -71,6 +72,6 @@ def _arguments(column: Column) -> Iterator[str | Group]:
 
 
 def _default(column: Column) -> str | Group:
-    if column.default == NOW and column.type == "Timestamp":
-        return "Timestamp.now"
+    if is_now(column.type, column.default):
+        return f"{column.type}.now"
     return literal(column.default, type=column.type, subtype=column.subtype)

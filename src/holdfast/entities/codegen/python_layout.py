@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.entities.codegen.names import comment_text
+from holdfast.entities.types import COLUMN_KINDS
 
 WIDTH: Final = 100
 # Comments that change how a type checker, linter or formatter reads the line: `# type: ignore`.
@@ -84,10 +85,11 @@ def literal(value: Any, *, type: str = "", subtype: str | None = None) -> "str |
         parts = value.timetuple()[:6] + ((value.microsecond,) if value.microsecond else ())
         return f"datetime({', '.join(map(str, parts))}, tzinfo=UTC)"
     if isinstance(value, list):
-        if type == "Set" and not value:
+        is_distinct = bool(type) and COLUMN_KINDS[type].is_distinct
+        if is_distinct and not value:
             return "set()"
         items = [literal(item, type=subtype or "") for item in value]
-        return Group("{", items, "}") if type == "Set" else Group("[", items, "]")
+        return Group("{", items, "}") if is_distinct else Group("[", items, "]")
     if isinstance(value, dict):
         pairs = [
             keyed(f"{text(name)}: ", literal(one, type=subtype or ""))

@@ -10,18 +10,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.entities.codegen.names import Names, comment_text
-from holdfast.entities.codegen.python import ELEMENTS, TYPES, is_optional, literal_choices, title
+from holdfast.entities.codegen.python import is_optional, literal_choices, plain_annotation, title
 from holdfast.entities.codegen.python_layout import docstring_value
-from holdfast.entities.schema import (
-    COLUMN_TYPES,
-    CONTAINER_TYPES,
-    NOW,
-    SIZED_TYPES,
-    Column,
-    Index,
-    Schema,
-    Table,
-)
+from holdfast.entities.schema import Column, Index, Schema, Table
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, is_now
 from holdfast.errors import InvalidEntitySchema
 
 _IMPORTS: Final[dict[str, set[str]]] = {
@@ -31,6 +23,8 @@ _IMPORTS: Final[dict[str, set[str]]] = {
     "holdfast.meduza": {"Model"},
     "holdfast.meduza.columns": set(COLUMN_TYPES),
 }
+for _kind in COLUMN_KINDS.values():
+    _IMPORTS.setdefault(_kind.python.__module__, set()).add(_kind.python.__name__)
 
 
 def check_python(source: str, schemas: Sequence[Schema], names: Names, style: str) -> str:
@@ -125,14 +119,14 @@ def _classic_column(column: Column) -> ast.expr:
     keywords: dict[str, ast.expr] = {}
     if column.required:
         keywords["required"] = _value(True)
-    if column.max_len is not None and column.type in SIZED_TYPES:
+    if column.max_len is not None and column.kind.is_sized:
         keywords["maxLen"] = _value(column.max_len)
     if column.choices:
         keywords["choices"] = _value(list(column.choices))
     if column.subtype:
         keywords["type"] = _call(column.subtype)
-    if column.default == NOW and column.type == "Timestamp":
-        keywords["default"] = ast.Attribute(_name("Timestamp"), "now", ast.Load())
+    if is_now(column.type, column.default):
+        keywords["default"] = ast.Attribute(_name(column.type), "now", ast.Load())
     elif column.default is not None:
         keywords["default"] = _value(column.default, column.type, column.subtype)
     return _call(column.type, [_value(column.name)], keywords)
@@ -140,20 +134,20 @@ def _classic_column(column: Column) -> ast.expr:
 
 def _column(column: Column, attribute: str) -> ast.expr:
     keywords: dict[str, ast.expr] = {}
-    if column.type == "Uint":
-        keywords["type"] = _value("Uint")
-    if column.subtype == "Uint":
-        keywords["subtype"] = _value("Uint")
+    if not column.kind.annotations:
+        keywords["type"] = _value(column.type)
+    if column.subtype and not COLUMN_KINDS[column.subtype].annotations:
+        keywords["subtype"] = _value(column.subtype)
     if column.required:
         keywords["required"] = _value(True)
     if column.max_len is not None:
         keywords["max_len"] = _value(column.max_len)
     if column.choices and not literal_choices(column):
         keywords["choices"] = _tuple([_value(choice) for choice in column.choices])
-    if column.default == NOW and column.type == "Timestamp":
+    if is_now(column.type, column.default):
         keywords["default"] = _name("now")
-    elif column.type in CONTAINER_TYPES and column.default is not None and not column.default:
-        keywords["default"] = _name(TYPES[column.type])
+    elif column.kind.is_container and column.default is not None and not column.default:
+        keywords["default"] = _name(column.kind.python.__name__)
     elif column.default is not None:
         keywords["default"] = _value(column.default, column.type, column.subtype)
     named = [] if attribute == column.name else [_value(column.name)]
@@ -163,14 +157,8 @@ def _column(column: Column, attribute: str) -> ast.expr:
 def _annotation(column: Column, *, typed: bool) -> ast.expr:
     if literal_choices(column):
         kind = _subscript("Literal", [_value(choice) for choice in column.choices])
-    elif column.type in CONTAINER_TYPES:
-        element = ELEMENTS[column.subtype] if column.subtype else "object"
-        inner = ast.parse(element, mode="eval").body  # one of our own words, not of the schema
-        kind = _subscript(
-            TYPES[column.type], [_name("str"), inner] if column.type == "Map" else [inner]
-        )
-    else:
-        kind = _name(TYPES[column.type])
+    else:  # made of our own words, not of the schema
+        kind = ast.parse(plain_annotation(column), mode="eval").body
     if is_optional(column):
         kind = ast.BinOp(kind, ast.BitOr(), ast.Constant(None))
     return _subscript("Col", [kind]) if typed else kind
@@ -230,7 +218,7 @@ def _value(value: Any, type: str = "", subtype: str | None = None) -> ast.expr:
         return _call("datetime", [_value(part) for part in parts], {"tzinfo": _name("UTC")})
     if isinstance(value, list):
         items = [_value(item, subtype or "") for item in value]
-        if type == "Set":
+        if type and COLUMN_KINDS[type].is_distinct:
             return ast.Set(elts=items) if items else _call("set")
         return ast.List(elts=items, ctx=ast.Load())
     if isinstance(value, dict):

@@ -1,0 +1,127 @@
+"""Column types: one table holds all that is known of each."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from holdfast.entities.types import COLUMN_KINDS, COLUMN_TYPES, ColumnType
+
+PACKAGE = Path(__file__).parent.parent.parent / "src" / "holdfast"
+MODULES = [
+    path
+    for folder in ("entities", "entities/codegen", "tasks")
+    for path in sorted((PACKAGE / folder).glob("*.py"))
+    if path.name not in ("types.py", "bson_codec.py")  # whose names are BSON's
+]
+
+# A day, stored as its number: what somebody would write into types.py, and then the whole way
+# from a schema file to generated code.
+NEW_TYPE = """
+import sys
+from datetime import date
+from typing import Literal, get_args
+
+from holdfast.entities import types
+
+types.COLUMN_KINDS["Day"] = types.ColumnKind(
+    python=int,
+    fits=lambda value: type(value) is int and 0 <= value < 100_000,
+    read=lambda scalar: (scalar.value - date(1970, 1, 1)).days,
+    bounds=(0, 99_999),
+    go="int64",
+    typescript="number",
+)
+types.ColumnType = Literal[(*get_args(types.ColumnType), "Day")]
+types.COLUMN_TYPES = (*types.COLUMN_TYPES, "Day")
+for name in [name for name in sys.modules if name.startswith("holdfast.entities")]:
+    if not name.endswith((".types", ".order", ".values")):  # which have not read the table
+        del sys.modules[name]
+
+import holdfast
+from holdfast.entities import Model, column
+from holdfast.entities.codegen import generate
+from holdfast.entities.schema_file import parse_schema
+from holdfast.errors import BadValue
+
+TEXT = '''
+schema: shop
+tables:
+  Orders:
+    strict: true
+    columns:
+      sent: {type: Day, default: 2026-11-16}
+      late: {type: Set, options: {subtype: Day}}
+    indexes: [{type: simple, columns: [sent]}]
+'''
+schema = parse_schema(TEXT)
+assert schema.tables[0].columns[0].default == 20_773
+
+
+class Order(Model, schema="shop", table="Orders"):
+    sent: int | None = column(type="Day")
+
+
+def refusal(call):
+    try:
+        call()
+    except BadValue as error:
+        return str(error)
+
+
+with holdfast.open("store") as store:
+    store.entities.deploy(TEXT)
+    store.entities.put(Order(sent=20_000), Order(sent=3))
+    page = store.entities.select(Order, Order.sent > 5)
+    assert [each.sent for each in page] == [20_000], page
+    assert b"20000" in b"".join(store.entities.dump("shop.Orders", format="jsonl"))
+    for wrong in ("monday", 100_000):
+        put = lambda: store.entities.put_raw("shop.Orders", [{"sent": wrong}])
+        assert "is not of type Day" in refusal(put)
+    assert "above 99999" in refusal(lambda: store.entities.put(Order(sent=100_000)))
+
+python, go, typescript = (generate([schema], each) for each in ("py", "go", "ts"))
+assert 'sent: int = column(type="Day", default=20773)' in python, python
+assert 'late: set[int] | None = column(subtype="Day")' in python, python
+assert "map[int64]struct{}" in go, go
+assert "sent: number;" in typescript and "late?: Set<number> | null;" in typescript, typescript
+print("done")
+"""
+
+
+def test_the_table_has_the_types_that_type_checkers_know() -> None:
+    assert tuple(COLUMN_KINDS) == get_args(ColumnType) == COLUMN_TYPES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_no_other_module_decides_by_the_name_of_a_type(path: Path) -> None:
+    def names(nodes: Sequence[ast.expr | None]) -> list[str]:
+        inner = [part for node in nodes if node is not None for part in ast.walk(node)]
+        constants = [node.value for node in inner if isinstance(node, ast.Constant)]
+        return [value for value in constants if isinstance(value, str) and value in COLUMN_TYPES]
+
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Compare):
+            found += names([node.left, *node.comparators])
+        elif isinstance(node, ast.Dict):
+            found += names([*node.keys, *node.values])
+
+    assert found == []
+
+
+def test_a_new_type_is_one_entry(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(NEW_TYPE)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == "done\n", done.stderr
