@@ -1,4 +1,4 @@
-"""Arrows point down: a room imports what pyproject.toml lists for it, and nothing else."""
+"""Arrows point down: a package imports what pyproject.toml lists for it, and nothing else."""
 
 import importlib
 import subprocess
@@ -30,13 +30,13 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph("holdfast", include_external_packages=True, cache_dir=None)
 
 
-def test_every_module_has_a_room(graph: grimp.ImportGraph) -> None:
-    homeless = [module for module in modules(graph) if room_of(module) is None]
+def test_every_module_is_listed(graph: grimp.ImportGraph) -> None:
+    unlisted = [module for module in modules(graph) if package_of(module) is None]
 
-    assert homeless == [], "list it in [tool.holdfast.imports] with what it may import"
+    assert unlisted == [], "list it in [tool.holdfast.imports] with what it may import"
 
 
-def test_a_room_imports_only_the_rooms_beneath_it(graph: grimp.ImportGraph) -> None:
+def test_a_package_imports_only_the_packages_beneath_it(graph: grimp.ImportGraph) -> None:
     wrong = [
         f"{importer} imports {imported}"
         for importer in modules(graph)
@@ -50,10 +50,10 @@ def test_a_room_imports_only_the_rooms_beneath_it(graph: grimp.ImportGraph) -> N
 def test_a_driver_is_imported_by_its_engine_only(graph: grimp.ImportGraph) -> None:
     wrong = [
         f"{importer} imports {driver}"
-        for driver, room in DRIVERS.items()
+        for driver, package in DRIVERS.items()
         if driver in graph.modules
         for importer in sorted(graph.find_modules_that_directly_import(driver))
-        if not within(f"holdfast.{room}", importer)
+        if not within(f"holdfast.{package}", importer)
     ]
 
     assert wrong == []
@@ -108,14 +108,14 @@ def test_a_layer_is_loaded_when_it_is_used(used: str, loaded: set[str], tmp_path
 
 
 def test_what_a_layer_removes_is_named_after_it() -> None:
-    strangers = [
+    foreign = [
         kind
         for layer in LAYERS
         for kind in importlib.import_module(f"holdfast.{layer}").REMOVERS
         if not kind.startswith(f"{layer}.")
     ]
 
-    assert strangers == [], "a sweep finds the layer to load by the kind's first word"
+    assert foreign == [], "a sweep finds the layer to load by the kind's first word"
 
 
 def loaded_by(program: str) -> list[str]:
@@ -134,14 +134,14 @@ def modules(graph: grimp.ImportGraph) -> list[str]:
 
 
 def may_import(importer: str, imported: str) -> bool:
-    here, there = room_of(importer), room_of(imported)
+    here, there = package_of(importer), package_of(imported)
     return here is not None and (here == there or there in MAY_IMPORT[here])
 
 
-def room_of(module: str) -> str | None:
-    """The longest listed name that holds `module`: engine/contract.py is a room within engine/."""
+def package_of(module: str) -> str | None:
+    """Returns the longest listed name that holds `module`: engine/contract.py has its own."""
     name = module.removeprefix("holdfast.")
-    return max((room for room in MAY_IMPORT if within(room, name)), key=len, default=None)
+    return max((package for package in MAY_IMPORT if within(package, name)), key=len, default=None)
 
 
 def within(package: str, module: str) -> bool:
