@@ -64,6 +64,11 @@ class Child:
         assert self._process.pid is not None
         os.kill(self._process.pid, signal.SIGSTOP)
 
+    def go_on(self) -> None:
+        """Lets it run again after `stop`."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGCONT)
+
     def join(self) -> int | None:
         self._process.join()
         return self._process.exitcode
