@@ -248,6 +248,7 @@ JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each c
 MAX_NAMES_KEPT_PACKED: Final = 4_096  # queues and workers of a space whose keys stay packed
 MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
 MAX_HANDED_OVER_BYTES: Final = 4_096  # of one of them; jobs with a long history are decoded
+FAILED_GROUPS_SHOWN: Final = 20  # groups of failed jobs in a status: more are a list
 JOBS_SEARCHED_PER_PAGE: Final = 1_000  # jobs that one page of a search looks at: some 10 ms
 BULK_ACTION_KEPT_SECONDS: Final = 7 * 86_400  # the record of one that has ended
 MAX_BULK_ACTIONS: Final = 1_000  # that are kept at a time: a list of them is one answer

@@ -107,3 +107,91 @@ def test_an_unknown_job_is_told_so_and_nothing_happens(
         assert (result.code, result.error["code"]) == (1, "unknown_job")
 
     assert emails.jobs.get("first") is not None
+
+
+def test_a_queue_holds_together_with_every_state(command: Command, emails: holdfast.Store) -> None:
+    for queue in ("emails", "broken"):
+        emails.jobs.put(queue, id=f"done-{queue}", priority=9)
+        emails.jobs.pop(queue, "worker")
+        emails.jobs.complete(f"done-{queue}", "worker")
+
+    complete = command("jobs", "list", "--queue", "broken", "--state", "complete", "--json")
+    failed = command("jobs", "list", "--queue", "emails", "--state", "failed", "--json")
+
+    assert (ids(complete), ids(failed)) == (["done-broken"], [])
+
+
+def test_a_stalled_job_is_called_stalled(command: Command, emails: holdfast.Store) -> None:
+    emails.jobs.pop("emails", "worker", lock_seconds=0)
+
+    lines = command("jobs", "list", "--queue", "emails", "--state", "stalled").out.splitlines()
+
+    assert lines[1].split()[:3] == ["second", "app.Send", "stalled"]
+
+
+def test_an_unknown_queue_is_told_so_with_the_nearest_name(
+    command: Command, emails: holdfast.Store
+) -> None:
+    result = command("jobs", "list", "--queue", "email", "--json")
+
+    assert (result.code, result.error["code"]) == (1, "unknown_queue")
+    assert "did you mean 'emails'?" in result.error["message"]
+
+
+def test_failed_jobs_are_shown_with_group_message_and_age(
+    command: Command, emails: holdfast.Store
+) -> None:
+    lines = command("jobs", "list", "--state", "failed").out.splitlines()
+    status = command("status").out
+
+    assert lines[0].split() == ["id", "class", "queue", "group", "message", "age"]
+    assert lines[1].split()[:4] == ["failed", "app.Send", "broken", "timeout"]
+    assert "no answer from ann" in lines[1]
+    assert "1 failed job, the newest" in status
+
+
+def test_jobs_are_put_moved_and_their_queues_paused(
+    command: Command, emails: holdfast.Store
+) -> None:
+    put = command(
+        *("jobs", "put", "letters", "app.Print", '{"to": "eve"}'),
+        *("--id", "letter", "--priority", "3", "--tag", "red"),
+    )
+    assert put.out == "put letter into letters\n"
+    job = emails.jobs.get("letter")
+    assert job is not None
+    assert (job.data, job.priority, job.tags) == ({"to": "eve"}, 3, ("red",))
+
+    assert command("jobs", "move", "urgent", "letter").out == "moved letter into urgent\n"
+    assert command("jobs", "pause", "urgent").out == "paused urgent\n"
+    assert emails.jobs.pop("urgent", "worker") == []
+    assert command("jobs", "resume", "urgent").out == "resumed urgent\n"
+    assert [job.id for job in emails.jobs.pop("urgent", "worker")] == ["letter"]
+
+    assert command("jobs", "put", "letters", "app.Print", "{").code == 2
+    assert command("jobs", "move", "urgent", "nobody", "--json").error["code"] == "unknown_job"
+
+
+def test_workers_and_recurring_jobs_are_listed(command: Command, emails: holdfast.Store) -> None:
+    [worker] = command("jobs", "workers", "--json").json["workers"]
+    [job] = command("jobs", "recurring", "--json").json["recurring"]
+
+    assert (worker["name"], worker["jobs"]) == ("worker", 0)
+    assert (job["id"], job["queue"]) == ("daily", "emails")
+    assert "every 86400 s" in command("jobs", "recurring", "--queue", "emails").out
+
+
+def test_jobs_are_found_and_changed_together(command: Command, emails: holdfast.Store) -> None:
+    found = command("jobs", "search", "--queue", "emails", "--text", "ann", "--json").json
+
+    assert ([job["id"] for job in found["jobs"]], found["searched"], found["of"]) == (
+        ["first"],
+        4,
+        4,
+    )
+    moved = command("jobs", "search", "--tag", "red", "--do", "move", "--to", "urgent")
+    assert moved.out == "move: changed 1 job\n"
+    assert command("jobs", "search", "--queue", "urgent", "--do", "cancel").code == 0
+    assert emails.jobs.get("first") is None
+    assert command("jobs", "search", "--do", "cancel", "--to", "x").code == 2
+    assert command("jobs", "search", "--to", "x").code == 2

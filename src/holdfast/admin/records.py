@@ -19,6 +19,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     metrics: list[str]  # names of the defined metrics
     building: dict[str, tuple[int, int]] = {}  # indexes of entities: how many of how many are in
     defined_metrics: "list[DefinedMetric]" = []  # the same metrics, with what they are
+    failed: "list[FailedGroup]" = []  # jobs that failed, by group, at most a few
+
+
+class FailedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """The failed jobs of a group: how many, and the message of the newest."""
+
+    group: str
+    jobs: int
+    message: str
+    when: float
 
 
 class DefinedMetric(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from holdfast.admin.records import (
     BackupReport,
     CheckStep,
     DefinedMetric,
+    FailedGroup,
     Inspection,
     NewUser,
     SpaceDump,
@@ -25,7 +26,7 @@ from holdfast.errors import BadInput
 from holdfast.events import StoreEvents
 from holdfast.jobs import StoreJobs
 from holdfast.keys import pack
-from holdfast.limits import DEFAULT_INSPECTED_KEYS
+from holdfast.limits import DEFAULT_INSPECTED_KEYS, FAILED_GROUPS_SHOWN
 from holdfast.metrics import StoreMetrics
 from holdfast.metrics.registry import every_spec
 from holdfast.tables import StoreTables
@@ -108,6 +109,7 @@ class StoreAdmin:
             events=sorted(space.events.schemas()),
             metrics=sorted({each.metric for each in metrics}),
             defined_metrics=metrics,
+            failed=self._failed_groups(),
             building={
                 name: (index.indexed, table.num_rows)
                 for table in stats.values()
@@ -115,6 +117,23 @@ class StoreAdmin:
                 if index.state == "pending"
             },
         )
+
+    def _failed_groups(self) -> list[FailedGroup]:
+        """Returns the largest groups of failed jobs. Reads 3 keys for each."""
+        jobs = self._space.jobs
+        groups = sorted(jobs.failed().items(), key=lambda each: -each[1])
+        found = []
+        for group, count in groups[:FAILED_GROUPS_SHOWN]:
+            newest = jobs.multiget(*jobs.failed_in(group, count=1).jobs)
+            for job in newest:
+                if job.failure is not None:
+                    message = (job.failure.message.splitlines() or [""])[0]
+                    found.append(
+                        FailedGroup(
+                            group=group, jobs=count, message=message[:200], when=job.failure.when
+                        )
+                    )
+        return found
 
     @operation(reads=True, role="admin", scope="store")
     def spaces(self) -> SpaceList:

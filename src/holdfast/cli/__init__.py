@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "events": Entry("events", "Deploy event schemas, send events, read what they add up to."),
     "gen": Entry("gen", "Write source code for the tables of schema files."),
     "inspect": Entry("inspect", "Show stored keys and what they hold."),
-    "jobs": Entry("jobs", "List, show, retry and cancel jobs."),
+    "jobs": Entry("jobs", "Put, list, find, retry, move and cancel jobs."),
     "load": Entry("load", "Read what dump wrote into a store."),
     "metrics": Entry("metrics", "Read metrics: values, rates, series and rankings."),
     "recover": Entry("recover", "Say what is damaged in a store that does not open, and go on."),

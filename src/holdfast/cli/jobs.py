@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli import job_changes
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Failure, Output, counted, moment
+from holdfast.cli.output import Failure, Output, age, counted, moment
 from holdfast.cli.root_group import Group
+from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
     from holdfast.jobs import Job, LogLine
@@ -19,10 +21,14 @@ _STATES = (*_OF_A_QUEUE, "failed", "complete")
 
 @click.group("jobs", cls=Group)
 def command() -> None:
-    """List, show, retry and cancel jobs.
+    """Put, list, show, find, retry, move and cancel jobs; pause queues; list workers.
 
     Example: holdfast jobs list --data data --queue emails
     """
+
+
+for each in job_changes.COMMANDS:
+    command.add_command(each)
 
 
 @command.command("list")
@@ -43,6 +49,8 @@ def list_jobs(
     if queue is None and state in _OF_A_QUEUE:
         raise click.UsageError(f"jobs that are {state} are listed by queue: give --queue NAME")
     with location.open() as opened:
+        if queue is not None:
+            _refuse_unknown_queue(opened.space, queue, out)
         if queue is None and state is None:
             counts = opened.space.jobs.queues()
             heads = ("queue", "waiting", "running", "stalled", "scheduled", "depends", "throttled")
@@ -51,11 +59,41 @@ def list_jobs(
             out.result({"queues": counts}, lambda: out.table(heads, rows))
             return
         jobs = _jobs(opened.space, queue, state or "waiting", count, offset)
-    listed = [[job.id, job.klass, job.state, job.queue, job.worker, job.priority] for job in jobs]
-    out.result(
-        {"jobs": jobs},
-        lambda: out.table(("id", "class", "state", "queue", "worker", "priority"), listed),
-    )
+    if state == "failed":
+        columns: tuple[str, ...] = ("id", "class", "queue", "group", "message", "age")
+        listed = [_failed_row(job) for job in jobs]
+    else:
+        columns = ("id", "class", "state", "queue", "worker", "priority")
+        listed = [
+            [job.id, job.klass, _state_of(job, state), job.queue, job.worker, job.priority]
+            for job in jobs
+        ]
+    out.result({"jobs": jobs}, lambda: out.table(columns, listed))
+
+
+def _state_of(job: Any, asked: str | None) -> str:
+    """Returns the state to show: a lock that has ended makes a running job stalled."""
+    return "stalled" if asked == "stalled" else str(job.state)
+
+
+def _failed_row(job: "Job") -> list[Any]:
+    failure = job.failure
+    assert failure is not None
+    [message, *_] = failure.message.splitlines() or [""]
+    return [job.id, job.klass, job.queue, failure.group, message, age(failure.when)]
+
+
+def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:
+    from holdfast.error_text import did_you_mean
+
+    known = [each.name for each in space.jobs.queues()]
+    if queue not in known and not space.jobs.length(queue):
+        raise Failure(
+            "unknown_queue",
+            f"there is no queue {queue!r}{did_you_mean(queue, known)}",
+            "`holdfast jobs list` shows all queues.",
+            is_json=out.is_json,
+        )
 
 
 @command.command("show")
@@ -141,11 +179,32 @@ def _jobs(space: "Space", queue: str | None, state: str, count: int, offset: int
         return jobs.peek(queue or "", offset + count)[offset:]
     if state == "failed":
         return _failed(space, queue, offset + count)[offset:]
+    if state == "complete" and queue is not None:
+        return _completed_in(space, queue, offset + count)[offset:]
     ids = jobs.jobs(state, queue or "", offset=offset, count=count)
     if state == "recurring":
         found = [jobs.recur_get(id) for id in ids]
         return [_Recurring(each) for each in found if each is not None]
     return jobs.multiget(*ids)
+
+
+def _completed_in(space: "Space", queue: str, count: int) -> "list[Job]":
+    """Returns the newest jobs that were completed in `queue`."""
+    found: list[Job] = []
+    offset = 0
+    while len(found) < count:
+        ids = space.jobs.jobs("complete", offset=offset, count=JOBS_PER_STEP)
+        if not ids:
+            break
+        offset += len(ids)
+        found += [job for job in space.jobs.multiget(*ids) if _last_queue(job) == queue]
+    return found[:count]
+
+
+def _last_queue(job: "Job") -> str:
+    """Returns the queue that a complete job was put into last."""
+    queues = [entry.more.get("q", "") for entry in job.history if entry.what == "put"]
+    return str(queues[-1]) if queues else ""
 
 
 def _failed(space: "Space", queue: str | None, count: int) -> "list[Job]":

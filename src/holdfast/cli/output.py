@@ -4,6 +4,7 @@ error."""
 import datetime
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final, TypeVar
@@ -277,6 +278,20 @@ def moment(seconds: float) -> str:
     """
     found = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return found.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+
+
+def age(since: float) -> str:
+    """Returns how long ago a time was, in the largest unit that fits.
+
+    >>> import time
+    >>> age(time.time() - 7300)
+    '2 h'
+    """
+    seconds = max(0.0, time.time() - since)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def size(number: float) -> str:

@@ -3,7 +3,7 @@
 import click
 
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Output, counted, size
+from holdfast.cli.output import Output, age, counted, size
 
 
 @click.command("status")
@@ -32,7 +32,12 @@ def command(location: Location, out: Output) -> None:
         for queue in status.queues:
             words = f"{queue.waiting:,} waiting, {queue.running:,} running, "
             words += f"{queue.scheduled:,} scheduled, {queue.stalled:,} stalled"
-            rows.append(("jobs", queue.name, words + (", paused" if queue.paused else "")))
+            words += ", paused" if queue.paused else ""
+            words += f", limited for {queue.limited:.0f} s" if queue.limited else ""
+            rows.append(("jobs", queue.name, words))
+        for failed in status.failed:
+            words = f"{counted(failed.jobs, 'failed job')}, the newest {age(failed.when)} ago"
+            rows.append(("jobs", failed.group, f"{words}: {failed.message}"))
         rows += [("events", name, "schema") for name in status.events]
         rows += [("metrics", name, "metric") for name in status.metrics]
         if rows:
