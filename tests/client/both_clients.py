@@ -1,4 +1,4 @@
-"""Both colours of the client behind one face, so that one test can say what both promise."""
+"""The sync and the async client with one interface, so that one test covers both."""
 
 import asyncio
 from collections.abc import Iterator
@@ -52,9 +52,9 @@ def _bare(argument: Any) -> Any:
 
 
 @contextmanager
-def connected(colour: str, url: str, **options: Any) -> Iterator[Any]:
-    """A client of either colour, to be used without `await`."""
-    if colour == "sync":
+def connected(mode: str, url: str, **options: Any) -> Iterator[Any]:
+    """A sync or async client, to be used without `await`."""
+    if mode == "sync":
         with holdfast.connect(url, **options) as client:
             yield client
         return

@@ -1,4 +1,4 @@
-"""A real server for the tests of the clients, and a client of either colour in its own space."""
+"""A real server for the tests of the clients, and a sync or async client in its own space."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,12 +25,12 @@ def url(server: Server, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["sync", "async"])
-def colour(request: pytest.FixtureRequest) -> str:
+def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def client(url: str, colour: str) -> Iterator[Any]:
-    """A client of either colour, to be used without `await`."""
-    with connected(colour, url) as client:
+def client(url: str, mode: str) -> Iterator[Any]:
+    """A sync or async client, to be used without `await`."""
+    with connected(mode, url) as client:
         yield client

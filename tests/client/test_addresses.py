@@ -44,13 +44,13 @@ def lookups() -> list[threading.Thread]:
 
 
 def test_a_resolver_that_hangs_costs_no_more_than_the_time_out(
-    slow_names: threading.Event, colour: str
+    slow_names: threading.Event, mode: str
 ) -> None:
     begin = time.monotonic()
 
     with (
         pytest.raises(Unreachable, match=NAME),
-        connected(colour, f"holdfast://{NAME}?connect_timeout=0.2&timeout=0.5&retries=0"),
+        connected(mode, f"holdfast://{NAME}?connect_timeout=0.2&timeout=0.5&retries=0"),
     ):
         pass
 
@@ -79,16 +79,16 @@ def test_one_who_waits_no_longer_takes_the_answer_from_no_one_else(
     assert isinstance(waiting.exception(DEADLINE), socket.gaierror)
 
 
-def test_a_name_that_does_not_exist_is_unreachable(colour: str) -> None:
+def test_a_name_that_does_not_exist_is_unreachable(mode: str) -> None:
     with (
         pytest.raises(Unreachable, match=r"nowhere\.invalid"),
-        connected(colour, "holdfast://nowhere.invalid?retries=0"),
+        connected(mode, "holdfast://nowhere.invalid?retries=0"),
     ):
         pass
 
 
 def test_addresses_that_do_not_answer_are_passed_over(
-    server: Server, colour: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = socket.getaddrinfo
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -104,5 +104,5 @@ def test_addresses_that_do_not_answer_are_passed_over(
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
-    with connected(colour, f"holdfast://{NAME}") as client:
+    with connected(mode, f"holdfast://{NAME}") as client:
         client.ping()

@@ -162,8 +162,8 @@ def test_a_pipeline_whose_block_raises_or_is_empty_sends_nothing(client: Any) ->
     assert client.jobs.get("a") is None
 
 
-def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known(colour: str) -> None:
-    with scripted(at("JOBS.UNTRACK", CLOSE)) as server, connected(colour, server.url) as client:
+def test_a_pipeline_that_breaks_says_of_each_operation_what_is_known(mode: str) -> None:
+    with scripted(at("JOBS.UNTRACK", CLOSE)) as server, connected(mode, server.url) as client:
         with client.pipeline() as pipeline:
             answered = pipeline.jobs.unpause("q")
             lost = pipeline.jobs.untrack("a")

@@ -36,7 +36,7 @@ def test_handles_on_a_queue_and_a_job_do_what_the_calls_do(url: str) -> None:
             client.jobs["nobody"].get()
 
 
-def test_handles_of_the_other_colour_are_awaited(url: str) -> None:
+def test_handles_of_the_async_client_are_awaited(url: str) -> None:
     async def run() -> None:
         async with holdfast.aio.connect(url) as client:
             queue, other = client.jobs.queue("letters"), client.jobs.queue("other")
@@ -74,10 +74,10 @@ def test_handles_of_the_other_colour_are_awaited(url: str) -> None:
     asyncio.run(run())
 
 
-def test_both_colours_of_a_handle_have_the_same_methods() -> None:
-    def signatures(face: type) -> dict[str, str]:
-        names = [name for name in dir(face) if not name.startswith("_")]
-        methods = {name: getattr(face, name) for name in names}
+def test_both_kinds_of_a_handle_have_the_same_methods() -> None:
+    def signatures(kind: type) -> dict[str, str]:
+        names = [name for name in dir(kind) if not name.startswith("_")]
+        methods = {name: getattr(kind, name) for name in names}
         return {n: str(inspect.signature(m)) for n, m in methods.items() if callable(m)}
 
     awaited = signatures(AsyncQueueHandle)
@@ -152,7 +152,7 @@ def test_a_scan_gives_all_rows_page_by_page(url: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["ndjson", "csv"])
-def test_an_export_is_the_same_in_both_colours(url: str, format: Any) -> None:
+def test_an_export_is_the_same_on_both_clients(url: str, format: Any) -> None:
     async def export() -> bytes:
         async with holdfast.aio.connect(url) as client:
             lines = client.tables.export("pages", {"title": "A"}, format=format)

@@ -145,11 +145,11 @@ def test_connections_change_spaces_when_there_are_too_few(url: str) -> None:
 
 
 def test_a_space_that_was_dropped_is_said_to_be_so_and_can_be_entered_anew(
-    tmp_path: Path, colour: str
+    tmp_path: Path, mode: str
 ) -> None:
     with serving(tmp_path / "data", "--allow-flush") as server:
         url = f"holdfast://127.0.0.1:{server.resp_port}"
-        with connected(colour, url) as client, holdfast.open(tmp_path / "data") as store:
+        with connected(mode, url) as client, holdfast.open(tmp_path / "data") as store:
             space = client.space("gone")
             space.jobs.put("q", id="a")
             store.drop_space("gone")
@@ -254,11 +254,11 @@ def test_a_cancelled_await_takes_no_answer_from_others(url: str) -> None:
     assert (job.id, length) == ("a", 1)
 
 
-def test_a_closed_client_leaves_no_socket_behind(url: str, colour: str) -> None:
+def test_a_closed_client_leaves_no_socket_behind(url: str, mode: str) -> None:
     before = len(os.listdir("/proc/self/fd"))
 
     for _ in range(3):
-        with connected(colour, url) as client:
+        with connected(mode, url) as client:
             client.jobs.length("q")
             client.space("other").jobs.length("q")
 
@@ -269,7 +269,7 @@ def test_a_closed_client_leaves_no_socket_behind(url: str, colour: str) -> None:
 
 
 def test_an_encrypted_connection_trusts_the_named_certificate_only(
-    tmp_path: Path, colour: str
+    tmp_path: Path, mode: str
 ) -> None:
     authority = trustme.CA()
     certificate = authority.issue_cert("localhost")
@@ -280,13 +280,13 @@ def test_an_encrypted_connection_trusts_the_named_certificate_only(
     with serving(tmp_path / "data", *files) as server:
         url = f"holdfasts://localhost:{server.resp_port}"
 
-        with connected(colour, f"{url}?ca={tmp_path}/ca.pem") as client:
+        with connected(mode, f"{url}?ca={tmp_path}/ca.pem") as client:
             client.jobs.put("q", id="a", data="x" * 200_000)
             assert len(client.jobs.get("a").data) == 200_000
             with client.subscribe() as notices:
                 client.jobs.put("q")
                 assert notices.poll()
-        with pytest.raises(Unreachable, match="certificate"), connected(colour, url, retries=0):
+        with pytest.raises(Unreachable, match="certificate"), connected(mode, url, retries=0):
             pass
 
 

@@ -91,7 +91,7 @@ def test_the_burst_of_a_bucket_travels_with_it(client: Any) -> None:
         client.metrics.limiter({"api": "1/minute burst 3"})
 
 
-def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(colour: str) -> None:
+def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(mode: str) -> None:
     import msgspec
 
     from holdfast import wire
@@ -104,7 +104,7 @@ def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(colour: str) -> None
             return defined
         return CLOSE if command[0] == b"METRICS.WRITE" else well(command)
 
-    with scripted(breaks) as server, connected(colour, server.url) as client:
+    with scripted(breaks) as server, connected(mode, server.url) as client:
         writer = client.metrics.writer(SPECS)
         writer.incr("edits")
         with pytest.raises(OutcomeUnknown):
@@ -114,10 +114,10 @@ def test_a_flush_whose_outcome_is_unknown_is_not_sent_again(colour: str) -> None
         assert server.count("METRICS.WRITE") == 1
 
 
-def test_a_flush_that_was_refused_stays_in_the_buffer(client: Any, url: str, colour: str) -> None:
+def test_a_flush_that_was_refused_stays_in_the_buffer(client: Any, url: str, mode: str) -> None:
     writer = client.metrics.writer(SPECS)
     writer.incr("edits")
-    with connected(colour, url) as other:
+    with connected(mode, url) as other:
         closed = other.metrics.writer(SPECS)
         closed.incr("edits")
         other.close()

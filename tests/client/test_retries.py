@@ -34,17 +34,17 @@ from tests.server.running import Server, serving
 BUSY = wire.error('BUSY {"error": "ServerBusy", "message": "too many", "hint": ""}')
 
 
-def test_a_read_is_sent_again_when_the_connection_breaks(colour: str) -> None:
-    with scripted(at("JOBS.GET", CLOSE), well) as server, connected(colour, server.url) as client:
+def test_a_read_is_sent_again_when_the_connection_breaks(mode: str) -> None:
+    with scripted(at("JOBS.GET", CLOSE), well) as server, connected(mode, server.url) as client:
         assert client.jobs.get("a") is None
 
         assert server.count("JOBS.GET") == 2
 
 
-def test_a_read_is_not_sent_again_for_ever(colour: str) -> None:
+def test_a_read_is_not_sent_again_for_ever(mode: str) -> None:
     with (
         scripted(at("JOBS.GET", CLOSE)) as server,
-        connected(colour, server.url, retries=2) as client,
+        connected(mode, server.url, retries=2) as client,
     ):
         with pytest.raises(NoAnswer, match=r"the connection to .* broke"):
             client.jobs.get("a")
@@ -52,17 +52,17 @@ def test_a_read_is_not_sent_again_for_ever(colour: str) -> None:
         assert server.count("JOBS.GET") == 3
 
 
-def test_a_write_that_may_have_been_done_is_not_sent_again(colour: str) -> None:
+def test_a_write_that_may_have_been_done_is_not_sent_again(mode: str) -> None:
     behaviour = at("JOBS.UNTRACK", CLOSE)
-    with scripted(behaviour, well) as server, connected(colour, server.url) as client:
+    with scripted(behaviour, well) as server, connected(mode, server.url) as client:
         with pytest.raises(OutcomeUnknown, match="Read whether it was done"):
             client.jobs.untrack("a")
 
         assert server.count("JOBS.UNTRACK") == 1
 
 
-def test_a_batch_that_may_have_been_done_is_not_sent_again(colour: str) -> None:
-    with scripted(at("EXEC", CLOSE), well) as server, connected(colour, server.url) as client:
+def test_a_batch_that_may_have_been_done_is_not_sent_again(mode: str) -> None:
+    with scripted(at("EXEC", CLOSE), well) as server, connected(mode, server.url) as client:
         with pytest.raises(OutcomeUnknown), client.batch() as batch:
             batch.jobs.untrack("a")
 
@@ -70,9 +70,9 @@ def test_a_batch_that_may_have_been_done_is_not_sent_again(colour: str) -> None:
 
 
 def test_a_write_to_a_server_that_has_closed_meanwhile_goes_to_a_new_connection(
-    colour: str,
+    mode: str,
 ) -> None:
-    with scripted(well) as server, connected(colour, server.url) as client:
+    with scripted(well) as server, connected(mode, server.url) as client:
         client.jobs.get("a")
         server.close_all()
         with socket.create_connection(("127.0.0.1", server.port)) as other:
@@ -84,32 +84,32 @@ def test_a_write_to_a_server_that_has_closed_meanwhile_goes_to_a_new_connection(
         assert server.count("JOBS.UNPAUSE") == 1
 
 
-def test_what_a_busy_server_refused_is_sent_again(colour: str) -> None:
+def test_what_a_busy_server_refused_is_sent_again(mode: str) -> None:
     answers = iter([BUSY, BUSY])
 
     def busy_at_first(command: wire.Command) -> bytes:
         return next(answers, well(command)) if command[0] == b"JOBS.UNPAUSE" else well(command)
 
-    with scripted(busy_at_first) as server, connected(colour, server.url) as client:
+    with scripted(busy_at_first) as server, connected(mode, server.url) as client:
         client.jobs.unpause("q")
 
         assert server.count("JOBS.UNPAUSE") == 3
 
 
-def test_a_server_that_stays_busy_is_an_error_in_the_end(colour: str) -> None:
+def test_a_server_that_stays_busy_is_an_error_in_the_end(mode: str) -> None:
     with (
         scripted(at("JOBS.UNPAUSE", BUSY)) as server,
-        connected(colour, server.url, retries=1) as client,
+        connected(mode, server.url, retries=1) as client,
         pytest.raises(ServerBusy, match="too many"),
     ):
         client.jobs.unpause("q")
 
 
-def test_a_server_that_hangs_costs_the_time_out_and_no_more(colour: str) -> None:
+def test_a_server_that_hangs_costs_the_time_out_and_no_more(mode: str) -> None:
     def hangs(command: wire.Command) -> bytes:
         return HANG if b"." in command[0] else well(command)
 
-    with scripted(hangs) as server, connected(colour, server.url, timeout=0.2) as client:
+    with scripted(hangs) as server, connected(mode, server.url, timeout=0.2) as client:
         with pytest.raises(NoAnswer, match="in time"):
             client.jobs.get("a")
         with pytest.raises(OutcomeUnknown, match="in time"):
@@ -120,12 +120,12 @@ def test_a_server_that_hangs_costs_the_time_out_and_no_more(colour: str) -> None
 
 @pytest.mark.parametrize("silent", [b"EXACT", b"SPACE"])
 def test_a_connection_that_is_not_made_in_time_costs_the_time_out_and_no_more(
-    colour: str, silent: bytes
+    mode: str, silent: bytes
 ) -> None:
     def hangs(command: wire.Command) -> bytes:
         return HANG if command[0] == silent else well(command)
 
-    with scripted(well, hangs) as server, connected(colour, server.url, timeout=0.2) as client:
+    with scripted(well, hangs) as server, connected(mode, server.url, timeout=0.2) as client:
         server.close_all()
         begin = time.monotonic()
         with pytest.raises(Unreachable, match="in time"):
@@ -150,7 +150,7 @@ def test_callers_who_wait_for_one_connection_have_their_own_time_outs() -> None:
         assert time.monotonic() - begin < CONNECT_SECONDS
 
 
-def test_a_late_answer_is_not_taken_for_that_of_the_next_call(colour: str) -> None:
+def test_a_late_answer_is_not_taken_for_that_of_the_next_call(mode: str) -> None:
     def answers_late(command: wire.Command) -> bytes:
         """The answer to UNTRACK comes when the next command has."""
         if command[0] == b"JOBS.UNTRACK":
@@ -159,7 +159,7 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_call(colour: str) -> No
 
     with (
         scripted(answers_late, well) as server,
-        connected(colour, server.url, timeout=0.2) as client,
+        connected(mode, server.url, timeout=0.2) as client,
     ):
         with pytest.raises(OutcomeUnknown):
             client.jobs.untrack("a")
@@ -167,36 +167,36 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_call(colour: str) -> No
         assert client.jobs.get("a") is None
 
 
-def test_nobody_there_is_said_at_once(colour: str) -> None:
+def test_nobody_there_is_said_at_once(mode: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
 
     url = f"holdfast://127.0.0.1:{port}"
-    with pytest.raises(Unreachable, match="can't be reached"), connected(colour, url, retries=0):
+    with pytest.raises(Unreachable, match="can't be reached"), connected(mode, url, retries=0):
         pass
 
 
-def test_a_server_of_something_else_is_not_mistaken_for_one(colour: str) -> None:
+def test_a_server_of_something_else_is_not_mistaken_for_one(mode: str) -> None:
     def redis(command: wire.Command) -> bytes:
         return wire.error(f"ERR unknown command '{command[0].decode()}'")
 
     with (
         scripted(redis) as server,
         pytest.raises(ServerFailed, match="unknown command"),
-        connected(colour, server.url, retries=0),
+        connected(mode, server.url, retries=0),
     ):
         pass
 
 
-def test_a_closed_client_says_so(url: str, colour: str) -> None:
-    with connected(colour, url) as client:
+def test_a_closed_client_says_so(url: str, mode: str) -> None:
+    with connected(mode, url) as client:
         client.close()
 
         with pytest.raises(StoreClosed, match=r"Connect again with `holdfast\..*connect`"):
             client.jobs.get("a")
 
 
-def test_a_wrong_password_is_refused_when_connecting(tmp_path: Path, colour: str) -> None:
+def test_a_wrong_password_is_refused_when_connecting(tmp_path: Path, mode: str) -> None:
     with holdfast.open(tmp_path / "data") as store:
         from holdfast.users import Grant, add_user
 
@@ -204,12 +204,12 @@ def test_a_wrong_password_is_refused_when_connecting(tmp_path: Path, colour: str
     with serving(tmp_path / "data") as server:
         place = f"127.0.0.1:{server.resp_port}"
 
-        with connected(colour, f"holdfast://ann:right@{place}") as client:
+        with connected(mode, f"holdfast://ann:right@{place}") as client:
             client.jobs.put("q", id="a")
             with pytest.raises(HoldfastError, match="no grant for the space") as refused:
                 client.space("other").jobs.get("a")
         for url in (f"holdfast://ann:wrong@{place}", f"holdfast://{place}"):
-            with pytest.raises(NotAuthenticated, match="The URL names"), connected(colour, url):
+            with pytest.raises(NotAuthenticated, match="The URL names"), connected(mode, url):
                 pass
 
     assert refused.value.code == "forbidden"
@@ -226,11 +226,11 @@ def _define(client: Any) -> None:
     client.metrics.define({"edits": {"lifetime": True}})
 
 
-def test_a_server_that_was_restarted_is_not_even_noticed(tmp_path: Path, colour: str) -> None:
+def test_a_server_that_was_restarted_is_not_even_noticed(tmp_path: Path, mode: str) -> None:
     with serving(tmp_path / "data") as server:
         port = server.resp_port
         stack = contextlib.ExitStack()
-        client = stack.enter_context(connected(colour, f"holdfast://127.0.0.1:{port}"))
+        client = stack.enter_context(connected(mode, f"holdfast://127.0.0.1:{port}"))
         _define(client)
         client.metrics.incr("edits")
     with stack, serving(tmp_path / "data", "--resp", f"127.0.0.1:{port}"):
@@ -276,11 +276,11 @@ def test_writes_while_the_server_is_killed_are_done_once_or_said_to_be_unknown(
 
 
 def test_a_server_that_stands_still_and_goes_on_has_done_each_write_once(
-    tmp_path: Path, colour: str
+    tmp_path: Path, mode: str
 ) -> None:
     with serving(tmp_path / "data") as server:
         url = f"holdfast://127.0.0.1:{server.resp_port}"
-        with connected(colour, url, timeout=0.3) as client:
+        with connected(mode, url, timeout=0.3) as client:
             _define(client)
             server.signal(signal.SIGSTOP)
             try:
@@ -291,6 +291,6 @@ def test_a_server_that_stands_still_and_goes_on_has_done_each_write_once(
             finally:
                 server.signal(signal.SIGCONT)
 
-        with connected(colour, url) as client:
+        with connected(mode, url) as client:
             client.metrics.incr("edits")
             assert _counted(client) == 2

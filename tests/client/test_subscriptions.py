@@ -28,12 +28,12 @@ def test_a_subscriber_has_heard_of_every_commit_that_has_returned(client: Any) -
         assert notices.get(timeout=0.01) is None
 
 
-def test_a_subscription_outlives_the_time_without_a_server(colour: str, tmp_path: Path) -> None:
+def test_a_subscription_outlives_the_time_without_a_server(mode: str, tmp_path: Path) -> None:
     with serving(tmp_path / "data") as first:
         port = first.resp_port
         client = contextlib.ExitStack()
         connected_client = client.enter_context(
-            connected(colour, f"holdfast://127.0.0.1:{port}", retries=0)
+            connected(mode, f"holdfast://127.0.0.1:{port}", retries=0)
         )
         notices = connected_client.subscribe("jobs.ready").__enter__()
     with client:
@@ -115,12 +115,12 @@ def test_a_thread_that_waits_for_a_notice_ends_when_it_is_closed(url: str) -> No
 
 
 def test_a_subscription_goes_on_after_a_restart_and_says_that_it_missed_something(
-    tmp_path: Path, colour: str
+    tmp_path: Path, mode: str
 ) -> None:
     stack = contextlib.ExitStack()
     with serving(tmp_path / "data") as server:
         port = server.resp_port
-        client = stack.enter_context(connected(colour, f"holdfast://127.0.0.1:{port}"))
+        client = stack.enter_context(connected(mode, f"holdfast://127.0.0.1:{port}"))
         notices = stack.enter_context(client.subscribe("jobs.ready"))
         client.jobs.put("before")
         assert [notice.payload for notice in notices.poll()] == [b"before"]

@@ -1,4 +1,4 @@
-"""What mypy knows of a client: the types of the store, in both colours and in a batch."""
+"""mypy sees the types of the store on both clients and in a batch."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The client for programs that `await`: the same as `Client`, in the other colour."""
+"""The async client: the calls of `Client`, each a coroutine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Generator

@@ -264,7 +264,7 @@ class AsyncReader:
         self._reader.set_current_time(at)
 
     def reset_current_time(self) -> None:
-        """Takes the time anew at the next use."""
+        """Takes the time again at the next use."""
         self._reader.reset_current_time()
 
     def latest(self, seconds: float) -> TimeRange:
@@ -281,7 +281,7 @@ class AsyncReader:
     def get_rates(
         self, metrics: Iterable[str], entity: EntityLike, asked: TimeRange
     ) -> dict[str, AsyncRatePromise]:
-        """The same for several metrics, by name."""
+        """Like `get_rate`, for several metrics; returns the promises by name."""
         return {metric: self.get_rate(metric, entity, asked) for metric in metrics}
 
     async def fetch(self) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class AsyncSubscription:
     """The notices of one space whose topics begin alike, on a connection of its own.
 
-    It listens from `async with` on. When the connection breaks it is made anew, and `missed` grows
-    by one: what happened in between was not heard, so read again what you follow.
+    It listens from `async with` on. When the connection breaks it connects again, and `missed`
+    grows by one. Notices in between are lost, so read again what you follow.
     """
 
     def __init__(self, pool: "AsyncPool", space: str, topic_prefix: str) -> None:
@@ -34,7 +34,7 @@ class AsyncSubscription:
         self._queue: deque[Notice] = deque()
         self._arrived = asyncio.Event()
         self._missed = 0
-        self._is_broken = False  # there is no connection, and it is to be made anew
+        self._is_broken = False  # there is no connection: connect again
         self._pongs = 0
         self._polls = False  # someone wants all that there is, however much that may be
         self._connection: AsyncConnection | None = None
@@ -80,7 +80,7 @@ class AsyncSubscription:
         return notices
 
     async def close(self) -> None:
-        """Ends it. Whoever waits for a notice gets None."""
+        """Ends it. A waiting `get` returns None."""
         self._closed = True
         if self._connection is not None:
             self._connection.close()

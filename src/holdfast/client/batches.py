@@ -25,7 +25,7 @@ _NOTHING: Final = object()
 
 
 class Handle(Generic[T]):
-    """The result of an operation that was recorded: there once all of them were sent."""
+    """The result of a recorded operation, available once the recording was sent."""
 
     __slots__ = ("_error", "_read", "_result")
 
@@ -35,7 +35,7 @@ class Handle(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self) -> T:
-        """What the operation returned; raises its error if it failed alone, as in a pipeline."""
+        """Returns the operation's result; raises its error if it failed alone, in a pipeline."""
         if self._error is not None:
             raise self._error
         if self._result is _NOTHING:
@@ -47,7 +47,7 @@ class Handle(Generic[T]):
         return result
 
     def settle(self, reply: Any) -> None:
-        """Takes the reply; raises, and keeps, the error that it stands for."""
+        """Takes the reply. If it is an error, keeps and raises it."""
         try:
             self._result = self._read(reply)
         except Exception as error:
@@ -164,7 +164,7 @@ class Pipeline(Recording):
 
     def _settle(self, replies: Sequence[Any]) -> None:
         for handle, reply in zip(self._handles, replies, strict=False):
-            with suppress(HoldfastError):  # the handle raises it to whoever asks for the result
+            with suppress(HoldfastError):  # the handle raises it when the result is asked for
                 handle.settle(reply)
 
     def _settle_one(self, position: int, reply: Any) -> None:

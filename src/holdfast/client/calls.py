@@ -1,4 +1,4 @@
-"""Calls as bytes, and replies as results and errors: what a client says, without sockets."""
+"""Encodes calls as bytes and decodes replies as results and errors. Uses no sockets."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -64,7 +64,7 @@ class Call(Generic[T]):
 
     @cached_property
     def defaults(self) -> Values:
-        """What each argument is if it is not given; for one that must be given, an own object."""
+        """The default of each argument; a marker for an argument without one."""
         code, by_position = self._method.__code__, self._method.__defaults__ or ()
         placed = code.co_varnames[1 : code.co_argcount]
         known = dict(zip(placed[len(placed) - len(by_position) :], by_position, strict=True))
@@ -74,7 +74,7 @@ class Call(Generic[T]):
         return tuple(known.get(name, _Required()) for name in self.names)
 
     def command(self, values: Values) -> bytes:
-        """The command for these arguments."""
+        """Returns the command for these arguments."""
         payload = self.payload(values)
         return b"%b$%d\r\n%b\r\n" % (self._begin, len(payload), payload)
 
@@ -92,7 +92,7 @@ class Call(Generic[T]):
         return payload
 
     def result(self, reply: Any) -> T:
-        """What a reply says: a result, or the error that it raises."""
+        """Returns the result in a reply, or raises the error in it."""
         if type(reply) is not bytes:
             raise failure(reply)
         try:
@@ -133,7 +133,7 @@ class Call(Generic[T]):
 
 
 class _Required:
-    """Stands for the default of an argument that has none."""
+    """Marks an argument that has no default."""
 
 
 def _encoder_for(layer: str, operation: str, call: Call[Any]) -> Encode:
@@ -231,7 +231,7 @@ def as_text(value: Any) -> Any:
     return [as_text(each) for each in value] if not hasattr(value, "keys") else value
 
 
-# --- what is said around calls -------------------------------------------------------------------
+# --- other commands ------------------------------------------------------------------------------
 
 PING: Final = b"*1\r\n$4\r\nPING\r\n"
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
@@ -240,7 +240,7 @@ EXACT: Final = b"*1\r\n$5\r\nEXACT\r\n"
 
 
 def words(*given: str | bytes) -> bytes:
-    """Any other command.
+    """Returns any other command.
 
     >>> words("SPACE", "shop")
     b'*2\\r\\n$5\\r\\nSPACE\\r\\n$4\\r\\nshop\\r\\n'
@@ -262,7 +262,7 @@ def refuse_no_text(given: Any, what: str) -> None:
 
 
 def failure(reply: Any) -> HoldfastError:
-    """The error that a reply stands for: the very one that the store has raised."""
+    """Returns the error that the store has raised, from the reply that reports it."""
     if type(reply) is not ReplyError:
         return ServerFailed(f"the server answered {reply!r:.100}, which no call asks for")
     code, _, text = str(reply).partition(" ")

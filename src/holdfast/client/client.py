@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PIPELINE_STEP: Final = 500  # commands that are sent before replies are read: both sides have room
+PIPELINE_STEP: Final = 500  # commands sent before replies are read; neither side's buffers fill up
 
 
-# What a store has and a client has otherwise.
+# What a store offers and a client offers in another way.
 _ELSEWHERE: Final = {
     **dict.fromkeys(
         ("transact", "transaction", "view"),

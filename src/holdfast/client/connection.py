@@ -65,7 +65,7 @@ class Connection:
         return [self._receive(now + timeout) for _ in range(count)]
 
     def ask_each(self, data: bytes, count: int, timeout: float, replies: list[Any]) -> None:
-        """The same, with the replies put into a list as they come: some may, and others not."""
+        """Like `ask`, but appends replies as they arrive: those before a break are kept."""
         self.say(data, timeout)
         end = time.monotonic() + timeout
         for _ in range(count):
@@ -94,7 +94,7 @@ class Connection:
         self.space = space
 
     def hang_up(self) -> None:
-        """Ends it for a thread that listens, too."""
+        """Shuts the socket down, which also wakes a thread that reads from it."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -186,7 +186,7 @@ def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socke
 
 
 def _connected(target: Target, end: float) -> socket.socket:
-    """A name may stand for several addresses: they share the time, and so does the look-up."""
+    """Tries every address of the name in turn. The look-up and all tries share the time."""
     failure: OSError | None = None
     addresses = look_up(target.host, target.port).result(_left(end))
     for position, (family, kind, protocol, _, address) in enumerate(addresses):
@@ -217,18 +217,18 @@ def _set_timeout(opened: socket.socket, seconds: float) -> None:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
 
 
-# --- what both colours of connections say --------------------------------------------------------
+# --- shared by sync and async connections ---------------------------------------------------------
 
 
 def greeting(target: Target) -> list[bytes]:
-    """What a client says first."""
+    """Returns the commands that a client sends first."""
     if not target.user and not target.password:
         return [calls.EXACT]
     return [calls.words("AUTH", target.user or "default", target.password), calls.EXACT]
 
 
 def check_greeting(replies: list[Any]) -> None:
-    """Raises what a server has against the client."""
+    """Raises the error with which a server refuses the client."""
     for reply in replies:
         if reply != b"OK":
             raise _refusal(calls.failure(reply))
@@ -260,7 +260,7 @@ def lost(target: Target, error: BaseException | None) -> str:
 
 
 def unreachable(target: Target, error: Exception) -> Unreachable:
-    """Why nobody can be reached there."""
+    """Returns the error for a server that can't be reached."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Unreachable(
             f"the certificate of {target.place} is not trusted: {error.verify_message}",

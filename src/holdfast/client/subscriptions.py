@@ -19,8 +19,8 @@ from holdfast.errors import Unreachable
 class ClientSubscription:
     """The notices of one space whose topics begin alike, on a connection of its own.
 
-    When the connection breaks it is made anew, and `missed` grows by one: what happened in between
-    was not heard, so read again what you follow.
+    When the connection breaks it connects again, and `missed` grows by one. Notices in between are
+    lost, so read again what you follow.
     """
 
     def __init__(self, target: Target, space: str, topic_prefix: str) -> None:
@@ -32,7 +32,7 @@ class ClientSubscription:
         self._queue: deque[Notice] = deque()
         self._turn = threading.Lock()  # one thread reads at a time
         self._missed = 0
-        self._is_broken = False  # there is no connection, and it is to be made anew
+        self._is_broken = False  # there is no connection: connect again
         self._closed = False
         self._connection = self._connect()
 
@@ -67,7 +67,7 @@ class ClientSubscription:
         return notices
 
     def close(self) -> None:
-        """Ends it. Whoever waits for a notice gets None."""
+        """Ends it. A waiting `get` returns None."""
         self._closed = True
         self._connection.hang_up()
         with self._turn:
@@ -138,7 +138,7 @@ class ClientSubscription:
         return False
 
     def _connect_again(self, end: float | None) -> None:
-        """Makes the connection anew; if no time is left for that, the next call does."""
+        """Connects again; if no time is left for that, the next call does."""
         self._connection.close()
         if self._closed:
             return

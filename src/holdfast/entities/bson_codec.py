@@ -168,7 +168,7 @@ def _read_datetime(body: bytes, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _skip(name: str, size: int) -> Callable[[bytes, int, int], tuple[Any, int]]:
-    """Reads a foreign type of fixed size; one that lies over the end is found by its document."""
+    """Reads a foreign type of fixed size; its document notices one that reaches beyond the end."""
     return lambda body, at, depth: (Foreign(name), at + size)
 
 

@@ -1,6 +1,6 @@
 """What is wrong with a stored key of this layer: entities, index entries and counts must agree.
 
-`problems_at` is given one key after the other, by whoever walks a space in bounded steps. What it
+`problems_at` checks one key at a time, for a caller that walks a space in bounded steps. What it
 finds in the indexes of a table, `entities.repair` sets right.
 """
 

@@ -134,7 +134,7 @@ def _forget(tx: Transaction, table: Table) -> None:
 
 
 def _is_empty(tx: Transaction, stored: StoredTable) -> bool:
-    """Whether a table holds nothing, not even what has expired and still lies there."""
+    """Returns whether a table holds nothing, not even expired entities."""
     return not read_counter(tx.get(keys_of(tx.space).sizes + pack_int(stored.number)))
 
 

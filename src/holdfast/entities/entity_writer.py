@@ -65,7 +65,7 @@ class EntityWriter:
     def put_new(
         self, id: str, id_part: bytes, properties: dict[str, Any], names: tuple[str, ...]
     ) -> None:
-        """The same for an entity that is new and never expires, as most are."""
+        """Like `put`, for an entity that is new and never expires, as most are."""
         self.tx.put(self.access.entities + id_part, write_entity(1, 0, properties))
         self._size += 1
         self._index_new(id_part, properties, 0)
@@ -74,7 +74,7 @@ class EntityWriter:
     def remove(
         self, id: str, id_part: bytes, old: StoredEntity, *, op: Literal["delete", "expire"]
     ) -> None:
-        """Removes the entity and all that stands for it elsewhere."""
+        """Removes the entity, its index entries and its expiry."""
         self.tx.delete(self.access.entities + id_part)
         self._size -= 1
         for position, index in enumerate(self.access.indexes):

@@ -34,7 +34,7 @@ def start_building(tx: Transaction, index: int, *, table: str, name: str) -> Non
 
 
 def start_clearing(tx: Transaction, number: int, *, table: str, name: str) -> None:
-    """Has everything cleared that lies below the number of an index or a table."""
+    """Schedules the removal of all keys below the number of an index or a table."""
     _start(tx, number, IndexWork(kind="clear", table=table, name=name))
 
 

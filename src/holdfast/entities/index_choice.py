@@ -1,7 +1,7 @@
 """Which key answers a query: the primary key, the ids that its columns make, or an index.
 
 `choose` looks at the table's access and at the query, never at the store. What it returns is one of
-four selections, each of which says in which keys the answer lies and in which order."""
+four selections, each of which says which keys hold the answer and in which order."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -45,7 +45,7 @@ class ByKeyColumns(msgspec.Struct, frozen=True):
 
 
 class ByPrimary(msgspec.Struct, frozen=True):
-    """The entities whose id part lies in begin <= part < end, by id."""
+    """The entities whose id part is in begin <= part < end, by id."""
 
     begin: bytes
     end: bytes

@@ -1,7 +1,7 @@
-"""How many entries lie in a stretch of an index, without walking all of them.
+"""Counts the entries in a stretch of an index without walking all of them.
 
 About every 512th entry of an index, chosen by a checksum of its own bytes, is a *milestone*, beside
-which stands the number of entries from the milestone before up to it. A stretch is counted by
+which is stored the number of entries from the milestone before up to it. A stretch is counted by
 walking to its first milestone, adding up the milestones inside, and walking on from the last:
 hundreds of steps where there are hundreds of thousands of entries. Because the choice depends on
 the entry alone, the milestones of an index are the same in whatever order its entries came and
@@ -54,7 +54,7 @@ def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, i
     for entry, change in milestones:
         if change < 0:
             _remove_milestone(tx, index, entry)
-    # In ascending order: what lies behind a new milestone was counted to the one behind it.
+    # In ascending order: entries after a new milestone were counted for the one after it.
     for entry, change in milestones:
         if change > 0:
             _add_milestone(tx, index, entry)
@@ -149,7 +149,7 @@ def skip_backward(
         return end, offset
     size = len(index.counts)
     position = after(last)
-    # Beside a milestone stands what lies before it, so each one seen tells what the next may skip.
+    # A milestone holds the count of the entries before it, so it tells what the next may skip.
     count = 0
     for key, value in reader.scan(index.counts + begin, index.counts + position, reverse=True):
         if count > left:
@@ -162,7 +162,7 @@ def skip_backward(
 def recount_step(
     tx: Transaction, index: IndexAccess, begin: bytes, *, dry_run: bool
 ) -> tuple[int, bytes | None]:
-    """Counts anew from `begin`, which follows a milestone, up to a later one.
+    """Counts again from `begin`, which follows a milestone, up to a later one.
 
     Returns how many counts were wrong, and where to go on; None at the end of the index.
     """

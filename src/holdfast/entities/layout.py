@@ -24,7 +24,18 @@ from typing import Final
 from holdfast.keys import pack, pack_int, pack_str, unpack
 
 LAYER: Final = 2  # the first part of every key below a space
-# The second part of a key, in words: what `holdfast inspect` prints.
+# The second part of a key, as in the map above. Never change or reuse a number: it is stored.
+TABLE: Final = 0
+ENTITY: Final = 1
+ENTRY: Final = 2
+MILESTONE: Final = 3
+ENTRIES_BEFORE: Final = 4
+SIZE: Final = 5
+EXPIRING: Final = 6
+INDEX_WORK: Final = 7
+LAST_NUMBER: Final = 8
+SCHEMA: Final = 9
+# The same in words: what `holdfast inspect` prints.
 KEY_NAMES: Final = (
     "table",
     "entity",
@@ -53,16 +64,16 @@ class Keys:
 
     def __init__(self, space: bytes) -> None:
         base = space + pack(LAYER)
-        self.tables: Final = base + pack(0)
-        self.entities: Final = base + pack(1)
-        self.entries: Final = base + pack(2)
-        self.milestones: Final = base + pack(3)
-        self.counts: Final = base + pack(4)
-        self.sizes: Final = base + pack(5)
-        self.expiring: Final = base + pack(6)
-        self.work: Final = base + pack(7)
-        self.last_number: Final = base + pack(8)
-        self.schemas: Final = base + pack(9)
+        self.tables: Final = base + pack(TABLE)
+        self.entities: Final = base + pack(ENTITY)
+        self.entries: Final = base + pack(ENTRY)
+        self.milestones: Final = base + pack(MILESTONE)
+        self.counts: Final = base + pack(ENTRIES_BEFORE)
+        self.sizes: Final = base + pack(SIZE)
+        self.expiring: Final = base + pack(EXPIRING)
+        self.work: Final = base + pack(INDEX_WORK)
+        self.last_number: Final = base + pack(LAST_NUMBER)
+        self.schemas: Final = base + pack(SCHEMA)
 
     def table(self, name: str) -> bytes:
         return self.tables + pack_str(name)
@@ -77,7 +88,7 @@ def keys_of(space: bytes) -> Keys:
 
 
 def entry_value(id_part: bytes, expires: int) -> bytes:
-    """What stands beside an index entry: the length of its id part, and when its entity expires."""
+    """Returns the value of an index entry: the length of its id part, and its expiry."""
     if expires:
         return _LENGTH_AND_EXPIRY.pack(len(id_part), expires)
     return _LENGTH.pack(len(id_part))
@@ -91,7 +102,7 @@ def id_in(id_part: bytes) -> str:
 
 
 def id_part_of(key: bytes, value: bytes) -> bytes:
-    """The last part of an index entry, as it stands in the key of its entity."""
+    """Returns the last part of an index entry, as it is in the key of its entity."""
     return key[-_LENGTH.unpack_from(value)[0] :]
 
 

@@ -119,7 +119,7 @@ class LinearPattern:
 
     def _add(self, state: _State) -> int:
         if len(self._states) >= MAX_EXPRESSION_STATES:
-            raise NotLinear(f"it stands for more than {MAX_EXPRESSION_STATES} letters")
+            raise NotLinear(f"it expands to more than {MAX_EXPRESSION_STATES} letters")
         self._states.append(state)
         return len(self._states) - 1
 

@@ -3,7 +3,7 @@
     store.entities.put(User(name="ann"))
     store.entities.select(select(User).where(User.name == "ann").order_by(User.rank.desc()))
 
-`ModelCalls` stands on any class with the `_raw` operations: the store, a transaction, a client.
+`ModelCalls` extends any class with the `_raw` operations: the store, a transaction, a client.
 `AsyncModelCalls` is the same with `await`. What they share is in the functions below them.
 """
 
@@ -144,7 +144,7 @@ class ModelCalls:
         number: int = self.delete_raw(table_of(model), flat(filters))
         return number
 
-    # What a face that is closer to the bytes does better:
+    # A class that reads the stored bytes itself overrides these:
 
     def _load_objects(
         self, model: type[M], ids: Sequence[str], properties: Sequence[str]
@@ -253,7 +253,7 @@ class AsyncModelCalls:
         return number
 
 
-# --- what both colours share, without a word to any store -----------------------------------------
+# --- shared by both, without any I/O --------------------------------------------------------------
 
 
 def table_of(model: type[Model]) -> str:

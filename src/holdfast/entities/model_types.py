@@ -1,4 +1,4 @@
-"""What an annotation says about a column: its type, its elements, and whether it may be absent."""
+"""Reads a column's type, its elements and whether it may be absent from an annotation."""
 
 import types
 from collections.abc import Mapping

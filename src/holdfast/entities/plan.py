@@ -115,7 +115,7 @@ def _table_plan(old: Table | None, new: Table) -> TablePlan:
 
 
 def _same_entries(old: Index | None, new: Index) -> bool:
-    """Whether the entries of `old` serve `new`. One that becomes unique must be checked anew."""
+    """Returns whether the entries of `old` serve `new`; a unique index checks them again."""
     return old is not None and old.sparse == new.sparse and (old.unique or not new.unique)
 
 

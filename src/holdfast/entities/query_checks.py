@@ -1,4 +1,4 @@
-"""Whether a query makes sense by itself, before any table is looked at."""
+"""Checks queries by themselves, before any table is read."""
 
 from collections.abc import Sequence
 from typing import Any, Final

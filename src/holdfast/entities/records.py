@@ -29,7 +29,7 @@ class Stored(Protocol):
 
 
 class StoredEntity(msgspec.Struct, array_like=True):
-    """An entity as it lies in the store."""
+    """An entity as it is stored."""
 
     version: int  # 1 when it was put first, and one more with every change
     expires: int  # milliseconds since 1970, or 0 for never

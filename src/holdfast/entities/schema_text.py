@@ -1,4 +1,4 @@
-"""YAML as nodes that know their file and line, so that every problem can say where it lies.
+"""YAML as nodes that know their file and line, so that every problem can say where it is.
 
 PyYAML composes the nodes; nothing of the text is ever constructed as an object of its choosing.
 Two habits of the original's Go parser are kept: tabs at line ends are white space, and a name is

@@ -115,7 +115,7 @@ class StoreEntities(_PerCall):
 
     @operation(role="admin")
     def repair(self, table: str) -> Repaired:
-        """Adds the index entries that are missing, removes those that are wrong, counts anew.
+        """Adds missing index entries, removes wrong ones, and counts them again.
 
         Works in steps; nothing of it is needed in normal operation.
         """

@@ -1,4 +1,4 @@
-"""What a table with `strict: true` refuses."""
+"""Checks entities against the columns of tables with `strict: true`."""
 
 import re
 from collections.abc import Iterable

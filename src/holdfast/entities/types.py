@@ -134,7 +134,7 @@ def read_moment(value: date) -> datetime:
     try:
         return aware.astimezone(UTC).replace(microsecond=milliseconds * 1000)
     except OverflowError:
-        raise Misfit(f"'{value}', which lies outside the years 1 to 9999 in UTC") from None
+        raise Misfit(f"'{value}', which is outside the years 1 to 9999 in UTC") from None
 
 
 # --- the table -----------------------------------------------------------------------------------

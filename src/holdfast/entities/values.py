@@ -1,4 +1,4 @@
-"""What an entity can hold, and how it is kept.
+"""The values that an entity can hold, and how they are kept.
 
     Int, Uint   int, -2^63 .. 2^64 - 1          Set    set: an extension that holds its elements in
     order Float       float, bit for bit              List   list or tuple Text        str
@@ -67,7 +67,7 @@ def keep(value: Any, depth: int = 1) -> Any:
 
 
 def keep_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """The kept form of all properties; one called `id` is dropped, as the id stands beside them."""
+    """The kept form of all properties; one called `id` is dropped, as the id is kept apart."""
     if _PLAIN.issuperset(map(type, properties.values())) and _are_names(tuple(properties)):
         return properties
     return _keep_carefully(properties)

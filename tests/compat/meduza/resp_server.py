@@ -1,4 +1,4 @@
-"""A door of two screens: enough RESP to let real clients send Meduza's messages to a store."""
+"""A small server: enough RESP to let real clients send Meduza's messages to a store."""
 
 import socket
 import threading

@@ -108,7 +108,7 @@ class CalledEntities(CalledLayer):
         return self._call(_PUT_RAW, table, as_entities(entities), mode)
 
     def repair(self, table: str) -> Repaired:
-        """Adds the index entries that are missing, removes those that are wrong, counts anew."""
+        """Adds missing index entries, removes wrong ones, and counts them again."""
         return self._call(_REPAIR, table)
 
     def schema(self, name: str) -> Schema | None:

@@ -104,7 +104,7 @@ async def deploy(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> H
 
 
 def _read_uri(folder: Path | None, uri: str) -> bytes:
-    """What a file of this machine says, if it lies in the folder that was opened to clients."""
+    """Returns the content of a local file, if it is in the folder that clients may read."""
     parts = urlsplit(uri)
     if folder is None:
         raise BadInput("this server reads no files on request")

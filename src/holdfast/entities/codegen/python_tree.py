@@ -70,7 +70,7 @@ def _without_imports(module: ast.Module) -> list[ast.stmt]:
 
 
 class _Inlined(ast.NodeTransformer):
-    """Puts what an alias stands for into the annotations that name it."""
+    """Replaces each alias by its meaning in the annotations that use it."""
 
     def __init__(self, aliases: Mapping[str, ast.expr]) -> None:
         self._aliases = aliases

@@ -43,7 +43,7 @@ class Column:
         return self if instance is None else self.zero
 
     def default(self) -> Any:
-        """The default, made anew if it is a function; `Column.Undefined` if there is none."""
+        """Returns the default, calling it if it is a function; `Column.Undefined` without one."""
         if callable(self._default):
             return self._default()
         is_shared = isinstance(self._default, (list, set, dict))

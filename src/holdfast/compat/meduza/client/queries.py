@@ -166,7 +166,7 @@ class Change:
 
 
 def _filters(filters: Iterable[Filter]) -> dict[str, Filter]:
-    """The filters by property, as they travel: there is room for one each."""
+    """Returns the filters by property; the wire format allows one for each property."""
     found: dict[str, Filter] = {}
     for each in filters:
         if each.property in found:

@@ -35,8 +35,8 @@ class DisposableMeduza:
         """Starts the server and returns when it answers on both ports."""
         self._folder = tempfile.mkdtemp(prefix="holdfast-")
         self.port, self.ctlPort = findUnusedPort(), findUnusedPort()
-        doors = ("--resp", f"127.0.0.1:{self.port}", "--http", f"127.0.0.1:{self.ctlPort}")
-        words = [*self.command, "serve", "--data", self._folder, *doors]
+        listen = ("--resp", f"127.0.0.1:{self.port}", "--http", f"127.0.0.1:{self.ctlPort}")
+        words = [*self.command, "serve", "--data", self._folder, *listen]
         self._process = process = subprocess.Popen(words)
         try:
             for port in (self.port, self.ctlPort):
