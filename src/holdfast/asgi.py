@@ -87,7 +87,7 @@ class RateLimitMiddleware:
             await _refuse(scope, receive, send, answer)
 
     async def _ask(self, operations: list[Any]) -> Any:
-        """A limiter of the embedded store waits for the disk, so it is asked in a thread."""
+        """Asks the limiter; one of the embedded store waits for the disk, so it gets a thread."""
         if inspect.iscoroutinefunction(self._limiter.try_all):
             return await self._limiter.try_all(operations)
         return await asyncio.to_thread(self._limiter.try_all, operations)

@@ -1,4 +1,4 @@
-"""Strict and its brothers under many threads and processes: never more than the limit."""
+"""The strict algorithms under many threads and processes: never more than the limit."""
 
 import random
 import threading

@@ -162,7 +162,7 @@ class ObjectPlayer:
 
 
 class OperationPlayer:
-    """Plays a scenario by the operations alone, each with its own time, as all doors do."""
+    """Plays a scenario by the operations alone, each with its own time, as the server does."""
 
     def __init__(self, space: Space, scenario: dict[str, Any]) -> None:
         self.metrics = space.metrics

@@ -28,13 +28,13 @@ STEPS = st.lists(
 )
 
 
-def tallies(store: Space) -> list[bytes]:
+def summaries(store: Space) -> list[bytes]:
     with store._runner.view() as view:
         begin = keys_of(view.space, ("WRStats",)).family(WINDOW_SUMMARIES)
         return [value for _, value in view.scan(begin, begin + b"\xff")]
 
 
-def forget_tallies(store: Space) -> None:
+def forget_summaries(store: Space) -> None:
     def clear(tx: Any) -> None:
         begin = keys_of(tx.space, ("WRStats",)).family(WINDOW_SUMMARIES)
         tx.clear(begin, begin + b"\xff")
@@ -59,17 +59,17 @@ def call(metrics: Metrics, step: tuple[str, float, str, int, str], bucket_count:
 
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS, bucket_count=st.sampled_from([1, 3, 10]), clock_runs=st.booleans())
-def test_a_tally_changes_no_answer(
+def test_a_summary_changes_no_answer(
     stores: Stores, steps: Any, bucket_count: int, clock_runs: bool
 ) -> None:
-    """One space keeps its tallies, the other one forgets them before each step."""
+    """One space keeps its summaries, the other one forgets them before each step."""
     clock = Clock(1_000)
     with stores.open(clock=clock) as both:
         keeps, forgets = both.space("keeps"), both.space("forgets")
         for store in (keeps, forgets):
             store.metrics.limiter(CONDITIONS, bucket_count=bucket_count)
         for step in sorted(steps, key=lambda step: step[1]) if clock_runs else steps:
-            forget_tallies(forgets)
+            forget_summaries(forgets)
             if clock_runs:
                 clock.set(step[1])
             if step[0] == "sweep":
@@ -80,38 +80,38 @@ def test_a_tally_changes_no_answer(
             )
 
 
-def test_a_tally_goes_with_the_last_counter_that_it_repeats(store: Store, clock: Clock) -> None:
+def test_a_summary_goes_with_the_last_counter_that_it_repeats(store: Store, clock: Clock) -> None:
     limiter = store.metrics.limiter({"c": "3/minute"})
     for name in NAMES:
         limiter.try_incr("c", [name])
     clock.advance(seconds=50)
     limiter.try_incr("c", ["bob"])
-    before = len(tallies(store))
+    before = len(summaries(store))
 
     clock.advance(seconds=60)
     store.sweep()
-    without_ann = len(tallies(store))
+    without_ann = len(summaries(store))
     clock.advance(seconds=120)
     store.sweep()
 
-    assert (before, without_ann, tallies(store)) == (2, 1, [])
+    assert (before, without_ann, summaries(store)) == (2, 1, [])
 
 
-def test_a_tally_is_as_long_as_the_window_at_most(store: Store, clock: Clock) -> None:
+def test_a_summary_is_as_long_as_the_window_at_most(store: Store, clock: Clock) -> None:
     limiter = store.metrics.limiter({"c": "1000/minute"})
 
     for _ in range(300):
         limiter.try_incr("c")
         clock.advance(seconds=1)
 
-    [tally] = tallies(store)
-    assert len(tally) <= 8 * (2 + 30 + 2)
+    [summary] = summaries(store)
+    assert len(summary) <= 8 * (2 + 30 + 2)
 
 
-def test_another_spec_forgets_the_tallies_of_the_old_one(store: Store) -> None:
+def test_another_spec_forgets_the_summaries_of_the_old_one(store: Store) -> None:
     store.metrics.limiter({"c": "3/minute"}).try_incr("c")
 
     other = store.metrics.limiter({"c": "3/hour"}, on_conflict="discard")
 
-    assert tallies(store) == []
+    assert summaries(store) == []
     assert other.try_incr("c").prev_total == 0

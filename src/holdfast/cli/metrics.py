@@ -1,4 +1,4 @@
-"""`holdfast metrics`: what was counted."""
+"""`holdfast metrics`: read counters, gauges and distributions."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ _global = click.option("--global", "is_global", is_flag=True, help="Entities of 
 
 
 class Asked(NamedTuple):
-    """Which metric, of whom."""
+    """The metric and the entity that a command reads."""
 
     metric: str
     entity: Any
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 def _entity(command: Callable[..., Any]) -> Callable[..., Any]:
-    """METRIC, --entity, --global and --prefix; the command is given what is `asked`."""
+    """Adds METRIC, --entity, --global and --prefix to a command, and passes them as `asked`."""
 
     def call(
         metric: str,
@@ -210,7 +210,7 @@ def top(
 
 @contextmanager
 def _reading(location: Location, out: Output, asked: Asked) -> Iterator[Opened]:
-    """The store; of a metric that is defined under another prefix only, it says which."""
+    """Opens the store; an error about an unknown metric names the prefixes that define it."""
     from holdfast.errors import Forbidden, UnknownMetric
 
     with location.open() as opened:
@@ -230,7 +230,7 @@ def _reading(location: Location, out: Output, asked: Asked) -> Iterator[Opened]:
 
 
 def _read(opened: Opened, asked: Asked, latest: float) -> Any:
-    """A `Rate`, a `GaugeReading` or a `DistributionReading`, as the metric is of a type."""
+    """Returns a `Rate`, a `GaugeReading` or a `DistributionReading`, by the type of the metric."""
     from holdfast.errors import WrongMetricType
 
     metrics = opened.space.metrics

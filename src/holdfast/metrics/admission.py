@@ -24,7 +24,7 @@ Where: TypeAlias = tuple[Keys, str, float]  # the keys of the prefix, the namesp
 
 
 def read_operations(plan: LimiterPlan, operations: Sequence[Any]) -> list[CheckedOperation]:
-    """The operations with their conditions found and their entities and amounts checked."""
+    """Returns the operations with their conditions found and their entities and amounts checked."""
     return [_read_operation(plan, operation) for operation in listed(operations, "operations")]
 
 
@@ -36,9 +36,9 @@ def decide(
     namespace: str,
     now: float,
 ) -> tuple[bool, list[tuple[CheckedOperation, "Group"]]]:
-    """What each operation finds, and whether all are allowed. Reads only.
+    """Returns whether all operations are allowed, and the group of each. Reads only.
 
-    Operations on the same condition and entity share a group, and each is judged by its sum.
+    Operations on the same condition and entity share a group, and the group's sum decides.
     """
     groups: dict[tuple[str, bytes], Group] = {}
     placed: list[tuple[CheckedOperation, Group]] = []
@@ -48,13 +48,13 @@ def decide(
         which = condition.name, suffix
         group = groups.get(which)
         if group is None:
-            standing = read_limit_state(reader, condition_keys(keys, condition), suffix, now)
-            group = groups[which] = Group(standing)
+            state = read_limit_state(reader, condition_keys(keys, condition), suffix, now)
+            group = groups[which] = Group(state)
         group.amount += amount
         placed.append((operation, group))
     allowed = True
     for group in groups.values():
-        group.allowed = group.standing.admits(group.amount)
+        group.allowed = group.state.admits(group.amount)
         allowed = allowed and group.allowed
     return allowed, placed
 
@@ -62,25 +62,25 @@ def decide(
 class Group:
     """The operations of a batch on one condition and one entity."""
 
-    __slots__ = ("allowed", "amount", "counted", "prev_total", "standing")
+    __slots__ = ("allowed", "amount", "counted", "prev_total", "state")
 
-    def __init__(self, standing: LimitState) -> None:
-        self.standing = standing
-        self.prev_total = standing.prev_total
+    def __init__(self, state: LimitState) -> None:
+        self.state = state
+        self.prev_total = state.prev_total
         self.amount = 0
         self.counted = 0
         self.allowed = True
 
     def charge(self, tx: Transaction) -> None:
         if self.counted == 0:
-            self.standing.charge(tx, self.amount)
+            self.state.charge(tx, self.amount)
             self.counted = self.amount
 
 
 def peek(
     reader: Reader, plan: LimiterPlan, asked: list[CheckedOperation], where: Where
 ) -> BatchResult:
-    """What `try_incr` would say. Writes nothing."""
+    """Returns the result that `try_incr` would have. Writes nothing."""
     keys, namespace, now = where
     check_specs(reader, keys, plan, asked)
     allowed, placed = decide(reader, keys, plan, asked, namespace, now)
@@ -109,7 +109,7 @@ def try_incr(
 
 
 def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], where: Where) -> None:
-    """Counts all operations without asking. With buckets it writes 1 key for each."""
+    """Counts all operations without checking limits. With buckets it writes 1 key for each."""
     keys, namespace, now = where
     store_specs(tx, keys, plan, asked)
     if plan.algorithm not in WITH_BUCKETS:
@@ -121,7 +121,7 @@ def incr(tx: Transaction, plan: LimiterPlan, asked: list[CheckedOperation], wher
             if amount:
                 place, suffix = condition_keys(keys, condition), suffix_of(entity, namespace)
                 tx.add(place.stem_of(int(now / condition.step)) + suffix, amount)
-                tx.delete(place.tallies + suffix)
+                tx.delete(place.summaries + suffix)
     except NotACounter as error:
         raise MetricOverflow("a limit's counter would pass its 64 bits") from error
 
@@ -146,14 +146,14 @@ def store_specs(
 def store_all_specs(
     tx: Transaction, keys: Keys, plan: LimiterPlan, on_conflict: registry.OnConflict
 ) -> None:
-    """The same for all conditions of a new limiter. Reads 1 key for each."""
+    """Stores the specs of all conditions of a new limiter. Reads 1 key for each."""
     if plan.algorithm in WITH_BUCKETS:
         for name, condition in plan.conditions.items():
             registry.store_spec(tx, keys, name, condition.metric, condition.asks, on_conflict)
 
 
 def has_all_specs(reader: Reader, keys: Keys, plan: LimiterPlan) -> bool:
-    """Whether a new limiter has nothing to store. Reads 1 key for each condition."""
+    """Returns whether a new limiter has nothing to store. Reads 1 key for each condition."""
     conditions = plan.conditions.values() if plan.algorithm in WITH_BUCKETS else ()
     return all(reader.get(keys.spec(found.name)) == found.stored for found in conditions)
 
@@ -161,7 +161,7 @@ def has_all_specs(reader: Reader, keys: Keys, plan: LimiterPlan) -> bool:
 def check_specs(
     reader: Reader, keys: Keys, plan: LimiterPlan, asked: list[CheckedOperation]
 ) -> None:
-    """The same for reads, which store nothing."""
+    """Raises for conditions that contradict the stored specs; for reads, which store nothing."""
     if plan.algorithm not in WITH_BUCKETS:
         return
     for condition, _, _ in asked:
@@ -207,16 +207,16 @@ def _batch_result(allowed: bool, placed: list[tuple[CheckedOperation, Group]]) -
 
 def _result(asked: CheckedOperation, group: Group) -> LimitResult:
     condition, _, amount = asked
-    standing = group.standing
+    state = group.state
     return LimitResult(
         condition=condition.name,
-        limit=standing.limit,
+        limit=state.limit,
         window=condition.window,
         amount=amount,
         allowed=group.allowed,
         prev_total=group.prev_total,
         new_total=group.prev_total + group.amount,
-        remaining=standing.remaining(group.counted),
-        retry_after=0.0 if group.allowed else standing.retry_after(group.amount),
-        reset_after=standing.reset_after(),
+        remaining=state.remaining(group.counted),
+        retry_after=0.0 if group.allowed else state.retry_after(group.amount),
+        reset_after=state.reset_after(),
     )

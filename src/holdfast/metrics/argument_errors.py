@@ -1,7 +1,7 @@
-"""What the layer calls an argument of the wrong type.
+"""The layer's own errors for arguments of the wrong type.
 
-A door decodes arguments by their types, and so is the first to see that one is of another. It says
-what the layer would have said: the same call has the same error wherever it is made.
+The server decodes arguments by their types, so it finds a wrong one before the layer does. It then
+raises the error that the layer would have raised: a call has the same error wherever it is made.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ _BY_ARGUMENT: Final[dict[str, type[HoldfastError]]] = {
 def error_for_argument(
     operation: str, argument: str, *, is_beyond: bool
 ) -> type[HoldfastError] | None:
-    """The error for an argument, or an element of it (`operations[]`), that is of another type.
+    """Returns the error for an argument, or an element of it (`operations[]`), of a wrong type.
 
     `is_beyond` is a number of more than 64 bits.
     """

@@ -5,7 +5,7 @@ while any part of it is inside the window.
 
 Why strict never admits more than the limit in any interval of the window's length: take the events
 admitted in such an interval, and of these the one that was committed last, at time t. All others
-lie less than a window before or after t. Those before are in the bucket of t - window or later,
+are less than a window before or after t. Those before are in the bucket of t - window or later,
 because rounding is monotonic; those after, which other clocks may have dated ahead, are within the
 next window. All of them were counted when it was admitted, so with it they are at most the limit.
 """
@@ -26,13 +26,13 @@ _NOISE: Final = 1e-3  # of a millisecond: what subtracting two times of today le
 
 
 class EstimateWindow:
-    """How an entity stands with a condition, estimated as the original does."""
+    """The state of an entity under a condition, estimated as the original does."""
 
     __slots__ = (
         "_begin",
         "_condition",
         "_first",
-        "_has_tally",
+        "_has_summary",
         "_is_whole",
         "_last",
         "_now",
@@ -47,7 +47,7 @@ class EstimateWindow:
     def __init__(
         self, reader: Reader, place: ConditionKeys, suffix: bytes, now: float, value: bytes | None
     ) -> None:
-        """`value` is the tally. Without it, reads bucket_count + 1 keys and scans for one more."""
+        """`value` is the summary; without it, reads bucket_count + 1 keys and scans for 1."""
         self._place = place
         self._suffix = suffix
         self._now = now
@@ -57,29 +57,29 @@ class EstimateWindow:
         start = now - condition.window
         self._first = first = int(start / step) if start > 0 else 0
         self._last = last = int(now / step)
-        self._has_tally = value is not None
+        self._has_summary = value is not None
         if value is not None:
-            tally = read_summary(value)
-            begin = tally[1]
-            # One that begins after the window, or knows of what other clocks have dated ahead,
-            # is not asked.
-            if tally[0] <= first and begin + len(tally) - 3 <= last:
-                # It is needed as far back as the bucket before the window: a clock that is a
-                # little behind still asks for that one.
+            summary = read_summary(value)
+            begin = summary[1]
+            # A summary that begins after the window, or has counts that other clocks have dated
+            # ahead, is not used.
+            if summary[0] <= first and begin + len(summary) - 3 <= last:
+                # The summary must reach back to the bucket before the window: a clock that is a
+                # little behind still needs that one.
                 self._is_whole = True
                 if begin < first - 1:
                     self._since = self._begin = first - 1
-                    self._units = list(tally[1 + first - begin :])
+                    self._units = list(summary[1 + first - begin :])
                 else:
-                    self._since, self._begin = tally[0], begin
-                    self._units = list(tally[2:])
+                    self._since, self._begin = summary[0], begin
+                    self._units = list(summary[2:])
                 self.prev_total = self._total(now)
                 return
         self._read_counters(reader)
         self.prev_total = self._total(now)
 
     def _read_counters(self, reader: Reader) -> None:
-        """What a tally would say, from the counters themselves."""
+        """Reads the counters themselves, when there is no summary of them."""
         stem, suffix, last = self._place.stem, self._suffix, self._last
         self._since = self._begin = self._first
         wanted = [bucket + suffix for bucket in window_stems(stem, self._first, last)]
@@ -96,13 +96,13 @@ class EstimateWindow:
             units.clear()
 
     def _read_ahead(self, reader: Reader) -> None:
-        """What other clocks have dated ahead is no part of an estimate."""
+        """Reads nothing: counts that other clocks have dated ahead are no part of an estimate."""
 
     def admits(self, amount: int) -> bool:
         return self.prev_total + amount <= self.limit
 
     def charge(self, tx: Transaction, amount: int) -> None:
-        """Writes 2 keys: the counter and the tally."""
+        """Counts `amount`. Writes 2 keys: the counter and the summary."""
         if not amount:
             return
         suffix, units, last = self._suffix, self._units, self._last
@@ -114,17 +114,17 @@ class EstimateWindow:
             units += [0] * (index - len(units) + 1)
         units[index] += amount
         if self._is_whole and self._condition.is_summarized:
-            tally = pack_summary(self._since, self._begin, units)
-            tx.put(self._place.tallies + suffix, tally)
-        elif self._has_tally:
-            tx.delete(self._place.tallies + suffix)
+            summary = pack_summary(self._since, self._begin, units)
+            tx.put(self._place.summaries + suffix, summary)
+        elif self._has_summary:
+            tx.delete(self._place.summaries + suffix)
 
     def remaining(self, counted: int) -> int:
         left = self.limit - self.prev_total - counted
         return left if left > 0 else 0
 
     def reset_after(self) -> float:
-        """When the newest bucket will have left the window."""
+        """Returns when the newest bucket will have left the window."""
         newest = self._begin + len(self._units)
         for units in reversed(self._units):  # mostly the last one is not 0
             if units:
@@ -136,7 +136,7 @@ class EstimateWindow:
         return newest * condition.step + condition.window - self._now
 
     def retry_after(self, amount: int) -> float | None:
-        """The next whole millisecond at which `amount` fits, if nothing is added until then."""
+        """Returns the wait, in whole milliseconds, until `amount` fits if nothing else is added."""
         if amount > self.limit:
             return None
         wait = self._first_fit(amount)
@@ -145,7 +145,7 @@ class EstimateWindow:
         return wait
 
     def _first_fit(self, amount: int) -> float:
-        """As the window moves on its sum falls; once it rounds to what fits, `amount` fits."""
+        """Returns the wait until the sum, which falls as the window moves, leaves `amount` free."""
         step, window = self._condition.step, self._condition.window
         below = self.limit - amount + 0.5
         counts = self._counts()
@@ -159,12 +159,12 @@ class EstimateWindow:
         return (math.floor((moment + window - self._now) * 1000) + 1) / 1000
 
     def _counts(self) -> dict[int, int]:
-        """The units of each bucket of the window that is not empty."""
+        """Returns the units of each bucket of the window that is not empty."""
         found = enumerate(self._units, self._begin)
         return {bucket: units for bucket, units in found if units and bucket >= self._first}
 
     def _total(self, now: float) -> int:
-        """What `sum_up` says, with the usual case first: the window ends now."""
+        """Returns what `sum_up` returns, with the usual case first: the window ends now."""
         condition, units, last = self._condition, self._units, self._last
         step, first = condition.step, self._first
         if now != self._now or first == last or not last * step <= now <= (last + 1) * step:
@@ -178,19 +178,19 @@ class EstimateWindow:
 
 
 class StrictWindow(EstimateWindow):
-    """The same, with the oldest bucket in full: never more than the limit in any window."""
+    """Like `EstimateWindow`, with the oldest bucket in full: never more than the limit."""
 
     __slots__ = ()
 
     def _read_ahead(self, reader: Reader) -> None:
-        """What other clocks have dated ahead counts, if it is less than a window away."""
+        """Reads counts that other clocks have dated ahead by less than a window: they count."""
         condition, ahead = self._condition, self._last + 1
         until = int((self._now + condition.window) / condition.step)
         stems = window_stems(self._place.stem, ahead, until)
         self._units += read_counters(reader.get_many([bucket + self._suffix for bucket in stems]))
 
     def _first_fit(self, amount: int) -> float:
-        """Buckets leave whole, the oldest first."""
+        """Returns the wait until enough buckets have left the window, which they leave whole."""
         left, first = self.prev_total + amount - self.limit, self._first
         for bucket, units in enumerate(self._units, self._begin):
             if units and bucket >= first:
@@ -209,7 +209,7 @@ class StrictWindow(EstimateWindow):
 
 
 def thinned(units: Sequence[int], place: int, inside: float, step: float) -> int:
-    """The sum of `units` from `place` on, where only `inside` of `step` seconds count of the first.
+    """Returns the sum of `units` from `place` on; of the first only `inside` of `step` counts.
 
     One by one, as the original adds them: a sum of fractions depends on the order.
     """

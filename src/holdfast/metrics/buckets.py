@@ -32,7 +32,7 @@ from holdfast.metrics.window_summaries import drop_expired_summary
 def list_buckets(
     reader: Reader, keys: Keys, name: str | None, limit: int, after_key: str | None, now: float
 ) -> BucketPage:
-    """A page of readable keys. Reads a key for each, and 1 for each metric and sequence."""
+    """Returns a page of readable keys. Reads a key for each, and 1 for each metric and sequence."""
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
         raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}")
     page: dict[str, int] = {}
@@ -52,7 +52,7 @@ def list_buckets(
 def _listed(
     reader: Reader, keys: Keys, metric: str, stored: StoredSpec, begin_at: bytes, now: float
 ) -> Iterator[tuple[bytes, str, int]]:
-    """The visible counters of a metric that are not 0, in the order of their keys."""
+    """Yields the visible counters of a metric that are not 0, in the order of their keys."""
     for sequence in sorted(registry.all_sequences(stored), key=lambda found: found.name):
         stem = keys.sequence(metric, sequence.name)
         begin = stem + pack_int(first_visible(sequence, now))
@@ -101,7 +101,7 @@ def reset(
                 begin = stem + pack_int(bucket)
                 deleted += sum([_delete(tx, begin + suffix) for suffix in suffixes])
     for family in (LIFETIMES, LAST_SAMPLES, ARRIVAL_TIMES, LOGS, WINDOW_SUMMARIES):
-        # Limiters without buckets store no spec, so their conditions are found where they lie.
+        # Limiters without buckets store no spec, so their conditions are found by their keys.
         for name in _leap(tx, keys.family(family)) if names is None else names:
             for suffix in suffixes:
                 if isinstance(name, str):
@@ -110,7 +110,7 @@ def reset(
 
 
 def _leap(reader: Reader, stem: bytes) -> Iterator[Any]:
-    """The different parts that follow `stem`, found by leaping from one to the next."""
+    """Yields the different parts that follow `stem`, found by leaping from one to the next."""
     begin, end = prefix_range(stem)
     while found := next(reader.scan(begin, end, limit=1), None):
         part = unpack(found[0], len(stem))[0]
@@ -141,17 +141,17 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
     if value is None:
         return True
     stored = decode_spec(value)
-    room = SWEPT_BUCKET_KEYS
+    left = SWEPT_BUCKET_KEYS
     next_at = tx.now + max(registry.shortest_life(stored), SWEEP_SECONDS)
     emptied: list[Sequence] = []
     for sequence in registry.all_sequences(stored):
         stem = keys.sequence(name, sequence.name)
-        expired = _sweep_sequence(tx, stem, first_visible(sequence, tx.now), room)
+        expired = _sweep_sequence(tx, stem, first_visible(sequence, tx.now), left)
         if stored.window is not None and sequence.name == "":
             for key in expired:
                 drop_expired_summary(tx, keys, name, key, stem)
-        room -= len(expired)
-        if room <= 0:
+        left -= len(expired)
+        if left <= 0:
             return False
         oldest = next(_leap(tx, stem), None)
         if oldest is not None:
@@ -164,10 +164,10 @@ def sweep_metric(tx: Transaction, subject: bytes) -> bool:
     return True
 
 
-def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, room: int) -> list[bytes]:
-    """Clears at most `room` keys of the buckets before `visible`, and returns them."""
+def _sweep_sequence(tx: Transaction, stem: bytes, visible: int, left: int) -> list[bytes]:
+    """Clears at most `left` keys of the buckets before `visible`, and returns them."""
     begin, end = bucket_range(stem, 0, visible - 1)
-    expired = [key for key, _ in tx.scan(begin, end, limit=room)]
+    expired = [key for key, _ in tx.scan(begin, end, limit=left)]
     if expired:
         tx.clear(begin, after(expired[-1]))
     return expired

@@ -82,7 +82,7 @@ class LimitCondition(msgspec.Struct, frozen=True, omit_defaults=True):
             raise BadLimit("a limit of 0 lets nothing in, so it has no burst")
 
     def per_second(self) -> float:
-        """The rate that the condition allows, for comparing conditions."""
+        """Returns the rate that the condition allows, for comparing conditions."""
         return self.limit / self.window
 
     @classmethod
@@ -120,7 +120,7 @@ class CompiledCondition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     limit: int
     window: Number
     step: float
-    capacity: int  # of GCRA and token bucket; the next three, too, see gcra.py
+    capacity: int  # of GCRA and token bucket, as are the next three: see gcra.py
     rate: int
     interval: int
     written_rate: bytes
@@ -129,27 +129,36 @@ class CompiledCondition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     algorithm: str
     stored: bytes  # the spec, as the limiter itself stores it
     is_strict: bool
-    is_summarized: bool  # whether it has counters that are repeated in one record
+    is_summarized: bool  # whether one record summarizes its counters
 
 
 class ConditionKeys:
     """A condition under a prefix: its keys, computed once."""
 
-    __slots__ = ("bucket", "cells", "condition", "keys", "logs", "spec", "stem", "tallies")
+    __slots__ = (
+        "arrival_times",
+        "bucket",
+        "condition",
+        "keys",
+        "logs",
+        "spec",
+        "stem",
+        "summaries",
+    )
 
     def __init__(self, keys: Keys, condition: CompiledCondition) -> None:
         self.keys: Final = keys
         self.condition: Final = condition
         self.spec: Final = keys.spec(condition.name)
         self.stem: Final = keys.sequence(condition.name, "")
-        # What the keys of an entity begin with; its suffix follows.
-        self.tallies: Final = keys.of_entity(WINDOW_SUMMARIES, condition.name, b"")
-        self.cells: Final = keys.of_entity(ARRIVAL_TIMES, condition.name, b"")
+        # The beginning of an entity's keys; its suffix follows.
+        self.summaries: Final = keys.of_entity(WINDOW_SUMMARIES, condition.name, b"")
+        self.arrival_times: Final = keys.of_entity(ARRIVAL_TIMES, condition.name, b"")
         self.logs: Final = keys.of_entity(LOGS, condition.name, b"")
         self.bucket = (-1, b"")  # the one that was asked for last, mostly the next one, too
 
     def stem_of(self, number: int) -> bytes:
-        """What the counters of a bucket begin with."""
+        """Returns the beginning of the keys of a bucket's counters."""
         known, stem = self.bucket
         if known != number:
             stem = self.stem + pack_int(number)
@@ -182,7 +191,7 @@ Conditions: TypeAlias = Mapping[str, ConditionLike] | LimiterPlan
 def make_plan(
     conditions: Conditions, bucket_count: int = BUCKET_COUNT, algorithm: str = "estimate"
 ) -> LimiterPlan:
-    """The plan of `conditions`; a plan is its own plan, so that a limiter makes it only once."""
+    """Returns the plan of `conditions`; a plan is returned as it is, so a limiter makes it once."""
     if isinstance(conditions, LimiterPlan):
         return conditions
     if algorithm not in ALGORITHMS:
@@ -204,7 +213,7 @@ def make_plan(
 
 
 def as_condition(given: Any) -> LimitCondition:
-    """The condition that an object of its fields, or its notation, stands for."""
+    """Returns the condition that an object of fields or a text such as `10/minute` describes."""
     if isinstance(given, LimitCondition):
         return given
     if isinstance(given, str):
@@ -243,7 +252,7 @@ def _compiled(
 def _compile(
     name: str, condition: LimitCondition, bucket_count: int, algorithm: str, _: str
 ) -> CompiledCondition:
-    """Doors get the conditions with each request, mostly the same ones, hence the memo."""
+    """Returns a compiled condition; requests mostly repeat the same ones, hence the cache."""
     step = condition.window / bucket_count
     if algorithm in WITH_BUCKETS and step < MIN_TIME_STEP:
         raise BadLimit(

@@ -42,7 +42,7 @@ SERIES_VALUES: Final = ("total", "per_second")
 
 
 class Counter:
-    """A metric of counters under a prefix: what its keys begin with, computed once."""
+    """A counter under a prefix: the beginnings of its keys, computed once."""
 
     __slots__ = ("_lifetimes", "_name", "_sequences", "_summaries", "metric")
 
@@ -87,7 +87,7 @@ class Counter:
 def read_counts(
     reader: Reader, stem: bytes, suffix: bytes, first: int, last: int
 ) -> dict[int, int]:
-    """One entity's buckets from `first` to `last` that are not empty. Reads 1 key for each."""
+    """Returns one entity's buckets from `first` to `last`, without empty ones. Reads 1 key each."""
     wanted = [bucket + suffix for bucket in window_stems(stem, first, last)]
     values = reader.get_many(wanted)
     if not all(values):
@@ -104,7 +104,7 @@ def read_counts(
 def span_counts(
     reader: Reader, keys: Keys, name: str, span: Span, suffix: bytes, now: float
 ) -> dict[int, int]:
-    """One entity's buckets of `span` that have not expired. Reads 1 key for each bucket."""
+    """Returns one entity's buckets of `span` that have not expired. Reads 1 key for each bucket."""
     if span.is_empty:
         return {}
     first = max(span.first, first_visible(span.sequence, now))
@@ -114,7 +114,7 @@ def span_counts(
 def scan_sequence(
     reader: Reader, stem: bytes, first: int, last: int
 ) -> Iterator[tuple[int, int | str, tuple[str, ...], bytes]]:
-    """Bucket, scope, components and value of all entities in a stretch of buckets."""
+    """Yields bucket, scope, components and value of all entities in some buckets."""
     begin, end = bucket_range(stem, first, last)
     for key, value in reader.scan(begin, end):
         bucket, scope, components = unpack(key, len(stem))
@@ -135,7 +135,7 @@ def read_rate(
     now: float,
     future: Future,
 ) -> Rate:
-    """Total and rates over `asked`. Reads 1 key for each bucket of the range."""
+    """Returns total and rates over `asked`. Reads 1 key for each bucket of the range."""
     metric.require_type(name, COUNTER)
     check_length(asked)
     span = span_of(metric, asked, now, future)
@@ -157,7 +157,7 @@ def read_rate(
 
 
 def total_of(metric: Metric, counts: Counts, span: Span, now: float) -> tuple[Number, bool]:
-    """The total of a span, and whether it is exact."""
+    """Returns the total of a span, and whether it is exact."""
     if span.is_empty:
         return scaled(0, metric.resolution), True
     units, exact = sum_up(counts, span.sequence.time_step, span.start, span.end, now)
@@ -165,7 +165,7 @@ def total_of(metric: Metric, counts: Counts, span: Span, now: float) -> tuple[Nu
 
 
 def read_lifetime(reader: Reader, keys: Keys, name: str, metric: Metric, suffix: bytes) -> Number:
-    """All that was ever counted. Reads 1 key."""
+    """Returns all that was ever counted. Reads 1 key."""
     metric.require_type(name, COUNTER)
     if not metric.lifetime:
         raise WrongMetricType(
@@ -183,7 +183,7 @@ def check_length(asked: TimeRange) -> None:
 def all_totals(
     reader: Reader, keys: Keys, name: str, metric: Metric, asked: TimeRange, now: float
 ) -> dict[Scoped, Number]:
-    """The totals of all entities of all scopes that are not 0."""
+    """Returns the totals of all entities of all scopes that are not 0."""
     span = span_of(metric, asked, now)
     if span.is_empty:
         return {}

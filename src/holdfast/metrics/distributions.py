@@ -78,7 +78,7 @@ def read_distribution(
     now: float,
     quantiles: Sequence[float],
 ) -> DistributionReading:
-    """The values of all entities in the buckets that touch the range. Reads 1 key for each."""
+    """Returns the reading of all entities together. Reads 1 key for each bucket of each."""
     metric.require_type(name, DISTRIBUTION)
     sequence = choose_sequence(metric, asked.start, now)
     first, last = touching(sequence, asked, now)
@@ -119,7 +119,7 @@ def read_cells(
     last: int,
     now: float,
 ) -> dict[int, SketchCell]:
-    """One entity's visible buckets, ascending. Reads 1 key for each."""
+    """Returns one entity's visible buckets, ascending. Reads 1 key for each."""
     stem = keys.sequence(name, sequence.name)
     first = max(first, first_visible(sequence, now))
     wanted = [stem + pack_int(bucket) + suffix for bucket in range(first, last + 1)]
@@ -221,7 +221,7 @@ def _summaries(
 def _window_cells(
     reader: Reader, keys: Keys, name: str, metric: Metric, now: float
 ) -> dict[Scoped, list[SketchCell]]:
-    """The sketches of the first sequence's soft expiry, by entity."""
+    """Returns the sketches of the first sequence's soft expiry, by entity."""
     sequence = metric.sequences[0]
     asked = TimeRange(max(now - sequence.soft_expiry, 0.0), now)
     first, last = touching(sequence, asked, now)

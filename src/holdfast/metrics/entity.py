@@ -15,7 +15,7 @@ _NOWHERE: Final = ("", b"")  # no namespace is empty
 
 
 class EntityKey:
-    """Which instance of a metric is meant; a component is a string, or an integer in decimal.
+    """An instance of a metric; a component is a string, or an integer in decimal.
 
     A map of components is flattened to name, value, name, value:
 
@@ -63,7 +63,7 @@ class GlobalEntityKey(EntityKey):
     is_global = True
 
 
-# Components are strings and integers. Doors let others pass, so that the error is the layer's own.
+# Components are strings and integers. The server lets others pass: the layer's error is better.
 Components: TypeAlias = Iterable[Any] | Mapping[str, Any]
 EntityLike: TypeAlias = EntityKey | Components | None
 Prefix: TypeAlias = str | Iterable[Any]
@@ -71,7 +71,7 @@ Scoped: TypeAlias = tuple[int | str, tuple[str, ...]]  # scope and components, a
 
 
 def as_entity(entity: Any) -> EntityKey:
-    """The entity that None, a list, a map, or a JSON object with `components` stands for.
+    """Returns the entity of None, a list, a map, or a JSON object with `components`.
 
     >>> as_entity({"global": True, "components": ["ip", "192.0.2.7"]})
     GlobalEntityKey(['ip', '192.0.2.7'])
@@ -88,13 +88,13 @@ def as_entity(entity: Any) -> EntityKey:
 
 
 def entity_object(entity: EntityKey) -> Any:
-    """The entity as plain data, as all doors write it: a list, or an object if it is global."""
+    """Returns the entity as plain data: a list, or an object if it is global."""
     components = list(entity.components)
     return {"global": True, "components": components} if entity.is_global else components
 
 
 def as_prefix(prefix: Any) -> tuple[str, ...]:
-    """The prefix as a tuple of strings; a single string is a list of one."""
+    """Returns the prefix as a tuple of strings; a single string is a list of one."""
     if isinstance(prefix, str):
         return (prefix,)
     if isinstance(prefix, bytes | Mapping) or not isinstance(prefix, Iterable):
@@ -115,7 +115,7 @@ def as_namespace(namespace: Any) -> str:
 
 
 def suffix_of(entity: EntityKey, namespace: str) -> bytes:
-    """The end of every key of `entity`: its scope and its components."""
+    """Returns the end of every key of `entity`: its scope and its components."""
     known, suffix = entity.packed
     if known != namespace:
         suffix = _suffix(GLOBAL if entity.is_global else namespace, entity.components)
@@ -124,7 +124,7 @@ def suffix_of(entity: EntityKey, namespace: str) -> bytes:
 
 
 def suffix_of_list(components: list[Any], namespace: str) -> bytes:
-    """The same for the local entity of `components`, which nobody else asks for."""
+    """Like `suffix_of`, for a local entity that is given as a list and needs no object."""
     return _suffix(namespace, _flat(components))
 
 
@@ -134,12 +134,12 @@ def _suffix(scope: int | str, components: tuple[str, ...]) -> bytes:
 
 
 def entity_of(scope: int | str, components: tuple[str, ...]) -> EntityKey:
-    """The way back from the parts of a key."""
+    """Returns the entity of a scope and components, as a key holds them."""
     return GlobalEntityKey(components) if scope == GLOBAL else LocalEntityKey(components)
 
 
 def readable(*components: object) -> str:
-    """The components as people see them: `%` and `:` escaped, joined by colons.
+    """Returns the components as people see them: `%` and `:` escaped, joined by colons.
 
     >>> readable("enwiki", "app", "a:b", "", 100)
     'enwiki:app:a%3Ab::100'

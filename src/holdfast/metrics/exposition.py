@@ -21,7 +21,7 @@ def exposition(
     own: Sequence[Family] = (),
     openmetrics: bool = False,
 ) -> str:
-    """The metrics whose spec has `expose`, of one prefix or of all. Reads their series.
+    """Returns the metrics whose spec has `expose`, of one prefix or of all. Reads their series.
 
     `own` comes first, and takes its names before the metrics do.
     """

@@ -71,7 +71,7 @@ class Gauge:
 def last_sample(
     reader: Reader, keys: Keys, name: str, metric: Metric, suffix: bytes, now: float
 ) -> LastSample | None:
-    """The newest sample, unless its buckets have expired everywhere. Reads 1 key."""
+    """Returns the newest sample, unless its buckets have expired everywhere. Reads 1 key."""
     value = reader.get(keys.of_entity(LAST_SAMPLES, name, suffix))
     last = None if value is None else _decode_last(value)
     return last if last and now < _ends(metric, last.time) else None
@@ -86,7 +86,7 @@ def read_gauge(
     asked: TimeRange,
     now: float,
 ) -> GaugeReading:
-    """What the samples of a range tell. Reads 1 key for each bucket, and those it looks back."""
+    """Returns the reading of a range. Reads 1 key for each bucket, and those it looks back."""
     metric.require_type(name, GAUGE)
     sequence = choose_sequence(metric, asked.start, now)
     first, last = touching(sequence, asked, now)
@@ -96,7 +96,7 @@ def read_gauge(
 
 
 def reading_of(metric: Metric, cells: list[GaugeCell], before: GaugeCell | None) -> GaugeReading:
-    """The reading of `cells`, ascending; `before` is the newest of those that are older."""
+    """Returns the reading of `cells`, ascending; `before` is the newest of those that are older."""
     newest = cells[-1] if cells else before
     last = None if newest is None else scaled(newest.last, metric.resolution)
     if not cells:
@@ -121,7 +121,7 @@ def read_cells(
     last: int,
     now: float,
 ) -> dict[int, GaugeCell]:
-    """One entity's visible buckets, ascending. Reads 1 key for each."""
+    """Returns one entity's visible buckets, ascending. Reads 1 key for each."""
     stem = keys.sequence(name, sequence.name)
     first = max(first, first_visible(sequence, now))
     wanted = [stem + pack_int(bucket) + suffix for bucket in range(first, last + 1)]
@@ -141,8 +141,10 @@ def last_before(
     bucket: int,
     now: float,
 ) -> GaugeCell | None:
-    """The newest visible bucket before `bucket` that has a sample. Reads 1 key, and 1 for each that
-    it looks back, which begins with the bucket of the last sample."""
+    """Returns the newest visible bucket before `bucket` that has a sample.
+
+    Reads 1 key, and 1 for each bucket that it looks back, from that of the last sample on.
+    """
     oldest = first_visible(sequence, now)
     value = reader.get(keys.of_entity(LAST_SAMPLES, name, suffix))
     if value is None:
@@ -232,14 +234,17 @@ def _note_last(
 
 
 def _is_later(kept: float, at: float, now: float) -> bool:
-    """Whether the sample that is kept is the newer one. A sample of the present replaces one that a
-    clock has dated ahead which was set back since: else that one would be the last for years."""
+    """Returns whether the kept sample is the newer one.
+
+    A sample of the present replaces one that a clock dated ahead before it was set back: it would
+    otherwise remain the last one for years.
+    """
     present = now + CLOCK_AHEAD_SECONDS
     return kept > at and not (kept > present >= at)
 
 
 def _ends(metric: Metric, at: float) -> float:
-    """When the last bucket that holds a sample of `at` expires."""
+    """Returns when the last bucket that holds a sample of `at` expires."""
     return max(
         (int(at / sequence.time_step) + 1) * sequence.time_step + sequence.hard_expiry
         for sequence in metric.sequences
@@ -247,7 +252,7 @@ def _ends(metric: Metric, at: float) -> float:
 
 
 def _schedule(tx: Transaction, keys: Keys, name: str, suffix: bytes, at: float) -> None:
-    # Not at once, even if a caller's own time (`at`) lies far behind the store's clock.
+    # Not at once, even if a caller's own time (`at`) is far behind the store's clock.
     at = max(at, tx.now + SWEEP_SECONDS)
     expiry.schedule(tx, at + 0.001, LAST, pack(keys.prefix, name, suffix))  # rounded to ms there
 

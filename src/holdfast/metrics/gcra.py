@@ -4,7 +4,7 @@ The number is the theoretical arrival time, multiplied by the limit N so that th
 events, window / N, is an integer. N is stored beside it, for the day when the limit changes.
 
 An arrival that is ahead by more than a window, and by more than a full burst, can have two reasons.
-Somebody counted without asking: then the time of that is stored too, as a third number. Or the
+A call counted without checking the limit: then its time is stored too, as a third number. Or the
 clock was ahead when it was written, and has been set back since: then it does not count, because it
 would refuse for as long as the clock was ahead.
 """
@@ -21,7 +21,7 @@ ARRIVAL_TIME: Final = "metrics.cell"
 
 
 class GcraState:
-    """How an entity stands with a condition, as arrival times see it."""
+    """The state of an entity under a condition, as an arrival time."""
 
     __slots__ = (
         "_arrival",
@@ -56,14 +56,14 @@ class GcraState:
                 self._arrival = max(stored, self._time)
 
     def _is_of_a_clock_ahead(self, stored: int, counted_at: int | None) -> bool:
-        """Whether no clock that goes right can have written it."""
+        """Returns whether only a clock that was ahead can have written it."""
         slack = microseconds(CLOCK_AHEAD_SECONDS) * self._rate
         if stored - self._time <= self._longest() + slack:
             return False
         return counted_at is None or counted_at * self._rate > self._time + slack
 
     def _longest(self) -> int:
-        """How far ahead an arrival can be of which nothing was counted without asking."""
+        """Returns how far ahead an arrival can be if every count was checked against the limit."""
         return max(self._capacity, self._rate) * self._window
 
     @property
@@ -121,13 +121,13 @@ def interval_of(window: float) -> int:
 
 
 def _parse(value: bytes) -> tuple[int, int, int | None]:
-    """The arrival, its rate, and when it was counted without asking, if it was."""
+    """Returns the arrival, its rate, and the time of a count that was not checked, if any."""
     arrival, rate, *counted_at = value.split()
     return int(arrival), int(rate), int(counted_at[0]) if counted_at else None
 
 
 def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
-    # Not at once, even if a caller's own time (`at`) lies far behind the store's clock.
+    # Not at once, even if a caller's own time (`at`) is far behind the store's clock.
     ends = max(-(-arrival // rate) / 1_000_000, tx.now + SWEEP_SECONDS)
     expiry.schedule(
         tx, ends + 0.001, ARRIVAL_TIME, key[len(tx.space) :]
@@ -135,10 +135,10 @@ def _schedule(tx: Transaction, key: bytes, arrival: int, rate: int) -> None:
 
 
 def remove_arrival_time(tx: Transaction, subject: bytes) -> bool:
-    """Deletes a cell whose time has passed: it is as if it had never been.
+    """Deletes an arrival time that has passed: it means the same as none.
 
-    A cell that exists has one entry of the expiry. Later calls move the end and leave the entry
-    where it is, so an entry that comes too early is put off.
+    A stored arrival time has one entry of the expiry. Later calls move the time and leave the entry
+    where it is, so an entry that comes too early is scheduled again.
     """
     key = tx.space + subject
     value = tx.get(key)

@@ -190,7 +190,7 @@ class Metrics:
     ) -> Deleted:
         """Deletes all that is stored of `entities`, in `metrics` or in all under the prefix.
 
-        None means the entity with no components, an empty list means none at all.
+        None means the entity without components; an empty list means no entity.
         Reads and deletes 1 key for each entity in each bucket that any entity has.
         """
         keys, namespace, _ = self._where(prefix, namespace, at)
@@ -215,7 +215,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Rate:
-        """Total and rates over `latest` seconds, or a range. Reads 1 key for each bucket."""
+        """Returns total and rates of `latest` seconds, or a range. Reads 1 key for each bucket."""
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         return read_rate(
@@ -231,7 +231,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[Rate]:
-        """Several rates of one snapshot. Reads as `rate` does for each."""
+        """Returns several rates of one snapshot. Reads as `rate` does for each."""
         given = {"prefix": prefix, "namespace": namespace, "at": at}
         return [
             self.rate(**{**given, **RateQuery.arguments(query)})
@@ -249,7 +249,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BucketPage:
-        """The stored counters of all scopes by their readable keys. Reads 1 key for each."""
+        """Returns a page of all stored counters by their readable keys. Reads 1 key for each."""
         keys, _, now = self._where(prefix, namespace, at)
         return buckets.list_buckets(self._tx, keys, metric, limit, after, now)
 
@@ -267,7 +267,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Series:
-        """Values for a plot, one for each `step` from `start` to `end`.
+        """Returns values for a plot, one for each `step` from `start` to `end`.
 
         `value` is `total` or `per_second` of a counter, `last`, `min`, `max` or `mean` of a gauge,
         `p50`, `p99.9`, `count`, `mean` and so on of a distribution. Reads 1 key for each bucket.
@@ -290,7 +290,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[TopEntity]:
-        """The `n` entities with the highest totals. Scans the buckets of the range."""
+        """Returns the `n` entities with the highest totals. Scans the buckets of the range."""
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         return read_top(self._tx, keys, metric, spec, asked, n, scope, namespace, now)
@@ -308,7 +308,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> GaugeReading:
-        """Last, min, max, mean and count of a gauge's samples. Reads 1 key for each bucket."""
+        """Returns last, min, max, mean and count of a gauge. Reads 1 key for each bucket."""
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         suffix = suffix_of(as_entity(entity), namespace)
@@ -329,7 +329,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> DistributionReading:
-        """Quantiles and more of an entity, or of `entities` merged. Reads 1 key for each bucket."""
+        """Returns quantiles of an entity, or of `entities` merged. Reads 1 key for each bucket."""
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
         wanted = [entity] if entities is None else listed(entities, "entities")
@@ -349,7 +349,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Number:
-        """All that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
+        """Returns all that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
         keys, namespace, _, spec = self._spec(metric, prefix, namespace, at)
         return read_lifetime(self._tx, keys, metric, spec, suffix_of(as_entity(entity), namespace))
 
@@ -362,7 +362,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> str:
-        """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
+        """Returns the exposed metrics of one prefix or of all as text. Reads what it shows."""
         _, _, now = self._where(PREFIX if prefix is None else prefix, namespace, at)
         if prefix is None and self._scope is not None and self._scope.prefix != PREFIX:
             prefix = self._scope.prefix
@@ -438,7 +438,7 @@ class Metrics:
 
         A window or a number of buckets that contradicts what is stored is refused;
         `on_conflict="discard"` deletes what is stored instead. Calls of a limiter store conditions
-        that are new by themselves. Reads 1 key for each condition, writes 2 for a new one.
+        that are new without this call. Reads 1 key for each condition, writes 2 for a new one.
         """
         plan = make_plan(conditions, bucket_count, algorithm)
         admission.store_all_specs(self._tx, self._keys(prefix), plan, on_conflict)
@@ -455,7 +455,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BatchResult:
-        """What `try_incr` would say, for the same reads. Writes nothing."""
+        """Returns the result that `try_incr` would have, for the same reads. Writes nothing."""
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
         return admission.peek(self._tx, plan, asked, self._where(prefix, namespace, at))
@@ -472,7 +472,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts all operations without asking. With buckets reads 1 key and writes 2 for each."""
+        """Counts operations without checking. With buckets reads 1 key and writes 2 for each."""
         plan = make_plan(conditions, bucket_count, algorithm)
         asked = admission.read_operations(plan, operations)
         admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))
@@ -490,10 +490,10 @@ class Metrics:
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[int]:
-        """GCRA as redis-cell has it, `count` in `period` seconds, with its five integers.
+        """Tries GCRA as redis-cell does, `count` in `period` seconds, and returns five integers.
 
         They are: 0 if allowed and 1 if limited, the limit, what remains, the seconds until a retry
-        makes sense or -1, the seconds until all is free. Reads 1 key, writes 1.
+        makes sense or -1, the seconds until nothing is used. Reads 1 key, writes 1.
         """
         keys, namespace, now = self._where(prefix, namespace, at)
         return throttle(self._tx, keys, namespace, now, key, max_burst, count, period, quantity)
@@ -509,7 +509,7 @@ class Metrics:
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> Writer:
-        """A writer whose flush is part of this transaction."""
+        """Returns a writer whose flush is part of this transaction."""
         return Writer(
             self,
             self.define(specs, on_conflict, prefix=prefix),
@@ -526,7 +526,7 @@ class Metrics:
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> Reader:
-        """A reader that sees what this transaction has written."""
+        """Returns a reader that sees what this transaction has written."""
         return Reader(
             lambda: nullcontext(self._tx),
             self.define(specs, on_conflict, prefix=prefix),
@@ -545,7 +545,7 @@ class Metrics:
         algorithm: Algorithm = "estimate",
         on_conflict: OnConflict = "refuse",
     ) -> Limiter:
-        """A limiter whose charges are undone if this transaction fails."""
+        """Returns a limiter whose charges are undone if this transaction fails."""
         self.define_limits(conditions, bucket_count, algorithm, on_conflict, prefix=prefix)
         plan = make_plan(conditions, bucket_count, algorithm)
         bound = self._bound(prefix, namespace)

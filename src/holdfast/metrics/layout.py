@@ -1,4 +1,4 @@
-"""Where metrics live, below (space, 5).
+"""Where metrics are stored, below (space, 5).
 
 (0, prefix, metric)                                   -> StoredSpec
 (1, prefix, metric, sequence, bucket, scope, entity)  -> counter, GaugeCell or SketchCell
@@ -7,14 +7,14 @@
 (4, prefix, condition, scope, entity)                 -> arrival time and limit, for GCRA
 (5, prefix, condition, scope, entity, microseconds)   -> counter: what was admitted then
 (6, prefix, name)                                     -> a fixed window, for the package `limits`
-(7, prefix, condition, scope, entity)                 -> Tally: the counters of a limiter's window
+(7, prefix, condition, scope, entity)                 -> summary of a limiter's window
 
 `prefix` and `entity` are tuples of strings. The scope is 0 for a global entity and the namespace, a
 string, for a local one, so that a namespace that is called "global" is another scope.
 
-The bucket stands before scope and entity: all that has expired of a sequence is one range, the
-entities of a bucket lie together for `top`, and one entity's read is a `get_many` of its buckets. A
-limiter would do that for each hit; `window_summaries.py` spares it.
+The bucket comes before scope and entity: all expired keys of a sequence are one range, the entities
+of a bucket are next to each other for `top`, and a read of one entity is a `get_many` of its
+buckets. A limiter would do that for each hit; `window_summaries.py` makes it one read.
 """
 
 from functools import lru_cache
@@ -51,22 +51,22 @@ class Keys:
         )
 
     def family(self, family: int) -> bytes:
-        """What all keys of a family begin with under this prefix."""
+        """Returns the beginning of all keys of a family under this prefix."""
         return self._families[family]
 
     def spec(self, metric: str) -> bytes:
         return spec_key(self._families[SPECS], metric)
 
     def metric(self, metric: str) -> bytes:
-        """What all bucket keys of a metric begin with."""
+        """Returns the beginning of all bucket keys of a metric."""
         return self._families[BUCKETS] + pack_str(metric)
 
     def sequence(self, metric: str, sequence: str) -> bytes:
-        """What all bucket keys of a sequence begin with; the bucket and the entity follow."""
+        """Returns the beginning of a sequence's bucket keys; the bucket and the entity follow."""
         return sequence_stem(self._families[BUCKETS], metric, sequence)
 
     def of_entity(self, family: int, name: str, suffix: bytes) -> bytes:
-        """The key of an entity in one of the families that have no buckets."""
+        """Returns the key of an entity in one of the families that have no buckets."""
         return self._families[family] + pack_str(name) + suffix
 
     def of_all(self, family: int, name: str) -> Range:
@@ -83,7 +83,7 @@ def keys_of(space: bytes, prefix: tuple[str, ...]) -> Keys:
 
 @lru_cache(maxsize=1_024)
 def named_keys(space: bytes, prefix: str) -> Keys:
-    """The keys of a prefix that is one string, as most are."""
+    """Returns the keys of a prefix that is one string, as most are."""
     return keys_of(space, (prefix,))
 
 
@@ -99,7 +99,7 @@ def sequence_stem(buckets: bytes, metric: str, sequence: str) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def window_stems(stem: bytes, first: int, last: int) -> tuple[bytes, ...]:
-    """The buckets from `first` to `last` of one sequence, each without its entity.
+    """Returns the buckets from `first` to `last` of one sequence, each without its entity.
 
     A limiter asks for the same buckets until the next one begins, for whichever entity.
     """
@@ -111,7 +111,7 @@ def throttle_key(keys: Keys, suffix: bytes) -> bytes:
 
 
 def bucket_range(stem: bytes, first: int, last: int) -> Range:
-    """All keys of a sequence in the buckets from `first` to `last`."""
+    """Returns all keys of a sequence in the buckets from `first` to `last`."""
     return stem + pack_int(first), stem + pack_int(last + 1)
 
 

@@ -1,4 +1,4 @@
-"""A limiter: conditions that are compiled once, single calls, batches, waiting, decorating."""
+"""The limiter object: single calls, batches, waits and a decorator on compiled conditions."""
 
 import functools
 import inspect
@@ -26,7 +26,7 @@ TryOne = Callable[[str, EntityLike, int], LimitResult]
 
 
 class LimitBackend(Protocol):
-    """Where a limiter's decisions are made: the layer on a transaction, a store, or a client."""
+    """Makes a limiter's decisions: the layer on a transaction, a store, or a client."""
 
     def try_incr(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
@@ -42,7 +42,7 @@ class LimitBackend(Protocol):
 
 
 class Limiter:
-    """Rate limits on entities; each call is one transaction, or part of the one it stands in."""
+    """Rate limits on entities; each call is one transaction, or part of the one that made it."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Limiter:
         sleep: Sleep | None = time.sleep,
         try_one: TryOne | None = None,
     ) -> None:
-        """`try_one`, if there is one, is a shorter way for a single operation."""
+        """`try_one`, if given, is a faster path for a single operation."""
         self.plan = plan
         self._backend = backend
         self._try_one: TryOne = try_one or self._try_listed
@@ -71,17 +71,17 @@ class Limiter:
         return self.try_all([_operation(condition, entity, amount)]).results[0]
 
     def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
-        """What `try_incr` would say. `amount=0` asks whether the limit is passed."""
+        """Returns the result `try_incr` would have; `amount=0` asks whether the limit is passed."""
         return self.peek_all([_operation(condition, entity, amount)]).results[0]
 
     def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
-        """Counts `amount` without asking."""
+        """Counts `amount` without checking the limit."""
         self.incr_all([_operation(condition, entity, amount)])
 
     charge = incr
 
     def require(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
-        """`try_incr` that raises `LimitExceeded` when it is denied, which undoes a transaction."""
+        """Like `try_incr`, but raises `LimitExceeded` if denied, which undoes a transaction."""
         result = self.try_incr(condition, entity, amount)
         if not result.allowed:
             raise exceeded(result, [result])
@@ -90,7 +90,7 @@ class Limiter:
     # --- several operations -------------------------------------------------------------------
 
     def batch(self, default_amount: int = 1) -> "Batch":
-        """Operations that are allowed all together or not at all, with results by condition."""
+        """Returns a batch, whose operations are allowed all together or not at all."""
         return Batch(self, check_amount(default_amount))
 
     def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
@@ -146,7 +146,7 @@ class Limiter:
 
                 @functools.wraps(function)
                 async def limited_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-                    import asyncio  # takes 50 ms, which only those who use it should pay
+                    import asyncio  # takes 50 ms, so only async callers load it
 
                     await asyncio.to_thread(check, *args, **kwargs)
                     return await function(*args, **kwargs)
@@ -191,15 +191,15 @@ class Batch:
         return self.by_name(self._limiter.try_all(self.operations))
 
     def peek(self) -> NamedBatchResult:
-        """What `try_incr` would say."""
+        """Returns the result that `try_incr` would have."""
         return self.by_name(self._limiter.peek_all(self.operations))
 
     def incr(self) -> None:
-        """Counts all operations without asking."""
+        """Counts all operations without checking the limits."""
         self._limiter.incr_all(self.operations)
 
     def require(self) -> NamedBatchResult:
-        """`try_incr` that raises `LimitExceeded` when it is denied."""
+        """Like `try_incr`, but raises `LimitExceeded` if it is denied."""
         result = self.try_incr()
         if not result.allowed:
             raise exceeded(result, result.failed.values())
@@ -219,7 +219,7 @@ class Batch:
         return list(self._operations.values())
 
     def by_name(self, result: BatchResult) -> NamedBatchResult:
-        """The results of these operations by the names of their conditions."""
+        """Returns the results of these operations by the names of their conditions."""
         return NamedBatchResult(
             allowed=result.allowed,
             retry_after=result.retry_after,
@@ -232,7 +232,7 @@ def _operation(condition: str, entity: Any, amount: int) -> Operation:
 
 
 def _named(condition: str, components: Any) -> list[Any]:
-    """The condition's name, then the components; what is no list counts as a list of one."""
+    """Returns the condition's name and the components; a single value counts as a list."""
     if type(components) is list:
         return [condition, *components]
     if isinstance(components, dict):

@@ -1,4 +1,4 @@
-"""One operation, by far the most frequent list of them: how it is decided, and how it is counted.
+"""The fast path of a limiter: one operation, decided and counted.
 
 A hit mostly finds all as it was left by the one before: the spec is stored, the entity has a record
 that knows its whole window, and there is room. That case is written out here, for each algorithm in
@@ -59,7 +59,7 @@ class SingleHits:
         }
 
     def try_incr(self, name: str, entity: EntityLike, amount: int) -> LimitResult:
-        # Read before the transaction, so that all who wait to write wait less.
+        # Read before the transaction, so that other writers wait less.
         known = self._places.get(name) if type(name) is str else None
         if known is None or type(amount) is not int or not 0 <= amount <= MAX_UNITS:
             _, entity, amount = read_operation(self._plan, name, entity, amount)
@@ -83,7 +83,7 @@ class SingleHits:
 
 
 def read_operation(plan: LimiterPlan, name: Any, entity: Any, amount: Any) -> CheckedOperation:
-    """One operation with its condition found and its entity and amount checked."""
+    """Returns one operation with its condition found and its entity and amount checked."""
     condition = plan.find(name)
     if check_amount(amount) > MAX_UNITS:
         raise MetricOverflow(f"an amount of {amount} is more than {MAX_UNITS}")
@@ -94,39 +94,39 @@ def read_operation(plan: LimiterPlan, name: Any, entity: Any, amount: Any) -> Ch
 
 
 def hit_of(condition: CompiledCondition) -> Hit:
-    """How one operation is tried under a condition."""
+    """Returns how one operation is tried under a condition."""
     if condition.algorithm in WITH_BURST:
-        return _hit_cell
+        return _hit_arrival_time
     return _hit_window if condition.is_summarized else _hit_any
 
 
-# What a tally says of one window. It follows from the tally, so it can't be out of date:
+# The facts of a summary about one window. They follow from it, so they can't be out of date:
 _Known: TypeAlias = tuple[
-    bytes,  # the tally
+    bytes,  # the summary
     int,  # the oldest bucket of the window
     int,  # the newest one
-    bytes,  # the tally after a hit now, without the units of its newest bucket
+    bytes,  # the summary after a hit now, without the units of its newest bucket
     int,  # these units, before the hit
     int,  # the sum of the window
-    bytes,  # the key of the newest bucket's counter; empty if the tally does not know the window
-    tuple[int, ...] | None,  # the tally's numbers, if the sum moves on with the time
+    bytes,  # the key of the newest bucket's counter; empty if the summary does not know the window
+    tuple[int, ...] | None,  # the summary's numbers, if the sum moves on with the time
 ]
 _NOTHING: Final[_Known] = (b"", -1, -1, b"", 0, 0, b"", None)
 
 
 @lru_cache(maxsize=8_192)
 def _memory(place: ConditionKeys, suffix: bytes) -> list[Any]:
-    """The key of an entity's tally, and what is known of the one that was there last.
+    """Returns the key of an entity's summary, and facts about the last one that was there.
 
     The next hit mostly finds that one, in the same window: it need not be taken apart again.
     """
-    return [place.tallies + suffix, _NOTHING]
+    return [place.summaries + suffix, _NOTHING]
 
 
 def _hit_window(
     tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
-    """A hit with buckets and a tally. Reads 2 keys and writes 2; for more see `EstimateWindow`."""
+    """Tries a hit by its summary. Reads 2 keys, writes 2; `EstimateWindow` does all else."""
     condition = place.condition
     if tx.get(place.spec) != condition.stored:
         registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
@@ -135,8 +135,8 @@ def _hit_window(
     memory = _memory(place, suffix)
     key, known = memory
     value = tx.get(key)
-    tally, since, until, head, units, prev_total, counter, numbers = known
-    if value != tally or first != since or last != until:
+    summary, since, until, head, units, prev_total, counter, numbers = known
+    if value != summary or first != since or last != until:
         known = memory[1] = _look(place, suffix, value, now)
         _, _, _, head, units, prev_total, counter, numbers = known
     elif numbers is not None:
@@ -148,7 +148,7 @@ def _hit_window(
         or new_total > limit
         or not (condition.is_strict or last * step <= now <= (last + 1) * step)
     ):
-        return _decided(tx, place, _window(tx, place, suffix, now, value), amount)
+        return _decide(tx, place, _window(tx, place, suffix, now, value), amount)
     try:
         tx.add(counter, amount)
     except NotACounter as error:
@@ -174,48 +174,48 @@ def _hit_window(
 
 
 def _look(place: ConditionKeys, suffix: bytes, value: bytes | None, now: float) -> _Known:
-    """What a tally says of the window that ends now; nothing if it does not know it whole."""
+    """Returns the facts of a summary about the window that ends now, if it covers all of it."""
     condition = place.condition
     start, step = now - condition.window, condition.step
     first, last = int(start / step), int(now / step)
     if value is None or start <= 0 or first == last:
         return _NOTHING
-    tally = read_summary(value)
-    if tally[0] > first or newest_of(tally) > last:
+    summary = read_summary(value)
+    if summary[0] > first or newest_of(summary) > last:
         return _NOTHING
     counter = place.stem_of(last) + suffix
-    head, units = split_summary(value, tally, first - 1, last)
-    oldest = first - tally[1] + 2  # its place in the tally
+    head, units = split_summary(value, summary, first - 1, last)
+    oldest = first - summary[1] + 2  # its place in the summary
     if condition.is_strict or oldest < 2:
-        total = sum(tally[oldest:] if oldest > 2 else tally[2:])
+        total = sum(summary[oldest:] if oldest > 2 else summary[2:])
         return value, first, last, head, units, total, counter, None
-    return value, first, last, head, units, _thin(condition, tally, now), counter, tally
+    return value, first, last, head, units, _thin(condition, summary, now), counter, summary
 
 
-def _thin(condition: CompiledCondition, tally: tuple[int, ...], now: float) -> int:
-    """The estimate of the window that ends now, whose oldest bucket the tally knows."""
+def _thin(condition: CompiledCondition, summary: tuple[int, ...], now: float) -> int:
+    """Returns the estimate of the window that ends now, from its summary."""
     start, step = now - condition.window, condition.step
     first = int(start / step)
-    oldest = first - tally[1] + 2  # its place in the tally
-    return thinned(tally, oldest, (first + 1) * step - start, step)
+    oldest = first - summary[1] + 2  # its place in the summary
+    return thinned(summary, oldest, (first + 1) * step - start, step)
 
 
-def _hit_cell(
+def _hit_arrival_time(
     tx: Transaction, place: ConditionKeys, suffix: bytes, amount: int, now: float
 ) -> LimitResult:
     """Tries a hit by its arrival time. Reads 1 key, writes 1. See `GcraState` for the numbers."""
     condition = place.condition
-    key = place.cells + suffix
+    key = place.arrival_times + suffix
     value = tx.get(key)
     if value is None or not amount:
-        return _decided(tx, place, _cell(condition, key, now, value), amount)
+        return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
     arrival, written = value.split(None, 1)
     rate, interval, capacity = condition.rate, condition.interval, condition.capacity
     time = microseconds(now) * rate
     used = max(int(arrival) - time, 0)
     after = used + amount * interval
     if after > capacity * interval or written != condition.written_rate:
-        return _decided(tx, place, _cell(condition, key, now, value), amount)
+        return _decide(tx, place, _gcra_state(condition, key, now, value), amount)
     tx.put(key, b"%d %b" % (time + after, written))
     prev_total = -(-used // interval)
     return LimitResult(
@@ -238,14 +238,14 @@ def _hit_any(
     condition = place.condition
     if condition.algorithm in WITH_BUCKETS and tx.get(place.spec) != condition.stored:
         registry.store_spec(tx, place.keys, condition.name, condition.metric, condition.asks)
-    return _decided(tx, place, read_limit_state(tx, place, suffix, now), amount)
+    return _decide(tx, place, read_limit_state(tx, place, suffix, now), amount)
 
 
-# --- the long way -----------------------------------------------------------------------------
+# --- all other hits ---------------------------------------------------------------------------
 
 
 class LimitState(Protocol):
-    """How an entity stands with a condition; one class for each algorithm."""
+    """The state of an entity under a condition; one class for each algorithm."""
 
     limit: int
 
@@ -267,12 +267,12 @@ def read_limit_state(reader: Reader, place: ConditionKeys, suffix: bytes, now: f
     condition = place.condition
     algorithm = condition.algorithm
     if algorithm in WITH_BUCKETS:
-        value = reader.get(place.tallies + suffix) if condition.is_summarized else None
+        value = reader.get(place.summaries + suffix) if condition.is_summarized else None
         return _window(reader, place, suffix, now, value)
     if algorithm == "log":
         return LogWindow(reader, place.logs + suffix, condition.limit, condition.window, now)
-    key = place.cells + suffix
-    return _cell(condition, key, now, reader.get(key))
+    key = place.arrival_times + suffix
+    return _gcra_state(condition, key, now, reader.get(key))
 
 
 def _window(
@@ -282,32 +282,32 @@ def _window(
     return kind(reader, place, suffix, now, value)
 
 
-def _cell(condition: CompiledCondition, key: bytes, now: float, value: bytes | None) -> LimitState:
+def _gcra_state(
+    condition: CompiledCondition, key: bytes, now: float, value: bytes | None
+) -> LimitState:
     return GcraState(key, condition.limit, condition.window, condition.capacity, now, value)
 
 
-def _decided(
-    tx: Transaction, place: ConditionKeys, standing: LimitState, amount: int
-) -> LimitResult:
+def _decide(tx: Transaction, place: ConditionKeys, state: LimitState, amount: int) -> LimitResult:
     condition = place.condition
-    prev_total = standing.prev_total
-    allowed = standing.admits(amount)
+    prev_total = state.prev_total
+    allowed = state.admits(amount)
     if allowed:
         try:
-            standing.charge(tx, amount)
+            state.charge(tx, amount)
         except NotACounter as error:
             raise _overflow() from error
     return LimitResult(
         condition=condition.name,
-        limit=standing.limit,
+        limit=state.limit,
         window=condition.window,
         amount=amount,
         allowed=allowed,
         prev_total=prev_total,
         new_total=prev_total + amount,
-        remaining=standing.remaining(amount if allowed else 0),
-        retry_after=0.0 if allowed else standing.retry_after(amount),
-        reset_after=standing.reset_after(),
+        remaining=state.remaining(amount if allowed else 0),
+        retry_after=0.0 if allowed else state.retry_after(amount),
+        reset_after=state.reset_after(),
     )
 
 

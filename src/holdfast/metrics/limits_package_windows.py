@@ -1,4 +1,4 @@
-"""Windows as the package `limits` has them, for its storage `holdfast.limits_storage`.
+"""The windows of the package `limits`, for its storage `holdfast.limits_storage`.
 
 A fixed window begins with its first hit and ends as a whole. A moving window is our `log`. A
 sliding window weighs the window before with what is left of it, and is rounded down.
@@ -34,7 +34,7 @@ class FixedWindow(msgspec.Struct, frozen=True, array_like=True):
 
     count: int
     ends: float
-    window: float = 0.0  # 0: it was written before this was
+    window: float = 0.0  # 0: an older Holdfast wrote it
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -50,18 +50,18 @@ class LimitsPackageWindows:
     # --- fixed windows ------------------------------------------------------------------------
 
     def hit(self, name: str, window: float, amount: int) -> int:
-        """Counts in the window that runs, or begins one. Reads 1 key, writes 1 or 2."""
+        """Counts in the current window, or begins one. Reads 1 key, writes 1 or 2."""
         return self._runner.transact(lambda tx: _hit(tx, name, window, amount).count)
 
     def fixed_window(self, name: str) -> FixedWindow:
-        """The window that runs, or an empty one that ends now. Reads 1 key."""
+        """Returns the current window, or an empty one that ends now. Reads 1 key."""
         with self._runner.view() as view:
             return _fixed(view, name) or FixedWindow(0, view.now)
 
     # --- moving windows -----------------------------------------------------------------------
 
     def acquire_moving(self, name: str, limit: int, window: float, amount: int) -> bool:
-        """Reads what is in the window, writes 1 key."""
+        """Counts in a moving window if the limit allows. Reads its entries, writes 1 key."""
 
         def work(tx: Transaction) -> bool:
             log = _log(tx, name, limit, window)
@@ -73,7 +73,7 @@ class LimitsPackageWindows:
         return self._runner.transact(work)
 
     def moving_window(self, name: str, limit: int, window: float) -> tuple[float, int]:
-        """The time of the oldest entry, or now, and the number of entries."""
+        """Returns the time of the oldest entry, or now, and the number of entries."""
         with self._runner.view() as view:
             log = _log(view, name, limit, window)
             oldest = log.oldest()
@@ -82,7 +82,7 @@ class LimitsPackageWindows:
     # --- sliding windows ----------------------------------------------------------------------
 
     def acquire_sliding(self, name: str, limit: int, window: int, amount: int) -> bool:
-        """Reads 3 keys, writes 1."""
+        """Counts in a sliding window if the limit allows. Reads 3 keys, writes 1."""
 
         def work(tx: Transaction) -> bool:
             before, left, current, _ = _sliding(tx, name, window)
@@ -98,14 +98,14 @@ class LimitsPackageWindows:
         return self._runner.transact(work)
 
     def sliding_window(self, name: str, window: int) -> tuple[int, float, int, float]:
-        """Count and remaining seconds of the window before and of the current one."""
+        """Returns count and remaining seconds of the window before and of the current one."""
         with self._runner.view() as view:
             return _sliding(view, name, window)
 
-    # --- forgetting ---------------------------------------------------------------------------
+    # --- deleting -----------------------------------------------------------------------------
 
     def clear(self, name: str) -> None:
-        """Forgets the fixed and the moving window of a name."""
+        """Deletes the fixed and the moving window of a name."""
 
         def work(tx: Transaction) -> None:
             keys = keys_of(tx.space, _PREFIX)
@@ -125,7 +125,7 @@ class LimitsPackageWindows:
         self._runner.transact(work)
 
     def reset(self) -> int:
-        """Forgets everything, and says how many keys that were."""
+        """Deletes everything and returns the number of keys."""
 
         def work(tx: Transaction) -> int:
             keys = keys_of(tx.space, _PREFIX)
@@ -152,8 +152,11 @@ def _hit(tx: Transaction, name: str, window: float, amount: int) -> FixedWindow:
 
 
 def _fixed(reader: Reader, name: str, window: float = 0.0) -> FixedWindow | None:
-    """The window that runs. One that ends later than a window from now was begun by a clock that
-    has been set back since, and does not count."""
+    """Returns the current window.
+
+    A window that ends later than one window from now does not count: a clock that was set back
+    since has begun it.
+    """
     value = reader.get(keys_of(reader.space, _PREFIX).fixed_window(name))
     if value is None:
         return None

@@ -17,7 +17,7 @@ LOG: Final = "metrics.log"
 
 
 class LogWindow:
-    """How an entity stands with a condition, by the times of all that was admitted."""
+    """The state of an entity under a condition, by the times of all that was admitted."""
 
     __slots__ = ("_entries", "_now", "_stem", "_window", "limit", "prev_total")
 
@@ -40,7 +40,7 @@ class LogWindow:
         self.prev_total = sum([amount for _, amount in self._entries])
 
     def oldest(self) -> float | None:
-        """The time of the oldest entry in the window."""
+        """Returns the time of the oldest entry in the window."""
         return self._entries[0][0] / 1_000_000 if self._entries else None
 
     def admits(self, amount: int) -> bool:
@@ -77,7 +77,7 @@ class LogWindow:
 
 
 def _schedule(tx: Transaction, stem: bytes, newest: int, window: int) -> None:
-    # Not at once, even if a caller's own time (`at`) lies far behind the store's clock.
+    # Not at once, even if a caller's own time (`at`) is far behind the store's clock.
     ends = max((newest + 2 * window) / 1_000_000, tx.now + SWEEP_SECONDS)
     expiry.schedule(tx, ends + 0.001, LOG, pack(stem[len(tx.space) :], window))
 

@@ -1,4 +1,4 @@
-"""What the ASGI and the WSGI middleware share: requests, addresses, headers and answers.
+"""The parts that the ASGI and the WSGI middleware share: requests, headers and responses.
 
 Nothing here imports a web framework.
 """
@@ -29,7 +29,7 @@ logger: Final = logging.getLogger("holdfast.metrics")
 
 
 class TriesAll(Protocol):
-    """The one thing that a middleware needs of a limiter."""
+    """A limiter, as a middleware uses it."""
 
     def try_all(self, operations: Iterable[Any]) -> Any: ...
 
@@ -108,12 +108,12 @@ class RequestLimits:
         self.trusted_proxies: Final = networks(trusted_proxies)
 
     def operations(self, request: Request) -> list[Operation]:
-        """What the limiter is asked; nothing if the request is exempt or no condition applies."""
+        """Returns the operations of a request; none if it is exempt or no condition applies."""
         if self._exempt is not None and self._exempt(request):
             return []
         cost = self._cost(request) if callable(self._cost) else self._cost
         return [
-            # A lone address is a list of one, as in a batch: an error here would let all pass.
+            # A single address is a list of one, as in a batch: an error would let all pass.
             Operation(
                 condition=condition,
                 entity=[entity] if isinstance(entity, str | int) else entity,
@@ -124,14 +124,14 @@ class RequestLimits:
         ]
 
     def headers(self, result: BatchResult | None) -> Headers:
-        """The headers of an allowed request; none if the limiter could not be asked."""
+        """Returns the headers of an allowed request; none if the limiter could not be asked."""
         return [] if result is None else limit_headers(result.results, self._style)
 
     def refusal(self, result: BatchResult) -> Response:
         return denied(result, self._style)
 
     def on_failure(self, error: Exception) -> Response | None:
-        """When the limiter can't be asked: None lets the request through."""
+        """Returns the response if the limiter can't be asked; None lets the request through."""
         logger.warning("the rate limiter failed: %s", error, exc_info=error)
         return unavailable() if self._on_error == "deny" else None
 
@@ -156,7 +156,7 @@ def unavailable() -> Response:
 
 
 def limit_headers(results: list[LimitResult], style: HeaderStyle) -> Headers:
-    """The conditions and where they stand, in the order of the batch."""
+    """Returns the headers with the conditions and what remains of each, in their order."""
     if style == "none" or not results:
         return []
     found: Headers = []
@@ -184,7 +184,7 @@ def _problem(status: int, title: str, detail: str, headers: Headers, **more: Any
 
 
 def _quoted(name: str) -> str:
-    """A string of structured fields; what they can't hold is replaced."""
+    """Returns a name as a structured-field string; characters that it can't hold become `?`."""
     plain = "".join([letter if " " <= letter <= "~" else "?" for letter in name])
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -193,7 +193,7 @@ def _quoted(name: str) -> str:
 
 
 def networks(given: Iterable[str]) -> list[Network]:
-    """The networks that are written so: `10.0.0.0/8`, or one address."""
+    """Returns networks from texts such as `10.0.0.0/8`, or single addresses."""
     try:
         return [ipaddress.ip_network(one, strict=False) for one in given]
     except ValueError as error:
@@ -204,7 +204,7 @@ def networks(given: Iterable[str]) -> list[Network]:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
-    """The peer, or behind trusted proxies the last address that none of them has added."""
+    """Returns the peer, or behind trusted proxies the last address that none of them has added."""
     proxies = list(trusted)
     found = peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",") if part.strip()]):
@@ -215,7 +215,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Iterable[Network]) ->
 
 
 def subnet(address: str) -> str:
-    """The network that an address shares with its neighbours: /24 for IPv4, /64 for IPv6.
+    """Returns the network that an address is in: /24 for IPv4, /64 for IPv6.
 
     >>> subnet("192.0.2.7"), subnet("2001:db8::7")
     ('192.0.2.0/24', '2001:db8::/64')
@@ -236,6 +236,6 @@ def _address(text: str) -> Any:
 
 
 def is_trusted(address: str, proxies: Iterable[Network]) -> bool:
-    """Whether an address is one of these proxies."""
+    """Returns whether an address is one of these proxies."""
     found = _address(address)
     return found is not None and any(found in network for network in proxies)

@@ -48,7 +48,7 @@ class Family(NamedTuple):
 
 
 def content_type(accept: str) -> str:
-    """The format that an `Accept` header asks for."""
+    """Returns the format that an `Accept` header asks for."""
     return OPENMETRICS if "application/openmetrics-text" in accept.lower() else TEXT
 
 
@@ -123,7 +123,7 @@ def metric_name(parts: Iterable[str]) -> str:
 
 
 def labels(scope: int | str, components: Sequence[str]) -> Labels:
-    """The labels of an entity: names and values in turn if they look so, else one label.
+    """Returns the labels of an entity: names and values in turn if they look so, else one label.
 
     >>> labels("local", ["user_id", "1"])
     (('scope', 'local'), ('user_id', '1'))

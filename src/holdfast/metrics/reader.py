@@ -1,4 +1,4 @@
-"""A reader: promises of rates that are fetched together, and a now that stands still."""
+"""A reader: promises of rates that are fetched together, all as of one moment."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -44,7 +44,7 @@ class RatePromise(Generic[N]):
         self._exact = True
 
     def total(self) -> N:
-        """An integer if the resolution is one, else a float."""
+        """Returns an integer if the resolution is one, else a float."""
         if self._total is None:
             counts = self._reader.counts(self._place, self._span)
             self._total, self._exact = total_of(self._metric, counts, self._span, self._now)
@@ -111,21 +111,21 @@ class Reader:
     # --- time ---------------------------------------------------------------------------------
 
     def now(self) -> float:
-        """The time that all reads speak of."""
+        """Returns the time of all reads, from the clock at the first use."""
         if self._now is None:
             self._now = self._clock()
         return self._now
 
     def set_current_time(self, at: float) -> None:
-        """Has all reads from now on speak of `at`."""
+        """Makes all further reads as of the time `at`."""
         self._now = check_time(at)
 
     def reset_current_time(self) -> None:
-        """Takes the time anew at the next use."""
+        """Reads the clock again at the next use."""
         self._now = None
 
     def latest(self, seconds: float) -> TimeRange:
-        """The last `seconds` until now."""
+        """Returns the last `seconds` until now."""
         return time_range(self.now(), latest=seconds)
 
     def time_range(self, start: float, end: float) -> TimeRange:
@@ -134,7 +134,7 @@ class Reader:
     # --- promises -----------------------------------------------------------------------------
 
     def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> RatePromise[Any]:
-        """A promise of the rate over a range. Reads nothing yet."""
+        """Returns a promise of the rate over a range. Reads nothing yet."""
         promise: RatePromise[Any] = RatePromise(self, metric, as_entity(entity), asked)
         self._asked.append((promise._place, promise._span, promise._now))
         return promise
@@ -142,7 +142,7 @@ class Reader:
     def get_rates(
         self, metrics: Iterable[str], entity: EntityLike, asked: TimeRange
     ) -> dict[str, RatePromise[Any]]:
-        """The same for several metrics, by name."""
+        """Like `get_rate`, for several metrics by name."""
         return {metric: self.get_rate(metric, entity, asked) for metric in metrics}
 
     def fetch(self) -> None:
@@ -165,7 +165,7 @@ class Reader:
                         found[bucket] = read_counter(value)
 
     def counts(self, place: ConditionKeys, span: Span) -> dict[int, int]:
-        """What is known of a promise's buckets, ascending; fetches what has been asked for."""
+        """Returns the counts of a promise's buckets, ascending; fetches them if needed."""
         self.fetch()
         found = self._found.get(place, {})
         return {
@@ -179,7 +179,7 @@ class Reader:
     @overload
     def total(self, promises: list[RatePromise[Any]]) -> list[Number]: ...
     def total(self, promises: Any) -> Any:
-        """The totals of a list or a map of promises, with its keys."""
+        """Returns the totals of a list or a map of promises, with its keys."""
         return _resolved(promises, "total")
 
     @overload

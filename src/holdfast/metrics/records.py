@@ -1,6 +1,6 @@
-"""The structs of this layer: what a caller gives, what is stored, what comes back.
+"""The structs of this layer: arguments, stored records and results.
 
-A result has no defaults, so that every field is written at every door, nulls included.
+A result has no defaults, so that every protocol writes every field, nulls included.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,14 +83,14 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Window(msgspec.Struct, frozen=True, array_like=True):
-    """What a limiter's condition asks of its metric."""
+    """The window of a limiter's condition, which its metric must cover."""
 
     seconds: Number
     bucket_count: int
 
 
 class StoredSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a metric: its spec, and what older specs have left behind."""
+    """A stored metric: its spec, and the sequences of older specs that are not empty."""
 
     metric: Metric
     window: Window | None = None  # the metric is, or was once, a limiter's condition
@@ -204,7 +204,7 @@ class RateQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @staticmethod
     def arguments(query: Any) -> dict[str, Any]:
-        """The arguments that a query, or an object of them, stands for."""
+        """Returns the arguments of a query, or of an object with the same fields."""
         if isinstance(query, RateQuery):
             return {field: getattr(query, field) for field in query.__struct_fields__}
         known = (*RateQuery.__struct_fields__, "prefix", "namespace", "at")
@@ -267,7 +267,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LimitResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a limiter says about one operation. It is true if the operation is allowed."""
+    """A limiter's decision about one operation. It is true if the operation is allowed."""
 
     condition: str
     limit: int
@@ -289,7 +289,7 @@ class LimitResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a limiter says about a list of operations, by position: all of them or none."""
+    """A limiter's decision about a list of operations, by position: all of them or none."""
 
     allowed: bool
     retry_after: float | None
@@ -317,7 +317,7 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedBatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The same by the name of the condition."""
+    """The result of a batch of operations, by the names of their conditions."""
 
     allowed: bool
     retry_after: float | None

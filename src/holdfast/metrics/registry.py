@@ -53,7 +53,7 @@ _FAMILIES_OF_A_METRIC: Final = (
 
 
 def stored_spec(reader: Reader, keys: Keys, name: str) -> StoredSpec:
-    """What is stored of the metric of that name. Reads 1 key."""
+    """Returns the stored spec of the metric `name`. Reads 1 key."""
     value = reader.get(keys.spec(name)) if isinstance(name, str) else None
     if value is None:
         raise unknown_metric(reader, keys, name)
@@ -67,7 +67,7 @@ def unknown_metric(reader: Reader, keys: Keys, name: str) -> UnknownMetric:
 
 
 def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:
-    """All specs under a prefix, by the name of their metric. Reads 1 key for each."""
+    """Returns all specs under a prefix, by the name of their metric. Reads 1 key for each."""
     begin = keys.family(SPECS)
     return [
         (str(unpack(key, len(begin))[0]), decode_spec(value))
@@ -78,14 +78,14 @@ def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:
 def specs_named(
     reader: Reader, keys: Keys, names: Iterable[str] | None
 ) -> list[tuple[str, StoredSpec]]:
-    """The stored specs of `names`, or all under the prefix. Reads 1 key for each."""
+    """Returns the stored specs of `names`, or all under the prefix. Reads 1 key for each."""
     if names is None:
         return stored_specs(reader, keys)
     return [(name, stored_spec(reader, keys, name)) for name in names]
 
 
 def every_spec(reader: Reader) -> list[tuple[Keys, str, StoredSpec]]:
-    """All specs of the space, with the keys of their prefix. Reads 1 key for each."""
+    """Returns all specs of the space, with the keys of their prefix. Reads 1 key for each."""
     begin, end = all_specs(reader.space)
     found = []
     for key, value in reader.scan(begin, end):
@@ -97,7 +97,7 @@ def every_spec(reader: Reader) -> list[tuple[Keys, str, StoredSpec]]:
 def is_settled(
     reader: Reader, keys: Keys, metrics: Mapping[str, Metric], on_conflict: OnConflict
 ) -> bool:
-    """Whether nothing has to be written to use `metrics`. Raises if one is refused.
+    """Returns whether nothing has to be written to use `metrics`. Raises if one is refused.
 
     Reads 1 key for each.
     """
@@ -151,12 +151,12 @@ def discard(tx: Transaction, keys: Keys, name: str) -> None:
 
 
 def schedule_sweep(tx: Transaction, keys: Keys, name: str, at: float) -> None:
-    """Has the metric's expired buckets removed at `at`. Writes 1 key."""
+    """Schedules the removal of the metric's expired buckets at `at`. Writes 1 key."""
     expiry.schedule(tx, at + 0.001, SWEEP, pack(keys.prefix, name))  # the sweeper rounds to ms
 
 
 def shortest_life(stored: StoredSpec) -> float:
-    """No bucket that is written now is gone sooner than that."""
+    """Returns the seconds that every bucket which is written now stays at least."""
     return min(sequence.hard_expiry for sequence in all_sequences(stored))
 
 
@@ -170,7 +170,7 @@ def all_sequences(stored: StoredSpec) -> tuple[Sequence, ...]:
 def _settle(
     value: bytes | None, name: str, metric: Metric, window: Window | None, on_conflict: OnConflict
 ) -> tuple[StoredSpec, bool] | None:
-    """What to store, and whether all buckets must go first; None if what is stored will do."""
+    """Returns the spec to store and whether buckets must go first; None if nothing changes."""
     if on_conflict not in ("refuse", "discard"):
         raise BadInput(f"on_conflict is 'refuse' or 'discard', not {shown(on_conflict)}")
     if value is None:
@@ -214,14 +214,14 @@ def _conflict(stored: StoredSpec, name: str, metric: Metric, window: Window | No
 
 
 def _with_metric(stored: StoredSpec, metric: Metric) -> StoredSpec:
-    """The new spec; sequences that it no longer has are kept in mind until they are empty."""
+    """Returns the new spec; sequences that it no longer has stay listed until they are empty."""
     names = {sequence.name for sequence in metric.sequences}
     retired = [found for found in all_sequences(stored) if found.name not in names]
     return StoredSpec(metric=metric, window=stored.window, retired=tuple(retired))
 
 
 def _with_window(stored: StoredSpec, metric: Metric, window: Window) -> StoredSpec:
-    """A limiter takes a metric that was defined otherwise, if its buckets outlive the window."""
+    """Returns a metric that was defined otherwise, with a sequence that covers the window."""
     [wanted] = metric.sequences
     kept = [found for found in stored.metric.sequences if not _gives_way(found, wanted)]
     if all(found.name != wanted.name for found in kept):

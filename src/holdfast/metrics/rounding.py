@@ -85,6 +85,6 @@ def check_stored(name: str, *numbers: int) -> None:
 
 
 def scaled(units: float, resolution: float) -> int | float:
-    """Units as a value: an integer if the resolution was written as one, else a float."""
+    """Returns units as a value: an integer if the resolution was written as one, else a float."""
     rounded = round15(units)
     return rounded * resolution if isinstance(resolution, int) else float(rounded) * resolution

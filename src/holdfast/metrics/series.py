@@ -32,7 +32,7 @@ def read_series(
     value: str,
     now: float,
 ) -> Series:
-    """Values from `start` to `end`. Reads 1 key for each bucket in between."""
+    """Returns values from `start` to `end`. Reads 1 key for each bucket in between."""
     asked = time_range(now, start=start, end=end)
     sequence = choose_sequence(metric, asked.start, now)
     width = sequence.time_step if step is None else step

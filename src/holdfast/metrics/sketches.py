@@ -16,7 +16,7 @@ EMPTY = SketchCell(0, 0.0, math.inf, -math.inf)
 
 
 def bin_of(value: float, accuracy: float) -> int:
-    """The bin of a value above 0.
+    """Returns the bin of a value above 0.
 
     >>> [bin_of(value, 0.01) for value in (50, 90, 95, 99)]
     [196, 225, 228, 230]
@@ -25,7 +25,7 @@ def bin_of(value: float, accuracy: float) -> int:
 
 
 def value_of(bin_number: int, accuracy: float) -> float:
-    """The value that stands for a bin: no value in it is further off than `accuracy`."""
+    """Returns the value that represents a bin: all values in it are within `accuracy`."""
     gamma = _gamma(accuracy)
     try:
         return 2 * (float(gamma**bin_number) / (gamma + 1))  # doubled last: it might not fit
@@ -56,7 +56,7 @@ def with_value(
 
 
 def merged(cells: Iterable[SketchCell], max_bins: int) -> SketchCell:
-    """One sketch of all values of `cells`."""
+    """Returns one sketch of all values of `cells`."""
     found = EMPTY
     for cell in cells:
         found = SketchCell(
@@ -72,7 +72,7 @@ def merged(cells: Iterable[SketchCell], max_bins: int) -> SketchCell:
 
 
 def quantile(cell: SketchCell, q: float, accuracy: float) -> float | None:
-    """The value at rank floor(q * (count - 1)), within `accuracy` of it; None if there is none.
+    """Returns the value at rank floor(q * (count - 1)), within `accuracy`; None if it is empty.
 
     The lowest and the highest are exact.
     """

@@ -1,4 +1,4 @@
-"""From what a caller writes to a metric: defaults, names, order, and what can't be meant."""
+"""Normalises specs: defaults, names and order; refuses what can't be meant."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ _SEQUENCE_FIELDS: Final = ("timeStep", *SequenceSpec.__struct_fields__)
 
 
 def normalize(specs: Specs) -> dict[str, Metric]:
-    """The metrics that `specs` describe, by name.
+    """Returns the metrics that `specs` describe, by name.
 
     >>> metric = normalize({"edits": {"sequences": [{"timeStep": 10}, {}]}})["edits"]
     >>> [(found.name, found.time_step, found.hard_expiry) for found in metric.sequences]
@@ -89,7 +89,7 @@ def listed(given: Any, what: str) -> list[Any]:
 
 
 def known_metric(metrics: Mapping[str, Metric], name: str) -> Metric:
-    """The metric of that name, or the error that names the nearest one."""
+    """Returns the metric of that name, or raises an error with the nearest name."""
     metric = metrics.get(name) if isinstance(name, str) else None
     if metric is None:
         raise UnknownMetric(f"unknown metric {name!r}{nearest(name, metrics)}")
@@ -187,7 +187,7 @@ def _check_positive(value: Any, field: str, where: str) -> None:
 
 
 def is_positive(value: Any) -> bool:
-    """Whether `value` is a finite number above 0; no text, no boolean, no int beyond a double."""
+    """Returns whether `value` is a finite number above 0 that fits a double."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -200,9 +200,7 @@ def _relative_accuracy(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get("relative_accuracy", RELATIVE_ACCURACY)
     _check_positive(value, "relative_accuracy", name)
     if value >= 1 or 1 + value == 1 - value:  # the second: too fine to tell two doubles apart
-        raise BadMetricSpec(
-            f"{name!r}: relative_accuracy lies between 0 and 1, not at {shown(value)}"
-        )
+        raise BadMetricSpec(f"{name!r}: relative_accuracy is between 0 and 1, not {shown(value)}")
     return None if value == RELATIVE_ACCURACY else float(value)
 
 

@@ -67,7 +67,7 @@ class StoreMetrics(_PerCall):
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> Writer:
-        """A writer that buffers in memory; every flush is one transaction."""
+        """Returns a writer that buffers in memory; every flush is one transaction."""
         return Writer(
             self,
             self._settled(specs, prefix, on_conflict),
@@ -84,7 +84,7 @@ class StoreMetrics(_PerCall):
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> Reader:
-        """A reader; what is asked for together is fetched in one view."""
+        """Returns a reader; what is asked for together is fetched in one view."""
         return Reader(
             self._runner.view,
             self._settled(specs, prefix, on_conflict),
@@ -104,7 +104,7 @@ class StoreMetrics(_PerCall):
         on_conflict: OnConflict = "refuse",
         sleep: Sleep = time.sleep,
     ) -> Limiter:
-        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits."""
+        """Returns a limiter whose calls are transactions. `sleep` is how `acquire` waits."""
         plan = make_plan(conditions, bucket_count, algorithm)
         bound = self._bound(prefix, namespace)
         with self._runner.view() as view:
@@ -123,7 +123,7 @@ class StoreMetrics(_PerCall):
         return {**found, "clock": self._runner.read_clock}
 
     def _settled(self, specs: Specs, prefix: Prefix, on_conflict: OnConflict) -> dict[str, Metric]:
-        """The metrics of `specs`; what is stored already costs a view and no transaction."""
+        """Returns the metrics of `specs`; those that are stored cost a view, no transaction."""
         metrics = normalize(specs)
         named = self._bound(prefix, NAMESPACE)["prefix"]
         with self._runner.view() as view:
@@ -135,7 +135,7 @@ class StoreMetrics(_PerCall):
 
 
 class _StoreLimits:
-    """The store as a limiter uses it, whose plan is made and whose prefix is checked already."""
+    """The store as a limiter uses it: the plan is compiled and the prefix checked."""
 
     def __init__(self, metrics: StoreMetrics, runner: Runner) -> None:
         self._runner = runner
@@ -145,7 +145,7 @@ class _StoreLimits:
     def try_incr(
         self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
     ) -> BatchResult:
-        # Operations are read before the transaction, so that all who wait to write wait less.
+        # Operations are read before the transaction, so that other writers wait less.
         asked = admission.read_operations(conditions, operations)
 
         def work(tx: Transaction) -> BatchResult:
@@ -156,5 +156,5 @@ class _StoreLimits:
 
 
 def foreign_windows(metrics: StoreMetrics) -> LimitsPackageWindows:
-    """The windows of the package `limits` in a store; see `holdfast.limits_storage`."""
+    """Returns the windows of the package `limits` in a store; see `holdfast.limits_storage`."""
     return LimitsPackageWindows(metrics._runner)

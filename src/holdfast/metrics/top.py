@@ -24,7 +24,7 @@ def read_top(
     namespace: str,
     now: float,
 ) -> list[TopEntity]:
-    """The `count` highest totals. Scans all entities in the buckets of the range."""
+    """Returns the `count` highest totals. Scans all entities in the buckets of the range."""
     metric.require_type(name, COUNTER)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_TOP_ENTITIES:
         raise BadRange(f"`n` is an integer from 1 to {MAX_TOP_ENTITIES}, not {shown(count)}")

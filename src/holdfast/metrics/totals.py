@@ -36,7 +36,7 @@ class Span(NamedTuple):
     end: float  # clamped to now, unless the future is extrapolated
     first: int
     last: int
-    is_empty: bool  # nothing of the range lies before now, or it has no length
+    is_empty: bool  # nothing of the range is before now, or it has no length
 
 
 def check_time(at: Any) -> float:
@@ -47,7 +47,7 @@ def check_time(at: Any) -> float:
 
 
 def time_range(now: float, latest: Any = None, start: Any = None, end: Any = None) -> TimeRange:
-    """The range that `latest`, or `start` and `end`, ask for.
+    """Returns the range that `latest`, or `start` and `end`, ask for.
 
     >>> time_range(1000.0, latest=60)
     TimeRange(start=940.0, end=1000.0)
@@ -69,7 +69,7 @@ def time_range(now: float, latest: Any = None, start: Any = None, end: Any = Non
 
 
 def _bound(moment: Any) -> float:
-    """A range may reach past the year 9999, and asks for nothing there."""
+    """Returns a checked bound; a range may reach past the year 9999, where nothing is."""
     if isinstance(moment, bool) or not isinstance(moment, int | float):
         raise BadRange(f"a range starts and ends at numbers of seconds, not at {shown(moment)}")
     if not 0 <= moment <= _END_OF_TIME:
@@ -78,7 +78,7 @@ def _bound(moment: Any) -> float:
 
 
 def choose_sequence(metric: Metric, start: float, now: float) -> Sequence:
-    """The first sequence that reaches back to `start`, else the last: it has the most."""
+    """Returns the first sequence that reaches back to `start`, else the last: it has the most."""
     for sequence in metric.sequences:
         if now - sequence.soft_expiry <= start:
             return sequence
@@ -86,7 +86,7 @@ def choose_sequence(metric: Metric, start: float, now: float) -> Sequence:
 
 
 def span_of(metric: Metric, asked: TimeRange, now: float, future: Future = "clamp") -> Span:
-    """Where `asked` is read, with its end clamped to now unless the future is extrapolated."""
+    """Returns the part of a sequence that serves `asked`, up to now unless `future` differs."""
     if future not in FUTURES:
         raise BadRange(f"`future` is 'clamp' or 'extrapolate', not {shown(future)}")
     sequence = choose_sequence(metric, asked.start, now)
@@ -107,7 +107,7 @@ def span_of(metric: Metric, asked: TimeRange, now: float, future: Future = "clam
 
 
 def first_visible(sequence: Sequence, now: float) -> int:
-    """The oldest bucket that has not expired: now < (bucket + 1) * step + hard expiry."""
+    """Returns the oldest bucket that has not expired: now < (bucket + 1) * step + hard expiry."""
     step, hard = sequence.time_step, sequence.hard_expiry
     bucket = max(int((now - hard) / step) - 2, 0)
     while now >= (bucket + 1) * step + hard:
@@ -116,7 +116,7 @@ def first_visible(sequence: Sequence, now: float) -> int:
 
 
 def touching(sequence: Sequence, asked: TimeRange, now: float) -> tuple[int, int]:
-    """The buckets that start before the range's end and end after its start, first and last.
+    """Returns the first and the last bucket that overlap the range.
 
     A range that ends now includes the bucket that begins now: what has just happened has happened.
     """
@@ -132,10 +132,10 @@ def touching(sequence: Sequence, asked: TimeRange, now: float) -> tuple[int, int
 def sum_up(
     counts: Counts, step: Number, start: float, end: float, now: float
 ) -> tuple[Number, bool]:
-    """What `counts` add up to between `start` and `end`, and whether no bucket was thinned.
+    """Returns the sum of `counts` from `start` to `end`, and whether every bucket is whole.
 
-    A bucket that lies only partly inside is thinned evenly. The one in progress holds what happened
-    between its start and now, so it is thinned by that time and not by the whole step.
+    A bucket that is only partly inside counts by its share. The one in progress holds what happened
+    between its start and now, so its share is of that time and not of the whole step.
     """
     first, last = int(start / step), int(end / step)
     if counts and (next(iter(counts)) < first or next(reversed(counts)) > last):
@@ -168,7 +168,7 @@ def _newest_part(
     end: float,
     now: float,
 ) -> Number:
-    """What the last bucket of a range contributes, which may be its only one."""
+    """Returns the share of the last bucket of a range, which may be its only one."""
     begin = last * step
     progress = min(begin + step, now) - begin
     if is_only:

@@ -1,13 +1,14 @@
-"""Tallies: all that a limiter counts for one entity, in one record beside the counters.
+"""Window summaries: all that a limiter counts for one entity, in one record beside the counters.
 
-The counters of the buckets are the truth. A tally repeats those of one entity and one condition
-from a bucket on, so that a hit reads one record where it would read a counter for each bucket:
+The counters of the buckets are the truth. A summary repeats those of one entity and one condition
+from a bucket on, so that a hit reads one record instead of a counter for each bucket:
 
     since, begin, units of bucket begin, of bucket begin + 1, ...   8 bytes each, big-endian
 
-It holds every counter of its entity from `since` on, and before `begin` there is none, because
-whoever adds to one of them writes the tally too, or deletes it. The newest of them is not 0, and
-when that one expires the tally goes with it. Whoever finds none reads the counters and makes one.
+It holds every counter of its entity from `since` on, and there is none before `begin`: each write
+to one of these counters writes the summary too, or deletes it. The newest counter is not 0; when it
+expires, the summary is deleted with it. A hit that finds no summary reads the counters and writes
+one.
 """
 
 import struct
@@ -29,8 +30,7 @@ def _numbers(count: int) -> struct.Struct:
 
 
 def read_numbers(value: bytes) -> tuple[int, ...]:
-    """Numbers of 8 bytes each: a tally (`since`, `begin`, the units of each bucket from there on),
-    or counters that were joined."""
+    """Returns numbers of 8 bytes each: those of a summary, or of joined counters."""
     return _numbers(len(value) >> 3).unpack(value)
 
 
@@ -41,29 +41,32 @@ def pack_summary(since: int, begin: int, units: list[int]) -> bytes:
     return _numbers(len(units) + 2).pack(since, begin, *units)
 
 
-def split_summary(value: bytes, tally: tuple[int, ...], first: int, last: int) -> tuple[bytes, int]:
-    """`value`, which is `tally`, as it is when the bucket `last`, its newest one or a later one, is
-    in progress and nothing before `first` is asked for: all but that bucket's units, and these.
+def split_summary(
+    value: bytes, summary: tuple[int, ...], first: int, last: int
+) -> tuple[bytes, int]:
+    """Returns a summary without the units of the bucket `last`, and those units.
+
+    `last` is its newest bucket or a later one; buckets before `first` are dropped.
 
     >>> value = pack_summary(1, 3, [7, 8, 9])
     >>> head, units = split_summary(value, read_summary(value), 4, last=7)
     >>> read_summary(head + pack_units(units + 1))
     (4, 4, 8, 9, 0, 1)
     """
-    cut, gap = first - tally[1], last - newest_of(tally)
-    if cut >= len(tally) - 2:
+    cut, gap = first - summary[1], last - newest_of(summary)
+    if cut >= len(summary) - 2:
         return _pack_begin(first, last), 0
     head = _pack_begin(first, first) + value[16 + 8 * cut :] if cut > 0 else value
-    return (head + bytes(8 * gap - 8), 0) if gap else (head[:-8], tally[-1])
+    return (head + bytes(8 * gap - 8), 0) if gap else (head[:-8], summary[-1])
 
 
-def newest_of(tally: tuple[int, ...]) -> int:
-    """The newest bucket that is not empty."""
-    return tally[1] + len(tally) - 3
+def newest_of(summary: tuple[int, ...]) -> int:
+    """Returns the newest bucket that is not empty."""
+    return summary[1] + len(summary) - 3
 
 
 def drop_expired_summary(tx: Transaction, keys: Keys, name: str, key: bytes, stem: bytes) -> None:
-    """Deletes the tally whose newest counter is at `key` below `stem`. Reads 1 key."""
+    """Deletes the summary whose newest counter is at `key` below `stem`. Reads 1 key."""
     bucket = unpack(key, len(stem))[0]
     place = keys.of_entity(WINDOW_SUMMARIES, name, key[len(stem) + len(pack_int(bucket)) :])
     value = tx.get(place)

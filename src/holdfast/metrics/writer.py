@@ -20,7 +20,7 @@ _EXACT_UNITS: Final = 10**15
 
 
 class WriteBackend(Protocol):
-    """Where a writer's flush goes: the layer on a transaction, a store, or a client."""
+    """Stores a writer's flush: the layer on a transaction, a store, or a client."""
 
     def write(self, writes: list[Any], *, prefix: Any, namespace: str) -> Written: ...
 
@@ -30,16 +30,16 @@ class WriteBackend(Protocol):
 
 
 class _Sum:
-    """Units of one metric and entity that belong into the same bucket of every sequence."""
+    """Units of one metric and entity that belong to the same bucket of every sequence."""
 
-    __slots__ = ("at", "begin", "end", "room", "units")
+    __slots__ = ("at", "begin", "end", "max_units", "units")
 
-    def __init__(self, at: float, begin: float, end: float, units: int, room: int) -> None:
+    def __init__(self, at: float, begin: float, end: float, units: int, max_units: int) -> None:
         self.at = at  # of the first increment: it names the buckets exactly
         self.begin = begin
         self.end = end
         self.units = units
-        self.room = room  # so many units can be told from their value again
+        self.max_units = max_units  # more could not be told from their value again
 
 
 class Writer:
@@ -96,7 +96,7 @@ class Writer:
             units = units_of(value, spec.resolution)
         with self._lock:
             # Another thread may have flushed, or moved on to the next bucket, in between.
-            if self._sums.get((metric, entity)) is held and held.units + units <= held.room:
+            if self._sums.get((metric, entity)) is held and held.units + units <= held.max_units:
                 held.units += units
                 return
         self._incr_elsewhere(metric, entity, value, at)
@@ -181,20 +181,20 @@ class Writer:
     # --- the buffer ---------------------------------------------------------------------------
 
     def _incr_elsewhere(self, name: str, entity: EntityKey, value: Number, at: float) -> None:
-        """The first increment of a bucket; what was summed up for another one is set aside."""
+        """Begins the sum of another bucket, and keeps that of the last one for the flush."""
         metric = known_metric(self._metrics, name)
         find_operation(name, metric, "incr")
         units = units_of(value, metric.resolution)
         begin, end = _common_bucket(metric, at)
-        room = MAX_UNITS if isinstance(metric.resolution, int) else _EXACT_UNITS
+        max_units = MAX_UNITS if isinstance(metric.resolution, int) else _EXACT_UNITS
         with self._lock:
-            if units > room:  # too many to be added up with others
+            if units > max_units:  # too many to be added up with others
                 self._writes.append(Write(metric=name, entity=entity, value=value, at=at))
             else:
                 held = self._sums.pop((name, entity), None)
                 if held is not None:
                     self._writes.append(self._settled((name, entity), held))
-                self._sums[name, entity] = _Sum(at, begin, end, units, room)
+                self._sums[name, entity] = _Sum(at, begin, end, units, max_units)
             self._keys += len(metric.sequences)
             is_full = self._keys >= MAX_WRITER_KEYS
         if is_full:
@@ -233,7 +233,7 @@ class Writer:
 
 
 def _common_bucket(metric: Metric, at: float) -> tuple[float, float]:
-    """Begin and end of the time around `at` in which no sequence comes to another bucket."""
+    """Returns begin and end of the time around `at` in which every sequence keeps its bucket."""
     begin, end = 0.0, math.inf
     for sequence in metric.sequences:
         first, behind = _edges(sequence.time_step, at)

@@ -60,7 +60,7 @@ def incr_one(
     value: Number,
     at: float,
 ) -> None:
-    """One increment, without the list around it. Reads 1 key, writes 1 for each sequence."""
+    """Makes one increment. Reads 1 key, writes 1 for each sequence."""
     spec = tx.get(keys.spec(name)) if type(name) is str else None
     if spec is None:
         raise registry.unknown_metric(tx, keys, name)

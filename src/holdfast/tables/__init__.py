@@ -1,7 +1,6 @@
 """Tables: typed rows with hash, range and static keys, secondary indexes, retention and TTL.
 
-What a table is and does was written down by RESTBase's table storage; `layout.py` says where it
-lies.
+The behaviour is that of RESTBase's table storage. `layout.py` says where everything is stored.
 """
 
 from holdfast.tables.background_steps import REMOVERS

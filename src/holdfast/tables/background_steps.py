@@ -20,7 +20,7 @@ DROPPED_INDEX: Final = "tables.dropped_index"  # number and index id
 
 
 def find_by_number(reader: Reader, number: int) -> TablePlan | None:
-    """The plan of the table with that number; None if it has been dropped."""
+    """Returns the plan of the table with that number; None if it has been dropped."""
     keys = keys_of(reader.space)
     name = reader.get(keys.number(number))
     value = None if name is None else reader.get(keys.table(name.decode()))

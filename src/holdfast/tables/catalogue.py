@@ -1,4 +1,4 @@
-"""Which tables a space has: finding, creating, migrating and dropping them, and their defaults."""
+"""The tables of a space: find, create, migrate and drop them, and their defaults."""
 
 import sys
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _NO_NUMBER = 0  # of a table that is there by default only: nothing is stored un
 
 
 def find(reader: Reader, table: str) -> TablePlan:
-    """The plan of a table of this space, of its own or by default. Reads 1 key."""
+    """Returns the plan of a table of this space, of its own or by default. Reads 1 key."""
     if type(table) is str:
         try:
             place = _cached_plan(reader.space, table)
@@ -44,8 +44,10 @@ def find(reader: Reader, table: str) -> TablePlan:
 
 
 class _CachedPlan:
-    """Where the record of a table lies, and what was found there last: to compare a record costs
-    less than to look for it in the memo of all plans."""
+    """The key of a table's record, and the record and plan that were found there last.
+
+    Comparing the record costs less than finding it in the cache of all plans.
+    """
 
     __slots__ = ("found", "key")
 
@@ -60,7 +62,7 @@ def _cached_plan(space: bytes, table: str) -> _CachedPlan:
 
 
 def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
-    """The error for a table that is not there, with the name that was meant. Reads some names."""
+    """Returns the error for a missing table, with the nearest name. Reads some names."""
     near = (
         ""
         if reader is None
@@ -70,7 +72,7 @@ def not_found(table: str, reader: Reader | None = None) -> TableNotFound:
 
 
 def find_to_write(tx: Transaction, table: str) -> TablePlan:
-    """The same; a table that is there by default gets a record of its own."""
+    """Like `find`, for writes: a table that exists by default gets a record of its own."""
     plan = find(tx, table)
     if plan.number != _NO_NUMBER:
         return plan
@@ -90,7 +92,7 @@ def create(tx: Transaction, submitted: Any, table: str | None = None) -> CreateR
 
 
 def name_in(submitted: Any, table: str | None) -> str:
-    """The name of the table that a schema is submitted for: `table`, or what the schema says."""
+    """Returns the name of the table of a submitted schema: `table`, or the schema's own."""
     name = table
     if name is None:
         name = submitted.get("table") if isinstance(submitted, Mapping) else None
@@ -102,7 +104,7 @@ def name_in(submitted: Any, table: str | None) -> str:
 def drop(tx: Transaction, table: str) -> bool:
     """Drops a table with its rows; where there is a default, it no longer applies here.
 
-    Whether there was a table. What it stored is removed in bounded steps from now on.
+    Returns whether there was a table. Its rows are removed in bounded steps from now on.
     """
     keys = keys_of(tx.space)
     if not isinstance(table, str):
@@ -124,7 +126,7 @@ def drop(tx: Transaction, table: str) -> bool:
 
 
 def names(reader: Reader, *, after: str | None, limit: int) -> list[str]:
-    """Names of tables in the order of their bytes, those by default included."""
+    """Returns names of tables in the order of their bytes, those by default included."""
     check_limit(limit)
     keys = keys_of(reader.space)
     found: set[str] = set()
@@ -145,7 +147,7 @@ def check_limit(limit: Any) -> None:
 
 
 def facts(reader: Reader, plan: TablePlan) -> Facts:
-    """Figures that every write keeps; reads 4 keys."""
+    """Returns the counts that every write keeps. Reads 4 keys."""
     keys = keys_of(reader.space)
     counts = reader.get_many([keys.count(plan.number, what) for what in range(4)])
     rows, size, entries, expiring = map(read_counter, counts)
@@ -190,7 +192,7 @@ def forget_default(tx: Transaction, table: str) -> None:
 
 
 def _by_default(reader: Reader, table: str) -> bytes | None:
-    """The record that a table has by default: the same as its own, but without a number."""
+    """Returns the record that a table has by default: the same as its own, but without a number."""
     keys = keys_of(reader.space)
     value = reader.get(keys.default(table))
     if value is None or reader.get(keys.mark(table)) is not None:
@@ -202,7 +204,7 @@ def _by_default(reader: Reader, table: str) -> bytes | None:
 
 
 def _schema_now(reader: Reader, table: str) -> Schema | None:
-    """The schema that a table has, of its own or by default; None if there is no such table."""
+    """Returns the schema of a table, its own or the default; None if there is no such table."""
     try:
         return find(reader, table).schema
     except TableNotFound:

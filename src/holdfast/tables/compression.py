@@ -37,7 +37,7 @@ class Codec(msgspec.Struct, frozen=True):
 
 
 def choose(options: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """The codec of a table's new rows, and a warning for each preference that is passed over."""
+    """Returns the codec of a table's new rows, and a warning for each skipped preference."""
     preferences = options.get("compression")
     if preferences is None:
         return CODES[DEFAULT_ALGORITHM], []
@@ -73,7 +73,7 @@ def check_compression(options: Mapping[str, Any]) -> None:
 
 
 def compress(code: int, body: bytes) -> tuple[int, bytes]:
-    """The codec that was used and what it made of `body`: plain, if there is little to gain."""
+    """Returns the codec and the compressed body; plain if compression saves too little."""
     if code == PLAIN or len(body) < MIN_COMPRESSED_BYTES:
         return PLAIN, body
     codec = _find(code)

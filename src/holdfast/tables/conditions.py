@@ -32,7 +32,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_condition(plan: TablePlan, condition: Any) -> Condition | None:
-    """The condition in `if`; None if there is none."""
+    """Returns the condition in `if`; None if there is none."""
     if condition is None:
         return None
     if isinstance(condition, str):

@@ -1,7 +1,7 @@
-"""What is wrong with a stored key of this layer: rows, index entries and figures must agree.
+"""Checks stored keys of this layer: rows, index entries and counts must agree.
 
-`problems_at` is given one key after the other, by whoever walks a space in bounded steps. Each look
-is at one snapshot, so what others write between two looks is never mistaken for damage.
+`problems_at` gets one key after the other from a scan of the space in bounded steps. Each check
+reads one snapshot, so a write between two checks is never mistaken for damage.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ __all__ = ["problems_at"]
 
 
 def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """What is wrong with the pair at `key`, a sentence each.
+    """Yields the problems of the pair at `key`, a sentence each.
 
     Reads a few keys, for a table as a whole all of its rows and entries.
     """
@@ -65,7 +65,7 @@ def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterato
     row = row_codec.decode(value)
     values = plan.values(row.body)
     if keys.rows_of(plan.number) + plan.primary.key(values) != key:
-        yield f"table {plan.name}: a row lies under another row's key"
+        yield f"table {plan.name}: a row is stored under another row's key"
         return
     if plan.current_indexes and _is_newest(reader, key):
         yield from _fallbacks(reader, plan, key, row)
@@ -83,7 +83,7 @@ def _row(reader: Reader, keys: layout.Keys, key: bytes, value: bytes) -> Iterato
 def _fallbacks(
     reader: Reader, plan: TablePlan, key: bytes, row: row_codec.StoredRow
 ) -> Iterator[str]:
-    """Rows of an older Holdfast have no list; whatever has one must have the right one."""
+    """Yields a problem if a row has a wrong list; rows of an older Holdfast have none."""
     chain = revisions.chain_of(key, row)
     if chain[1:] and chain[1:] != list(revisions.outliving(reader, *chain[0])):
         row_named = _named(plan, plan.values(row.body))
@@ -117,7 +117,7 @@ def _plan_at(reader: Reader, key: bytes, prefix: bytes) -> TablePlan | None:
 def _entries(
     reader: Reader, plan: TablePlan, index: Index, key: bytes, row: row_codec.StoredRow
 ) -> Mapping[bytes, bytes]:
-    """The entries that a row must have; where a record has them, its newest row has them all."""
+    """Returns the entries that a row must have; those of a record belong to its newest row."""
     if not index.per_row and not _is_newest(reader, key):
         return {}
     chain = [revisions.ChainEntry(key, row, plan.values(row.body))]

@@ -1,4 +1,4 @@
-"""Delete: all rows of a slice of the primary index, with what hangs on them, in one transaction."""
+"""Deletes: all rows of a slice of the primary index, with their entries, in one transaction."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def prepare(
 
 
 def is_met(writer: RowWriter, delete: Delete) -> bool:
-    """Whether the condition holds; raises `PreconditionFailed` if the etag does not match."""
+    """Returns whether the condition holds; raises `PreconditionFailed` for another etag."""
     if not delete.has_condition:
         return True
     plan = writer.plan

@@ -38,7 +38,7 @@ _DEFAULT: Final = msgspec.msgpack.Decoder(DefaultRecord)
 
 
 class Domains(Protocol):
-    """What the store hands in: its spaces."""
+    """The spaces of a store, as the tables of domain `*` use them."""
 
     def names(self) -> list[str]: ...
 
@@ -78,7 +78,7 @@ class EveryDomainTables(StoreTables):
         return CreateResult(table=name, version=version, changed=changed, warnings=warnings)
 
     def schema(self, table: str) -> Schema:
-        """The default schema of a table."""
+        """Returns the default schema of a table."""
         return _schema_of(self._found(table))
 
     def schema_etag(self, table: str) -> str:
@@ -94,9 +94,9 @@ class EveryDomainTables(StoreTables):
         return before is not None
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
-        """The names of the tables that have a default, in order."""
+        """Returns the names of the tables that have a default, in order."""
         catalogue.check_limit(limit)
-        found = sorted(_standing(self._templates()), key=str.encode)
+        found = sorted(_not_dropped(self._templates()), key=str.encode)
         return [name for name in found if after is None or name > after][:limit]
 
     def resume(self) -> None:
@@ -109,7 +109,7 @@ class EveryDomainTables(StoreTables):
         """Copies into a domain the defaults that it lacks; a domain that is new lacks all."""
         if domain == EVERY_DOMAIN or self._domains.find(EVERY_DOMAIN) is None:
             return
-        templates = _standing(self._templates())
+        templates = _not_dropped(self._templates())
         runner = self._domains.runner(domain)
         with runner.view() as reader:
             missing = [name for name in templates if not _has_default(reader, name)]
@@ -118,7 +118,7 @@ class EveryDomainTables(StoreTables):
 
     def copies(self) -> Callable[[Transaction], None]:
         """Returns the work that copies all defaults into a domain that has nothing yet."""
-        templates = _standing(self._templates())
+        templates = _not_dropped(self._templates())
 
         def copy(tx: Transaction) -> None:
             for name, record in templates.items():
@@ -223,8 +223,8 @@ def _catch_up(name: str, schema: Schema, tx: Transaction) -> None:
         catalogue.remember_default(tx, name, schema)
 
 
-def _standing(templates: dict[str, DefaultRecord]) -> dict[str, DefaultRecord]:
-    """Those that are not being dropped."""
+def _not_dropped(templates: dict[str, DefaultRecord]) -> dict[str, DefaultRecord]:
+    """Returns the templates that are not being dropped."""
     return {name: record for name, record in templates.items() if record.unfinished != "drop"}
 
 
@@ -242,5 +242,5 @@ def _schema_of(record: DefaultRecord) -> Schema:
 
 
 def _in_domain(domain: str, error: SchemaUpgradeRejected) -> SchemaUpgradeRejected:
-    # The reason stands at the end, in parentheses; the domain goes in there.
+    # The reason is at the end, in parentheses; the domain is added there.
     return SchemaUpgradeRejected(f"{error.message[:-1]}, in domain {domain!r})")

@@ -21,7 +21,7 @@ UNITS: Final = "ms, s, min, h, day or week"
 
 
 def normalised(value: Any) -> Any:
-    """A duration as it is stored: seconds, or a text where a number alone would be doubted.
+    """Returns a duration as it is stored: seconds, or a text where a number alone would be doubted.
 
     Raises ValueError for a text that is no duration; other values are judged by their user.
 
@@ -35,12 +35,12 @@ def normalised(value: Any) -> Any:
 
 
 def seconds_of(value: Any) -> float:
-    """The seconds of a stored duration."""
+    """Returns the seconds of a stored duration."""
     return _parse(value) if isinstance(value, str) else value
 
 
 def is_doubtful(value: Any) -> bool:
-    """Whether a number without a unit is so large that milliseconds may be meant."""
+    """Returns whether a number without a unit is so large that milliseconds may be meant."""
     return not isinstance(value, str) and value > MAX_UNITLESS_SECONDS
 
 

@@ -18,7 +18,7 @@ def row_etag(plan: TablePlan, body: bytes, static_value: bytes | None) -> str:
 
 
 def check_tags(**given: Any) -> bool:
-    """Whether there are tags to compare. Raises unless each is a text, or None."""
+    """Returns whether there are tags to compare. Raises unless each is a text, or None."""
     for name, tags in given.items():
         if tags is not None and not isinstance(tags, str):
             raise InvalidTableRequest(

@@ -1,9 +1,8 @@
-"""Adding an index to a table that has rows: its entries are written in bounded steps while writes
-go on.
+"""Builds an index of a table that has rows, in bounded steps, while writes go on.
 
 From the moment that the index is in the schema every write keeps it, as if it were complete. A step
 writes the entries of the rows that it passes, which writes may have written already, and nothing
-else; so both may come in any order.
+else, so the two may happen in any order.
 """
 
 from collections.abc import Sequence
@@ -74,7 +73,7 @@ def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
     try:
         _write_entries(tx, plan, index, rows, build)
     except RowKeyTooLong as error:
-        # The row must not silently miss in the index, so the index stays incomplete, and says why.
+        # No row may silently be missing, so the index stays incomplete and says why.
         problem = msgspec.structs.replace(build, problem=error.message)
         tx.put(key, msgspec.msgpack.encode(problem))
         return True
@@ -88,7 +87,7 @@ def build_step(tx: Transaction, plan: TablePlan, index_id: int) -> bool:
 
 
 def progress(reader: Reader, plan: TablePlan, name: str) -> IndexProgress:
-    """How far the building of an index has come. Reads 2 keys."""
+    """Returns how far the building of an index has come. Reads 2 keys."""
     index = plan.indexes.get(name) if isinstance(name, str) else None
     if index is None or index.id is None:
         raise IndexNotFound(f"{plan.name} has no secondary index {shown(name)}")

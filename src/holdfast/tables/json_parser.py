@@ -16,7 +16,7 @@ _MAX_DIGITS: Final = 100_000  # of a number that is kept until its type is known
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON text, within the limits on size and depth.
+    """Returns the value of a JSON text, within the limits on size and depth.
 
     >>> parse_json(b'{"price": 1.40, "count": 3}')
     {'price': Decimal('1.40'), 'count': 3}
@@ -35,8 +35,10 @@ def parse_json(body: bytes) -> Any:
 
 
 def _parse_slowly(body: bytes) -> Any:
-    """For what the fast parser refuses: it takes lone surrogates, so that the type can name the
-    attribute that has one, and its errors say where."""
+    """Parses what the fast parser refuses.
+
+    It takes lone surrogates, so that the type can name the attribute, and its errors say where.
+    """
     try:
         return json.loads(
             body.decode(),
@@ -53,14 +55,14 @@ def _parse_slowly(body: bytes) -> Any:
 
 
 def exact_number(text: str) -> Decimal:
-    """A number with fraction or exponent, exactly as it was written."""
+    """Returns a number with fraction or exponent, exactly as it was written."""
     if abs(float(text)) == float("inf"):
         raise InvalidTableJson(f"The number {text[:40]} is beyond the range of a double")
     return Decimal(text)
 
 
 def _integer(text: str) -> int | Decimal:
-    """A longer one than any type takes is left, as a `Decimal`, for the type to refuse."""
+    """Returns the integer, or a `Decimal` that the type will refuse if it is too long for any."""
     if len(text) > _MAX_DIGITS:
         raise InvalidTableJson(f"A number has {len(text)} digits, at most {_MAX_DIGITS} are read")
     return int(text) if len(text) <= _MAX_INTEGER_DIGITS else Decimal(text)

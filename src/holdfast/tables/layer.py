@@ -49,12 +49,12 @@ class Tables:
 
     @operation(reads=True)
     def schema(self, table: str) -> Schema:
-        """The schema of a table, normalised: what was submitted, with the defaults filled in."""
+        """Returns the normalised schema of a table: as submitted, with the defaults filled in."""
         return catalogue.find(self._tx, table).copy_of_schema()
 
     @operation(reads=True)
     def schema_etag(self, table: str) -> str:
-        """The entity tag of a table's schema: its version and a digest."""
+        """Returns the entity tag of a table's schema: its version and a digest."""
         plan = catalogue.find(self._tx, table)
         return f"{plan.schema['version']}-{plan.digest}"
 
@@ -68,12 +68,12 @@ class Tables:
 
     @operation(reads=True)
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
-        """The names of the tables, in order: at most `limit`, those behind `after`."""
+        """Returns the names of the tables, in order: at most `limit`, from those after `after`."""
         return catalogue.names(self._tx, after=after, limit=limit)
 
     @operation(reads=True)
     def facts(self, table: str) -> Facts:
-        """How many rows, bytes, index entries and rows that will expire a table has.
+        """Returns how many rows, bytes, index entries and rows that will expire a table has.
 
         Every write keeps these figures, so asking costs 5 reads whatever the size. Rows that have
         expired count until they are removed.
@@ -92,7 +92,7 @@ class Tables:
 
     @operation(reads=True)
     def index_progress(self, table: str, index: str) -> IndexProgress:
-        """How far the building of an index has come."""
+        """Returns how far the building of an index has come."""
         return index_build.progress(self._tx, catalogue.find(self._tx, table), index)
 
     # --- rows ------------------------------------------------------------------------------------
@@ -162,10 +162,10 @@ class Tables:
         count_only: bool = False,
         form: Form = "python",
     ) -> Page:
-        """One page of rows: a slice of the primary index, or of a secondary one.
+        """Returns one page of rows: a slice of the primary index, or of a secondary one.
 
         `attributes` fixes the hash key, then the first ranges, then bounds the next one with
-        `lt le gt ge between`; None is the whole table. `next` goes on where an earlier page ended.
+        `lt le gt ge between`; None is the whole table. `next` continues an earlier page.
         `form="json"` gives every value in its JSON form. Reads the table and the rows returned.
         """
         plan = catalogue.find(self._tx, table)
@@ -227,7 +227,7 @@ class Tables:
 
     @operation(holds_values=True)
     def batch(self, operations: Sequence[Mapping[str, Any]]) -> BatchResult:
-        """Up to 1,000 puts and deletes on any tables of the space, all or nothing.
+        """Runs up to 1,000 puts and deletes on any tables of the space, all or nothing.
 
         Each is `{"op": "put" | "delete", "table": ..., "attributes": ..., "if": ...}`. Conditions
         look at what was stored before the batch; if one is not met nothing is written and `failed`
@@ -247,7 +247,7 @@ class Tables:
         index: str | None = None,
         form: Form = "json",
     ) -> Page:
-        """The page that a URL asks for: decoded `values` of its path, and its raw query string."""
+        """Returns the page of a URL: the decoded `values` of its path and its raw query string."""
         plan = catalogue.find(self._tx, table)
         query = urls.query_of(self._tx, plan, index, list(values), query_string)
         return get_page(self._tx, plan, query, form)
@@ -264,7 +264,7 @@ class Tables:
         if_none_match: str | None = None,
         return_old: bool = False,
     ) -> PutResult:
-        """`put` with key attributes from the path of a URL."""
+        """Puts a row, with key attributes from the path of a URL."""
         plan = catalogue.find(self._tx, table)
         return self.put(
             table,
@@ -287,7 +287,7 @@ class Tables:
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> DeleteResult:
-        """`delete` of the slice that a URL names."""
+        """Deletes the slice that a URL names."""
         plan = catalogue.find(self._tx, table)
         attributes = urls.slice_attributes(self._tx, plan, list(values), query_string)
         return self.delete(

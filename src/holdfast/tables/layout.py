@@ -81,7 +81,7 @@ class Keys(msgspec.Struct, frozen=True):
         return self.statics + pack_int(number)
 
     def entries_of(self, number: int, index: int | None = None) -> bytes:
-        """The entries of one index, or of all indexes of a table."""
+        """Returns the entries of one index, or of all indexes of a table."""
         return self.entries + pack_int(number) + (b"" if index is None else pack_int(index))
 
     def count(self, number: int, what: int) -> bytes:
@@ -124,7 +124,7 @@ def table_keys(space: bytes, number: int) -> TableKeys:
 
 
 def hash_key(components: bytes) -> bytes:
-    """The place of a hash key: its components themselves, or a digest if they are long."""
+    """Returns the place of a hash key: its components themselves, or a digest if they are long."""
     if len(components) <= MAX_INLINE_HASH_BYTES:
         return components
     return pack(None) + pack_bytes(blake2b(components, digest_size=_DIGEST_BYTES).digest())

@@ -22,7 +22,7 @@ class Migration(NamedTuple):
 
 
 def first_record(schema: Schema, number: int, *, inherited: bool = False) -> TableRecord:
-    """The record of a new table."""
+    """Returns the record of a new table."""
     names = list(schema.get("secondaryIndexes", {}))
     return TableRecord(
         number=number,
@@ -36,13 +36,15 @@ def first_record(schema: Schema, number: int, *, inherited: bool = False) -> Tab
 
 
 def are_equal(left: Schema, right: Schema) -> bool:
-    """Whether two normalised schemas mean the same: spelled-out defaults, the order of members and
-    unknown members do not count."""
+    """Returns whether two normalised schemas mean the same.
+
+    Spelled-out defaults, the order of members and unknown members make no difference.
+    """
     return _essence(left) == _essence(right)
 
 
 def migrate(record: TableRecord, new: Schema) -> Migration:
-    """The record of the table with the schema `new`, or a refusal."""
+    """Returns the record of the table with the schema `new`, or raises `SchemaUpgradeRejected`."""
     old: Schema = msgspec.json.decode(record.schema)
     check_upgrade(old, new)
     ids, next_id = _ids(record, new)
@@ -98,7 +100,7 @@ def _check_secondary(old: Schema, new: Schema) -> None:
 
 
 def _ids(record: TableRecord, new: Schema) -> tuple[dict[str, int], int]:
-    """Ids of all attributes; an id is never used for another attribute."""
+    """Returns ids of all attributes; an id is never used for another attribute."""
     ids, next_id = {}, record.next_id
     for name in new["attributes"]:
         if name in record.ids:

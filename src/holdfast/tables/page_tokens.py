@@ -25,14 +25,16 @@ class Position(NamedTuple):
 
 
 def forward_token(index: Index, at: int, begin: bytes, end: bytes, key: bytes) -> str:
-    """The token of the page after `key`, of keys that are walked forwards; those of the index
-    differ from byte `at` on."""
+    """Returns the token of the page after `key` in a forward scan.
+
+    The keys of the index differ from byte `at` on.
+    """
     digest = crc32(begin[at:] + b"\0\0" + end[at:], index.token_seed)
     return _sealed(_plain_head(_FORMAT, digest, b"\0\0") + key[at:])
 
 
 def make_token(slice: Slice, distinct: bool, position: Position) -> str:
-    """The token of the page after `position`."""
+    """Returns the token of the page after `position`."""
     at = len(slice.base)
     place = position.key[at:]
     hash_bytes = position.hash_prefix[at:]
@@ -42,7 +44,7 @@ def make_token(slice: Slice, distinct: bool, position: Position) -> str:
 
 
 def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
-    """The position in a token that belongs to this query."""
+    """Returns the position in a token that belongs to this query."""
     if not isinstance(token, str) or not token.isascii():
         raise InvalidPageToken("The token next is a string that an earlier answer had")
     try:
@@ -63,15 +65,21 @@ def read_token(slice: Slice, distinct: bool, token: Any) -> Position:
 
 
 def _sealed(raw: bytes) -> str:
-    """The text of a token, with a checksum: one that was cut or changed on its way would otherwise
-    be read as another place, and skip or repeat rows."""
+    """Returns the text of a token with a checksum.
+
+    Without it, a token that was cut or changed would be read as another place, and skip or repeat
+    rows.
+    """
     text = b2a_base64(raw + _checksum(crc32(raw)), newline=False)
     return text.rstrip(b"=").translate(_URL_SAFE).decode()
 
 
 def _digest(slice: Slice, distinct: bool) -> bytes:
-    """Of table, index, slice and order. It guards against mistakes, not against malice: whoever
-    forges a token reads from another place of the same slice."""
+    """Returns the digest of table, index, slice and order.
+
+    It guards against mistakes, not against malice: a forged token reads from another place of the
+    same slice.
+    """
     at = len(slice.base)
     seed = slice.index.token_seed + slice.reverse + 2 * distinct
     return crc32(slice.begin[at:] + b"\0\0" + slice.end[at:], seed).to_bytes(4)

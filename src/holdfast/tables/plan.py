@@ -1,7 +1,7 @@
-"""A table's schema, compiled: what every operation needs to know, worked out once.
+"""A table's schema, compiled once for all operations.
 
-`plan_of` is a pure function of the stored record's bytes with a memo. Whoever changes a schema
-writes other bytes, and every process that reads them compiles anew; nothing has to be told.
+`plan_of` is a cached pure function of the stored record's bytes. A changed schema has other bytes,
+and every process that reads them compiles them again: no cache has to be invalidated.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,7 +79,7 @@ class Projection:
         self.names = tuple(names)
         self._decode = decoder.decode
         fields = decoder.type.__struct_fields__
-        self._as_they_lie = tuple(fields) == self.names and tuple(places) == tuple(
+        self._in_stored_order = tuple(fields) == self.names and tuple(places) == tuple(
             range(len(fields))
         )
         self._pick = itemgetter(*places) if len(places) > 1 else None
@@ -87,15 +87,15 @@ class Projection:
         self._only = places[0] if len(places) == 1 else 0
 
     def items(self, bodies: list[bytes]) -> list[Item]:
-        """The items of many stored bodies."""
-        if self._as_they_lie:
+        """Returns the items of many stored bodies."""
+        if self._in_stored_order:
             return list(map(_AS_DICT, map(self._decode, bodies)))
         return [self.item(body) for body in bodies]
 
     def item(self, body: bytes) -> Item:
-        """The item of a stored body."""
+        """Returns the item of a stored body."""
         row = self._decode(body)
-        if self._as_they_lie:
+        if self._in_stored_order:
             return _AS_DICT(row)
         values = msgspec.structs.astuple(row)
         if self._pick is None:
@@ -142,11 +142,11 @@ class Index:
         self._range_components = [(element.component, element.id) for element in ranges]
 
     def hash_part(self, values: Values) -> bytes:
-        """The place of a row's hash key below the table or index."""
+        """Returns the place of a row's hash key below the table or index."""
         return hash_key(self._hash_components_of(values))
 
     def key(self, values: Values) -> bytes:
-        """The place of a row below the table or index: hash key, range components."""
+        """Returns the place of a row below the table or index: hash key, range components."""
         only = self._only_hash
         if only is not None:
             components = only.component(values[only.id])
@@ -188,7 +188,7 @@ class Index:
             )
 
     def entry(self, values: Values) -> tuple[bytes, bytes] | None:
-        """A row's entry in this index: its key below all entries of the table, and its body.
+        """Returns a row's entry in this index: its key below the table's entries, and its body.
 
         None if a declared attribute is null."""
         for id in self.declared:
@@ -199,7 +199,7 @@ class Index:
 
 
 class TablePlan:
-    """All that is known of a table before its rows are looked at."""
+    """All that is known of a table before its rows are read."""
 
     def __init__(self, record: TableRecord) -> None:
         self.record = record
@@ -232,7 +232,7 @@ class TablePlan:
         self.decoder = _decoder(_fields(self.attributes, record.next_id))
         self.projection = self.project(list(self.attributes))
         self.primary = self._primary()
-        # A row lies by id, an index entry in the order of what it carries.
+        # A row stores values by id, an index entry in the order of its attributes.
         self.primary.decoder, self.primary.projection = self.decoder, self.projection
         self.key_attributes = [element.attribute for element in self.primary.elements.values()]
         self.key_slots = [(attribute.id, attribute.name) for attribute in self.key_attributes]
@@ -253,7 +253,7 @@ class TablePlan:
         is_named = self.schema["options"].get("compression") is not None
         self._least_bytes = MIN_COMPRESSED_BYTES if is_named else MIN_COMPRESSED_BY_DEFAULT
         self.version_id = None if self.version is None else record.ids[self.version]
-        # Most tables have rows and nothing that hangs on them; puts there take the short way.
+        # Most tables have rows and nothing else; their puts take the fast path.
         self.is_simple = (
             not self.statics
             and not self.indexes
@@ -266,7 +266,7 @@ class TablePlan:
             index.token_seed = crc32(f"{self.name}\0{self.number}\0{index.name}".encode())
 
     def copy_of_schema(self) -> Schema:
-        """For callers, who may change what they get; the plan is shared."""
+        """Returns a copy for callers, who may change it; the plan is shared."""
         schema: Schema = msgspec.json.decode(self.record.schema)
         return schema
 
@@ -274,14 +274,14 @@ class TablePlan:
         return Projection(self.decoder, names, [self.attributes[name].id for name in names])
 
     def values(self, body: bytes) -> list[Any]:
-        """The values of a row, by attribute id; what removed attributes left behind is dropped."""
+        """Returns the values of a row by attribute id; those of removed attributes are dropped."""
         values = list(msgspec.structs.astuple(self.decoder.decode(body)))
         for id in self._removed:
             values[id] = None
         return values
 
     def pack(self, values: list[Any]) -> bytes:
-        """The body of a row with these values, by attribute id; equal for equal values."""
+        """Returns the body of a row with these values, by attribute id; equal for equal values."""
         if self._packed:
             values = values.copy()
             for attribute in self._packed:
@@ -294,14 +294,14 @@ class TablePlan:
         return _ENCODE(values)
 
     def codec_for(self, body: bytes) -> int:
-        """The codec of a row with this body: small rows are not worth one."""
+        """Returns the codec of a row with this body; small rows are not compressed."""
         return self.codec if len(body) >= self._least_bytes else compression.PLAIN
 
     def pack_one(self, attribute: Attribute, value: Any) -> bytes:
         return _ENCODE(pack_value(attribute, value))
 
     def item_as_json(self, item: Item) -> Item:
-        """The same item with every value in its JSON form."""
+        """Converts every value of an item to its JSON form, and returns the item."""
         for name, convert in self.to_json.items():
             value = item.get(name)
             if value is not None:
@@ -332,7 +332,7 @@ class TablePlan:
         )
 
     def _secondary(self, name: str, elements: list[dict[str, Any]]) -> Index:
-        """With the implicit key attributes: those of the primary index that are not declared."""
+        """Returns a secondary index, with the primary key's undeclared attributes added."""
         hashes = [self._element(e) for e in elements if e["type"] == "hash"]
         ranges = [self._element(e) for e in elements if e["type"] == "range"]
         named = {element.name for element in (*hashes, *ranges)}
@@ -358,7 +358,7 @@ class TablePlan:
 
 @lru_cache(maxsize=4096)
 def plan_of(record: bytes) -> TablePlan:
-    """The plan of a table, from the bytes of its record."""
+    """Returns the plan of a table, from the bytes of its record."""
     found = _RECORD.decode(record)
     if found.layout > LAYOUT:
         raise TableUnavailable(
@@ -398,7 +398,7 @@ def _descending(component: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
 def _part(
     accept: Callable[[Any], Any], component: Callable[[Any], bytes]
 ) -> Callable[[Any], bytes]:
-    """From a value as it is given to its place in a key."""
+    """Returns the function from a given value to its bytes in a key."""
     if accept is accept_string and component is pack_str:
         return _text_part
     return lambda value: component(accept(value))
@@ -417,7 +417,7 @@ def _byte_length(value: Any) -> int:
 
 
 def _fields(attributes: dict[str, Attribute], width: int) -> list[tuple[str, Any]]:
-    """Name and type of every id; a removed attribute's values are passed over."""
+    """Returns name and type of every id; a removed attribute's values are passed over."""
     fields: list[tuple[str, Any]] = [(f"_{id}", Any) for id in range(width)]
     for attribute in attributes.values():
         fields[attribute.id] = (attribute.name, attribute.type.hint)

@@ -34,14 +34,14 @@ def invalid_value(attribute: Attribute, value: Any, error: ValueError) -> Invali
 
 
 def is_operators(attribute: Attribute, value: Any) -> bool:
-    """Whether a value is an object of operators. Node's form of a Buffer is a value."""
+    """Returns whether a value is an object of operators. Node's form of a Buffer is a value."""
     return isinstance(value, dict) and not (
         attribute.type.name in ("blob", "string") and is_node_buffer(value)
     )
 
 
 def parse(attribute: Attribute, value: Any, refuse: Callable[[str], TableError]) -> Predicate:
-    """The operators of a predicate; `refuse` makes the error for a shape that is wrong."""
+    """Returns the operators of a predicate; `refuse` makes the error for a shape that is wrong."""
     if not is_operators(attribute, value):
         return [("eq", _operand(attribute, "eq", value))]
     check_operators(attribute, value, refuse)
@@ -74,7 +74,7 @@ def check_operators(
 
 
 def holds(attribute: Attribute, predicate: Predicate, value: Any) -> bool:
-    """Whether a stored value, which may be null, satisfies all operators."""
+    """Returns whether a stored value, which may be null, satisfies all operators."""
     return all(_holds(attribute, operator, operand, value) for operator, operand in predicate)
 
 
@@ -111,7 +111,7 @@ def _operand(attribute: Attribute, operator: str, value: Any) -> Any:
 
 
 def _moment(value: Any) -> datetime | None:
-    """The time that stands for a version in a range; None if it is no time."""
+    """Returns the time that bounds versions in a range; None if `value` is no time."""
     if not isinstance(value, str | datetime):
         return None
     try:

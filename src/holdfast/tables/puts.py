@@ -1,4 +1,4 @@
-"""Put: one row, merged into what is stored, with its conditions, statics, indexes and retention."""
+"""Puts: one row, merged into the stored one, with conditions, statics, indexes and retention."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -34,7 +34,7 @@ Change = tuple[
 
 
 class Put(msgspec.Struct, gc=False):
-    """A put that was checked against the schema and waits for the row that it meets."""
+    """A put that was checked against the schema, before the stored row is read."""
 
     values: list[Any]  # by attribute id; a full row but for what is merged
     named: Mapping[str, Any]  # the attributes of the request
@@ -47,7 +47,7 @@ class Put(msgspec.Struct, gc=False):
     return_old: bool
 
     def given(self, plan: TablePlan, *, statics: bool) -> list[Attribute]:
-        """The attributes that replace a value, of the row or of its statics."""
+        """Returns the attributes that replace a value, of the row or of its statics."""
         changed = {attribute.name for attribute, _ in self.changes}
         named = [plan.attributes[name] for name in self.named if name in plan.attributes]
         return [c for c in named if c.is_static is statics and c.name not in changed]
@@ -65,7 +65,7 @@ class Put(msgspec.Struct, gc=False):
 
 
 class FoundRow(msgspec.Struct, gc=False):
-    """What a put meets: the stored row, its values if it is live, the static values."""
+    """The stored row that a put changes, its values if it is live, and the static values."""
 
     key: bytes
     row: StoredRow | None
@@ -128,7 +128,7 @@ def prepare(
 
 
 def find(writer: RowWriter, put: Put) -> FoundRow:
-    """Reads what the put meets: at most the row and the statics of its hash key."""
+    """Reads what the put needs: at most the row and the statics of its hash key."""
     plan = writer.plan
     key = writer.row_key(put.values)
     row = writer.row(key) if put.looks_at_row() else None
@@ -145,7 +145,7 @@ def find(writer: RowWriter, put: Put) -> FoundRow:
 
 
 def is_met(writer: RowWriter, put: Put, found: FoundRow) -> bool:
-    """Whether the condition holds; raises `PreconditionFailed` if an etag does not match."""
+    """Returns whether the condition holds; raises `PreconditionFailed` for another etag."""
     if put.if_match is not None or put.if_none_match is not None:
         etag = None
         if found.values is not None and found.row is not None:
@@ -157,7 +157,7 @@ def is_met(writer: RowWriter, put: Put, found: FoundRow) -> bool:
 def write(writer: RowWriter, put: Put) -> Any:
     """Writes a put whose conditions, if it has any, are met, and returns its version.
 
-    A new row of a table with nothing but rows takes the short way."""
+    A new row of a table with nothing but rows takes the fast path."""
     plan = writer.plan
     if plan.is_simple and put.ttl_ms == UNSET and not put.changes:
         body = plan.pack(put.values)
@@ -168,7 +168,7 @@ def write(writer: RowWriter, put: Put) -> Any:
 
 
 def apply(writer: RowWriter, put: Put, found: FoundRow) -> PutResult:
-    """Writes the row with all that hangs on it. Whatever can be refused is refused before."""
+    """Writes the row, its statics and entries. All checks come first."""
     plan = writer.plan
     values = put.values if found.values is None else _merge(plan, found.values, put)
     for attribute, change in put.changes:
@@ -198,7 +198,7 @@ def apply(writer: RowWriter, put: Put, found: FoundRow) -> PutResult:
 
 
 def item_of(plan: TablePlan, values: Values, statics: Values | None) -> Item:
-    """A row as the caller sees it, from its values by id."""
+    """Returns a row as the caller sees it, from its values by id."""
     return {
         attribute.name: (statics[attribute.id] if statics is not None else None)
         if attribute.is_static
@@ -241,7 +241,7 @@ def _raise_first(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
 
 
 def _partial(attribute: Attribute, value: dict[str, Any]) -> Callable[[Any], Any] | None:
-    """What `{"incr": 1}` or `{"add": [...], "remove": [...]}` makes of a stored value."""
+    """Returns the change that `{"incr": 1}` or `{"add": [...]}` makes to a stored value."""
     if attribute.is_key or not value:
         return None
     kind = attribute.type
@@ -314,7 +314,7 @@ def _check_sizes(plan: TablePlan, values: Values, body: bytes) -> None:
 
 
 def _size(plan: TablePlan, attribute: Attribute, value: Any) -> int:
-    """The bytes of a value: of texts and blobs their own, of others those that are stored."""
+    """Returns the size of a value: its own for texts and blobs, the stored one for others."""
     if isinstance(value, str):
         return len(value.encode())
     return len(value) if isinstance(value, bytes) else len(plan.pack_one(attribute, value))
@@ -349,7 +349,7 @@ def _without_statics(plan: TablePlan, values: list[Any]) -> list[Any]:
 
 
 def _static_body(plan: TablePlan, put: Put, found: FoundRow) -> bytes | None:
-    """The static values of the hash key after this put; None if it names none."""
+    """Returns the static values of the hash key after this put; None if it names none."""
     given = put.given(plan, statics=True)
     changes = [(attribute, change) for attribute, change in put.changes if attribute.is_static]
     if not given and not changes:

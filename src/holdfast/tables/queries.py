@@ -31,12 +31,12 @@ from holdfast.tables.predicates import (
 )
 from holdfast.tables.records import IndexProgress
 
-# What an operator asks of the keys where greater values come first.
+# The operators on keys where greater values come first.
 _TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that can be asked, whichever door it came through."""
+    """A query, whichever protocol it came through."""
 
     attributes: Mapping[str, Any] | None = None
     proj: str | Sequence[str] | None = None
@@ -70,8 +70,10 @@ class Slice:
 
 
 def index_of(reader: Reader, plan: TablePlan, name: str | None) -> Index:
-    """The index of that name, the primary one if it is None. Reads nothing, unless it is being
-    built."""
+    """Returns the index of that name, the primary one for None.
+
+    Reads nothing, unless the index is being built.
+    """
     if name is None:
         return plan.primary
     if not isinstance(name, str):
@@ -87,7 +89,7 @@ def index_of(reader: Reader, plan: TablePlan, name: str | None) -> Index:
 
 
 def check_shape(plan: TablePlan, index: Index, query: Query) -> tuple[int, list[str] | None]:
-    """The limit of a query and the names of its projection, if it has one.
+    """Returns the limit of a query and the names of its projection, if it has one.
 
     Raises what is wrong with anything but its attributes, which come after it.
     """
@@ -103,7 +105,7 @@ def check_shape(plan: TablePlan, index: Index, query: Query) -> tuple[int, list[
 
 
 def slice_of(plan: TablePlan, keys: Keys, index: Index, attributes: Any) -> Slice:
-    """The slice that the predicates in `attributes` select."""
+    """Returns the slice that the predicates in `attributes` select."""
     if index.id is None:
         base = keys.rows + plan.number_bytes
     else:
@@ -157,7 +159,7 @@ def slice_of(plan: TablePlan, keys: Keys, index: Index, attributes: Any) -> Slic
 
 
 def set_order(slice: Slice, order: Mapping[str, str]) -> None:
-    """Turns the slice round if every named attribute disagrees with the index."""
+    """Reverses the slice if every named attribute is in the other order than the index."""
     free: set[bool] = set()
     for place, element in enumerate(slice.index.ranges):
         if element.name in order and place >= slice.fixed:
@@ -170,7 +172,7 @@ def set_order(slice: Slice, order: Mapping[str, str]) -> None:
 
 
 def projection_of(plan: TablePlan, proj: Any) -> list[str] | None:
-    """The names in `proj`, each once; None if there is no projection."""
+    """Returns the names in `proj`, each once; None if there is no projection."""
     if proj is None:
         return None
     names = [proj] if isinstance(proj, str) else proj
@@ -243,7 +245,7 @@ def _check_distinct(plan: TablePlan, query: Query, names: list[str] | None) -> N
 
 
 def _hash_operand(element: Element, value: dict[str, Any]) -> Any:
-    """The value that a hash attribute equals, from an object."""
+    """Returns the value that a hash attribute equals, from an object."""
     if not is_operators(element.attribute, value):
         return value
     predicate = parse(element.attribute, value, InvalidTableQuery)
@@ -309,7 +311,7 @@ def range_predicate(element: Element, value: dict[str, Any]) -> Predicate:
 
 
 def bounds(element: Element, predicate: Predicate, prefix: bytes) -> tuple[bytes, bytes]:
-    """The keys for which all operators hold. On a descending element smaller values come later."""
+    """Returns the range of keys for which all operators hold, in the element's order."""
     begin, end = prefix_range(prefix)
     for operator, operand in predicate:
         point, behind = prefix_range(prefix + element.component(operand))

@@ -1,9 +1,9 @@
-"""The usual query, the short way: equality on the first key attributes, maybe bounds on the next
-one, a limit, and rows that lie as they are given.
+"""The fast path of reads: equality on the first key attributes, maybe bounds on the next one, and
+a limit.
 
-It is the same page that `reading.get_page` makes, at half the cost. Whatever is not usual (a whole
-key, which has an etag, a static attribute, a row that will expire, a large page, anything that is
-wrong) is answered with None, and the caller goes the long way, which also has the words for it.
+It returns the same page as `reads.get_page`, at half the cost. For any other query (a whole key,
+which has an etag, a static attribute, a row that will expire, a large page, any mistake) it returns
+None, and the caller uses `get_page`, which also raises the errors.
 """
 
 from typing import Any, Final
@@ -26,7 +26,7 @@ _NOTHING: Final[dict[str, Any]] = {}
 def fast_page(
     reader: Reader, plan: TablePlan, name: str | None, attributes: Any, limit: Any
 ) -> Page | None:
-    """The first page of a slice of the index `name`; None if it takes the long way."""
+    """Returns the first page of a slice of the index `name`; None if `get_page` must read it."""
     if limit is None:
         limit = DEFAULT_PAGE_ROWS
     elif type(limit) is not int or not 0 < limit <= MAX_PAGE_ROWS:
@@ -44,7 +44,7 @@ def fast_page(
     begin, end = found
     bodies: list[bytes] = []
     projection = index.projection
-    room = unmeasured_bytes(projection, limit)
+    left = unmeasured_bytes(projection, limit)
     last = b""
     for last, value in reader.scan(begin, end, limit=limit):  # noqa: B007
         header = value[0]
@@ -54,8 +54,8 @@ def fast_page(
             body = expand(header, value[1:])
         else:
             return None
-        room -= len(body)
-        if room < 0:
+        left -= len(body)
+        if left < 0:
             return None
         bodies.append(body)
     count = len(bodies)
@@ -65,7 +65,7 @@ def fast_page(
 
 
 def _range(index: Index, base: bytes, attributes: Any) -> tuple[bytes, bytes] | None:
-    """The keys for which `attributes` holds, if it names the first elements of the index."""
+    """Returns the range of keys of `attributes`, if they are the first elements of the index."""
     if type(attributes) is not dict or len(attributes) not in index.paths:
         return None
     prefix = base
@@ -86,7 +86,7 @@ def _range(index: Index, base: bytes, attributes: Any) -> tuple[bytes, bytes] | 
 def _bounded(
     index: Index, base: bytes, attributes: dict[str, Any], prefix: bytes, name: str
 ) -> tuple[bytes, bytes] | None:
-    """The same where the value of `name` has bounds; it must be the last one, and a range."""
+    """Like `_range`, where `name` has bounds; it must be the last one, and a range element."""
     is_last = name == index.paths[len(attributes)][-1][0]
     if not is_last or len(attributes) == len(index.hashes):
         return None

@@ -1,4 +1,4 @@
-"""Get: the rows of a slice, in order, page by page."""
+"""Reads: the rows of a slice, in order, page by page."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -34,7 +34,7 @@ _ESCAPED: Final = 6  # bytes of JSON that one stored byte becomes at most
 
 
 def get_page(reader: Reader, plan: TablePlan, query: Query, form: Form = "python") -> Page:
-    """One page of the slice that `query` describes."""
+    """Returns one page of the slice that `query` describes."""
     index = plan.primary if query.index is None else index_of(reader, plan, query.index)
     limit, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
@@ -57,7 +57,7 @@ def check_form(form: Any) -> None:
 def scan_items(
     reader: Reader, plan: TablePlan, query: Query, form: Form = "python"
 ) -> Iterator[Item]:
-    """All items of the slice, one after the other, without a limit; `reader` must stay open."""
+    """Yields all items of the slice without a limit; `reader` must stay open."""
     index = index_of(reader, plan, query.index)
     _, names = check_shape(plan, index, query)
     slice = slice_of(plan, keys_of(reader.space), index, query.attributes)
@@ -112,7 +112,7 @@ class ItemBuilder:
         return plan.project(names)
 
     def item(self, key: bytes, value: bytes) -> Item | None:
-        """The item of a stored pair; None if it has expired."""
+        """Returns the item of a stored pair; None if it has expired."""
         if not value[0]:
             body, expires_ms = value[1:], 0
         else:
@@ -131,7 +131,7 @@ class ItemBuilder:
         return self._full_item(key, body, expires_ms)
 
     def collect(self, walk: "SliceScan", limit: int) -> tuple[list[Item], bytes, bytes, bool]:
-        """Items up to `limit` or the size of a page, the last pair, and whether more may follow."""
+        """Returns the items of a page, its last pair, and whether more may follow."""
         items: list[Item] = []
         size, worth_measuring = 0, unmeasured_bytes(self._projection, limit)
         measured = _PageSize(self._plan, is_json=self._as_json)
@@ -229,7 +229,7 @@ def _collect(
 
 
 def unmeasured_bytes(projection: Projection, limit: int) -> int:
-    """How many stored bytes surely make no page of full size."""
+    """Returns the stored bytes below which a page can't reach its full size."""
     return (MAX_PAGE_BYTES - limit * projection.json_overhead) // _ESCAPED
 
 
@@ -243,7 +243,7 @@ class _PageSize:
         self._bytes = 0
 
     def is_full(self, items: list[Item]) -> bool:
-        """Whether the page has reached its size. Called for large pages only."""
+        """Returns whether the page has reached its size. Called for large pages only."""
         for item in items[self._count :]:
             as_json = item if self._is_json else self._plan.item_as_json(item.copy())
             self._bytes += len(msgspec.json.encode(as_json))
@@ -309,10 +309,10 @@ class SliceScan:
         elif slice.reverse and not slice.has_hash:
             self._special = _reversed_hashes(reader, plan, slice, position)
         elif position is not None:
-            self._go_behind(position.key)
+            self._continue_after(position.key)
 
     def first(self, limit: int) -> Pairs | None:
-        """A first portion, which is enough unless some of it has expired."""
+        """Returns a first portion, which is enough unless some of it has expired."""
         if self._special is not None:
             return self._special
         if self._begin >= self._end:
@@ -320,10 +320,10 @@ class SliceScan:
         return self._reader.scan(self._begin, self._end, limit=limit, reverse=self._reverse)
 
     def following(self, key: bytes, count: int, limit: int) -> Pairs | None:
-        """The portion after the one that ended with `key`; None if that was all."""
+        """Returns the portion after the one that ended with `key`; None if that was all."""
         if self._special is not None or count < limit:
             return None
-        self._go_behind(key)
+        self._continue_after(key)
         return self.first(limit)
 
     def all(self) -> Pairs:
@@ -333,7 +333,7 @@ class SliceScan:
             return iter(())
         return self._reader.scan(self._begin, self._end, reverse=self._reverse)
 
-    def _go_behind(self, key: bytes) -> None:
+    def _continue_after(self, key: bytes) -> None:
         if self._reverse:
             self._end = key
         else:
@@ -341,7 +341,7 @@ class SliceScan:
 
 
 def _hash_ranges(reader: Reader, plan: TablePlan, slice: Slice, begin: bytes) -> Pairs:
-    """Begin and end of each hash key of a slice, one read for each."""
+    """Yields begin and end of each hash key of a slice, one read for each."""
     while begin < slice.end:
         pair = next(iter(reader.scan(begin, slice.end, limit=1)), None)
         if pair is None:
@@ -366,7 +366,7 @@ def _position(plan: TablePlan, slice: Slice, distinct: bool, key: bytes, value: 
 def _first_of_hashes(
     reader: Reader, plan: TablePlan, slice: Slice, position: Position | None
 ) -> Pairs:
-    """The first live row of each hash key."""
+    """Yields the first live row of each hash key."""
     now_ms = expiry.to_ms(reader.now)
     begin = slice.begin if position is None else prefix_range(position.hash_prefix)[1]
     for prefix, end in _hash_ranges(reader, plan, slice, begin):
@@ -379,7 +379,7 @@ def _first_of_hashes(
 def _reversed_hashes(
     reader: Reader, plan: TablePlan, slice: Slice, position: Position | None
 ) -> Pairs:
-    """Every hash key in the order of the index, its rows in reverse."""
+    """Yields every hash key in the order of the index, its rows in reverse."""
     begin = slice.begin
     if position is not None:
         yield from reader.scan(position.hash_prefix, position.key, reverse=True)

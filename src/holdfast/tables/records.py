@@ -1,4 +1,4 @@
-"""What is stored about tables, and what the operations return."""
+"""The stored records of tables, and the results of operations."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class DefaultRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The schema of domain `*`, kept in the space `*` and copied into every other."""
 
     schema: bytes
-    is_template: bool = False  # in the space `*`, where it stands for no table
+    is_template: bool = False  # in the space `*`, where it is no table
     unfinished: str = ""  # of a template: "create" or "drop" while it is carried into the others
 
 
@@ -41,7 +41,7 @@ class BuildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class CreateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a submitted schema."""
+    """The result of a submitted schema."""
 
     table: str
     version: int
@@ -50,7 +50,7 @@ class CreateResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class PutResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a put: `applied` is False if its condition was not met."""
+    """The result of a put: `applied` is False if its condition was not met."""
 
     applied: bool
     tid: Any = None  # the version attribute's value, given or generated; None without one
@@ -58,21 +58,21 @@ class PutResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeleteResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a delete: `applied` is False if its condition was not met."""
+    """The result of a delete: `applied` is False if its condition was not met."""
 
     applied: bool
     count: int = 0  # rows that were removed
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one operation of a batch did: the version of a put, the rows that a delete removed."""
+    """The result of one operation of a batch: a put's version, or the rows of a delete."""
 
     tid: Any = None
     count: int | None = None
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a batch. If a condition was not met nothing was written, and `failed` is its
+    """The result of a batch. If a condition was not met nothing was written, and `failed` is its
     operation.
     """
 
@@ -118,7 +118,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did: the rows that were put, and the first of those that were refused."""
+    """The result of an import: the rows that were put, and the first of those that were refused."""
 
     rows: int
     refused: int

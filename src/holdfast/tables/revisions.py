@@ -6,7 +6,7 @@ stored revision and for each of its *fallbacks*: older revisions that outlive al
 newest row keeps the list of them, newest first, each with a later expiry than the one before; a row
 that never expires ends it. Most records have none, and cost nothing.
 
-An entry that belongs to a fallback is marked as uncertain: whoever reads it looks at the record.
+An entry that belongs to a fallback is marked as uncertain: a read of it looks at the record.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class ChainMember(NamedTuple):
 
 
 class ChainEntry(NamedTuple):
-    """What an index holds of a revision."""
+    """A revision of a record that has an entry in an index."""
 
     key: bytes  # the row's
     row: StoredRow
@@ -45,7 +45,7 @@ def until(row: StoredRow) -> int:
 
 
 def chain_of(key: bytes, newest: StoredRow) -> list[ChainMember]:
-    """The newest row of a record and its fallbacks."""
+    """Returns the newest row of a record and its fallbacks."""
     record, listed = key[:-VERSION_BYTES], newest.fallbacks
     chain = [ChainMember(key, until(newest))]
     for at in range(0, len(listed), _ITEM_BYTES):
@@ -57,14 +57,14 @@ def chain_of(key: bytes, newest: StoredRow) -> list[ChainMember]:
 
 
 def listed(fallbacks: Sequence[ChainMember]) -> bytes:
-    """The fallbacks of a row as it keeps them."""
+    """Returns the fallbacks of a row as it keeps them."""
     return b"".join(each.key[-VERSION_BYTES:] + each.until.to_bytes(8) for each in fallbacks)
 
 
 def chain_with(
     reader: Reader, before: Sequence[ChainMember], key: bytes, ends: int
 ) -> Sequence[ChainMember]:
-    """The chain after a row was put at `key` that expires at `ends`."""
+    """Returns the chain after a row was put at `key` that expires at `ends`."""
     newer = [member for member in before if member.key < key]
     older = [member for member in before if member.key > key]
     was = next((member for member in before if member.key == key), None)
@@ -78,7 +78,7 @@ def chain_with(
 
 
 def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[ChainMember]:
-    """The rows behind `key`, of the same record, that outlive `longest` and each other."""
+    """Yields the rows behind `key`, of the same record, that outlive `longest` and each other."""
     if longest == NEVER:
         return
     end = prefix_range(key[:-VERSION_BYTES])[1]
@@ -92,7 +92,7 @@ def outliving(reader: Reader, key: bytes, longest: int) -> Iterator[ChainMember]
 
 
 def entries_of(index: Index, chain: Sequence[ChainEntry]) -> Mapping[bytes, bytes]:
-    """What the index holds of a chain: keys, below the entries of the table, and values."""
+    """Returns the entries of a chain in an index: keys below the table's entries, and values."""
     found: dict[bytes, tuple[bytes, int, bool]] = {}
     for place, member in enumerate(chain):
         entry = index.entry(member.values)
@@ -108,7 +108,7 @@ def entries_of(index: Index, chain: Sequence[ChainEntry]) -> Mapping[bytes, byte
 def resolve(
     reader: Reader, plan: TablePlan, index: Index, key: bytes, entry: StoredRow, now_ms: int
 ) -> tuple[bytes, int] | None:
-    """Body and expiry of an uncertain entry as its record is now; None if it is not current.
+    """Returns body and expiry of an uncertain entry as of now; None if it is not current.
 
     Reads the record to its first live row.
     """
@@ -126,7 +126,7 @@ def resolve(
 
 
 def values_of(plan: TablePlan, index: Index, body: bytes) -> list[Any]:
-    """The values that a row or an index entry holds, by attribute id."""
+    """Returns the values that a row or an index entry holds, by attribute id."""
     if index.id is None:
         return plan.values(body)
     values: list[Any] = [None] * plan.width

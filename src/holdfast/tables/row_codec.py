@@ -44,14 +44,14 @@ class StoredRow(NamedTuple):
         return not self.expires_ms or self.expires_ms > now_ms
 
     def expiring(self, expires_ms: int) -> "StoredRow":
-        """The same values with another expiry."""
+        """Returns the row with another expiry."""
         return _join(self.codec, self.packed, expires_ms, self.generation)
 
     def of_generation(self, generation: int) -> "StoredRow":
         return _join(self.codec, self.packed, self.expires_ms, generation, self.fallbacks)
 
     def with_fallbacks(self, fallbacks: bytes) -> "StoredRow":
-        """The same row with another list of fallbacks."""
+        """Returns the row with another list of fallbacks."""
         if fallbacks == self.fallbacks:
             return self
         return _join(self.codec, self.packed, self.expires_ms, self.generation, fallbacks)

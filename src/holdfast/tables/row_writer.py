@@ -1,7 +1,6 @@
-"""Changing rows of one table: the row itself, its index entries, its expiry and the table's
-figures, together.
+"""Writes rows of one table together with their index entries, expiry and the table's counts.
 
-What holds after every change, and is relied on here and in `index_build.py`:
+These hold after every change, and are relied on here and in `index_build.py`:
 * an index of all rows has one entry for each stored row whose declared attributes are not null;
 * an index of current revisions has the entries of each record's newest *stored* row and of its
   fallbacks (`revisions.py`): one, unless that row expires before older ones do.
@@ -26,9 +25,7 @@ EXPIRED_ROW: Final = (
 
 
 class RowWriter:
-    """The changes of one transaction to one table. `finish` writes the figures, once for all of
-    them.
-    """
+    """The changes of one transaction to one table; `finish` writes the counts of all of them."""
 
     def __init__(self, tx: Transaction, plan: TablePlan) -> None:
         self.tx = tx
@@ -50,7 +47,7 @@ class RowWriter:
         return self._places.statics + self.plan.primary.hash_part(values)
 
     def row(self, key: bytes) -> StoredRow | None:
-        """The stored row, live or not."""
+        """Returns the stored row, live or not."""
         value = self.tx.get(key)
         return None if value is None else row_codec.decode(value)
 
@@ -58,20 +55,20 @@ class RowWriter:
         return not row.expires_ms or row.is_live(self.now_ms)
 
     def record_of(self, key: bytes) -> bytes:
-        """The prefix of all revisions of a row's record."""
+        """Returns the prefix of all revisions of a row's record."""
         return key[:-VERSION_BYTES] if self.plan.version is not None else key
 
     def newest(self, record: bytes, count: int) -> list[tuple[bytes, StoredRow]]:
-        """The newest stored revisions of a record, newest first."""
+        """Returns the newest stored revisions of a record, newest first."""
         begin, end = prefix_range(record)
         return [(k, row_codec.decode(v)) for k, v in self.tx.scan(begin, end, limit=count)]
 
     def rows_between(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, StoredRow]]:
-        """The stored rows of a range, live or not, in the order of their keys."""
+        """Returns the stored rows of a range, live or not, in the order of their keys."""
         return ((key, row_codec.decode(value)) for key, value in self.tx.scan(begin, end))
 
     def hash_prefix(self, values: Values) -> bytes:
-        """The prefix of all rows with the hash key of `values`."""
+        """Returns the prefix of all rows with the hash key of `values`."""
         return self._rows + self.plan.primary.hash_part(values)
 
     # --- changing --------------------------------------------------------------------------------
@@ -194,12 +191,12 @@ class RowWriter:
         hit: Sequence[ChainMember],
         following: Sequence[tuple[bytes, StoredRow]],
     ) -> Sequence[ChainMember]:
-        """The chain of a record without the rows that were just removed."""
+        """Returns the chain of a record without the rows that were just removed."""
         if not following:
             return []
         key, row = following[0]
         kept = [member for member in before if member.key not in removed]
-        # Whatever stands behind a row that has expired, and did not outlive it, has expired too.
+        # A row after an expired one, which it did not outlive, has expired too.
         has_expired = all(member.until <= self.now_ms for member in hit)
         if has_expired and kept and kept[0].key == key:
             return kept
@@ -244,7 +241,7 @@ class RowWriter:
     def _members(
         self, chain: Sequence[ChainMember], written: ChainEntry | None = None
     ) -> list[ChainEntry]:
-        """The rows of a chain, one of which may be about to be written."""
+        """Returns the rows of a chain, one of which may be about to be written."""
         found = []
         for member in chain:
             if written is not None and member.key == written.key:
@@ -256,14 +253,14 @@ class RowWriter:
         return found
 
     def _list_fallbacks(self, key: bytes, row: StoredRow, chain: Sequence[ChainMember]) -> None:
-        """Has the newest row of a record keep the list of its fallbacks."""
+        """Stores the list of fallbacks in the newest row of a record."""
         kept = row.with_fallbacks(revisions.listed(chain[1:]))
         if kept is not row:
             self.tx.put(key, kept.value)
             self._counts[layout.BYTES] += len(kept.value) - len(row.value)
 
     def _replace_entries(self, before: Sequence[ChainEntry], after: Sequence[ChainEntry]) -> None:
-        """Makes the entries of one chain of those of another, and writes only what differs."""
+        """Replaces the entries of one chain by those of another; writes only differences."""
         for index in self.plan.current_indexes:
             was, now = revisions.entries_of(index, before), revisions.entries_of(index, after)
             for key in was.keys() - now.keys():
@@ -276,7 +273,7 @@ class RowWriter:
                     self.tx.put(self._places.entries + key, value)
 
     def list_chain(self, key: bytes, row: StoredRow) -> list[ChainEntry]:
-        """The chain of a record whose newest row this is, found by looking and then kept."""
+        """Returns the chain of a record by its newest row, which gets the list of it."""
         ends = revisions.until(row)
         chain = [ChainMember(key, ends), *revisions.outliving(self.tx, key, ends)]
         self._list_fallbacks(key, row, chain)
@@ -290,7 +287,7 @@ class RowWriter:
         after: Values | None,
         new: StoredRow | None,
     ) -> None:
-        """Makes one entry of another, and writes only what differs."""
+        """Replaces one entry by another; writes only differences."""
         was = None if before is None else index.entry(before)
         now = None if after is None else index.entry(after)
         was_expiry = old.expires_ms if old is not None else 0
@@ -309,7 +306,7 @@ class RowWriter:
             self.tx.put(self._places.entries + now[0], value)
 
     def _has_entry(self, key: bytes) -> bool:
-        """While an index is built, what should be there may not be there yet."""
+        """Returns whether an entry is stored: while an index is built, it may not be yet."""
         return self.tx.get(self._places.entries + key) is not None
 
     def _reschedule(self, key: bytes, was_ms: int, now_ms: int) -> None:

@@ -31,7 +31,7 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 def normalise(
     table: str, submitted: Any, *, before: Schema | None = None
 ) -> tuple[Schema, list[str]]:
-    """The schema that is stored for `table`, and a warning for each unknown member.
+    """Returns the schema that is stored for `table`, and a warning for each unknown member.
 
     Only what section 3.3 of the specification names is changed, and durations become seconds; the
     rest comes back as it was sent. `before` is the schema that the table has: what it says already
@@ -167,7 +167,7 @@ def _attributes(attributes: Any) -> dict[str, str]:
 
 
 def _index(elements: Any, attributes: dict[str, str], where: str) -> list[dict[str, Any]]:
-    """The elements of an index, checked, sorted by type, each range with its order."""
+    """Returns the elements of an index, checked, sorted by type, each range with its order."""
     if not isinstance(elements, list | tuple) or not elements:
         raise InvalidTableSchema(f"Invalid index. Must have at least one entry: {where}")
     found = [_element(element, attributes, where) for element in elements]
@@ -203,7 +203,7 @@ def _element(element: Any, attributes: dict[str, str], where: str) -> dict[str, 
 
 
 def _check_primary(index: list[dict[str, Any]]) -> set[str]:
-    """The static attributes of the primary index."""
+    """Returns the static attributes of the primary index."""
     statics = {element["attribute"] for element in index if element["type"] == "static"}
     if statics and not any(element["type"] == "range" for element in index):
         raise InvalidTableSchema(
@@ -233,7 +233,7 @@ def _secondary(
 
 
 def _options(given: Any) -> dict[str, Any]:
-    """The options, checked, with a duration as seconds."""
+    """Returns the options, checked, with a duration as seconds."""
     if not isinstance(given, Mapping):
         raise InvalidTableSchema("Invalid options: an object is expected")
     options = dict(given)

@@ -1,4 +1,4 @@
-"""Tables of a store: each operation one transaction, and what takes more than one."""
+"""The tables of a store: each operation one transaction, and long work in several."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -43,7 +43,7 @@ class StoreTables(_PerCall):
         distinct: bool = False,
         form: Form = "python",
     ) -> Iterator[Item]:
-        """All rows of a slice, one after the other, on one snapshot and in constant memory.
+        """Yields all rows of a slice, one after the other, on one snapshot and in constant memory.
 
         The snapshot is held until the iterator is used up or closed.
         """
@@ -70,7 +70,7 @@ class StoreTables(_PerCall):
         index: str | None = None,
         with_ttl: bool = False,
     ) -> Iterator[bytes]:
-        """The rows of a slice as lines of NDJSON or CSV, on one snapshot and in constant memory."""
+        """Returns the rows of a slice as lines of NDJSON or CSV, in constant memory."""
         names = self._names(table, proj)
         items = self.scan(
             table,
@@ -84,7 +84,7 @@ class StoreTables(_PerCall):
         return transfer.lines_of(items, [*names, "_ttl"] if with_ttl else names, format)
 
     def _names(self, table: str, proj: Sequence[str] | None) -> list[str]:
-        """The attributes of an export, in order, each once."""
+        """Returns the attributes of an export, in order, each once."""
         with self._runner.view() as reader:
             plan = catalogue.find(reader, table)
         return projection_of(plan, proj) or list(plan.attributes)

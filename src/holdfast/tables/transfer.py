@@ -24,7 +24,7 @@ _CSV_ROWS = 200  # that are written to the caller together
 
 
 def lines_of(items: Iterable[Item], names: list[str], format: Format) -> Iterator[bytes]:
-    """Items in their JSON forms as lines of text; CSV begins with a line of names."""
+    """Returns items in their JSON forms as lines of text; CSV begins with a line of names."""
     if format == "ndjson":
         return (msgspec.json.encode(item) + b"\n" for item in items)
     if format == "csv":
@@ -47,7 +47,7 @@ def _csv(items: Iterator[Item], names: list[str]) -> Iterator[bytes]:
 
 
 def _cell(value: Any) -> Any:
-    """No value is an empty cell; sets and JSON values are JSON texts."""
+    """Returns a CSV cell: empty for no value, JSON text for sets and JSON values."""
     if value is None:
         return ""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -80,7 +80,7 @@ def import_lines(
 
 
 def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, numbered from 1."""
+    """Yields the lines that are not blank, numbered from 1."""
     for number, line in enumerate(lines, 1):
         # A lone surrogate becomes bytes that are not UTF-8, and its line is refused as such.
         raw = line.encode(errors="surrogatepass") if isinstance(line, str) else line
@@ -89,7 +89,7 @@ def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
 
 
 def bounded(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """The lines of an import that is one transaction."""
+    """Yields the lines of an import that is one transaction."""
     size = 0
     for number, line in lines:
         size += len(line)

@@ -23,13 +23,13 @@ _BIG_INTEGER: Final = 2
 
 
 class AttributeType(msgspec.Struct, frozen=True, kw_only=True):
-    """One type: how values come in, how they lie in a row, how they sort, how they go out."""
+    """One type: how its values are accepted, stored, sorted and shown."""
 
     name: str
     element: str  # the type itself, or what the set holds
     is_set: bool
     accept: Convert  # anything to the stored value; ValueError says what is wrong
-    from_text: Convert  # the same from the text of a URL
+    from_text: Convert  # like `accept`, from the text of a URL
     to_json: Convert | None  # None: the value is its own JSON form
     pack: Convert | None  # None: msgpack takes the value as it is
     component: Callable[[Any], bytes] | None  # None: can't be indexed
@@ -37,7 +37,7 @@ class AttributeType(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plain_text(value: Decimal) -> str:
-    """Plain notation, unless it would need more than 40 zeros.
+    """Returns plain notation, unless it would need more than 40 zeros.
 
     >>> plain_text(Decimal("1.40")), plain_text(Decimal("1E-3")), plain_text(Decimal("1E+41"))
     ('1.40', '0.001', '1E+41')
@@ -52,7 +52,7 @@ def iso_text(value: datetime) -> str:
 
 
 def json_text(value: Any) -> bytes:
-    """The compact text with sorted members: equal for equal JSON values, and the order of a set.
+    """Returns compact text with sorted members: equal for equal values, and the order of a set.
 
     >>> json_text({"b": 1.0, "a": 2.5}) == json_text({"a": 2.5, "b": 1})
     True
@@ -62,7 +62,7 @@ def json_text(value: Any) -> bytes:
 
 
 def _with_plain_numbers(value: Any) -> Any:
-    """The same JSON value with 1.0 as 1: JSON has one kind of numbers."""
+    """Returns a JSON value with 1.0 as 1: JSON has one kind of numbers."""
     if type(value) is float:
         return int(value) if value.is_integer() else value
     if type(value) is list:
@@ -92,7 +92,7 @@ def json_text_as_written(value: Any) -> bytes:
 
 
 def _is_big(value: Any) -> bool:
-    """Whether an integer beyond 64 bits is somewhere in a JSON value."""
+    """Returns whether an integer beyond 64 bits is somewhere in a JSON value."""
     if type(value) is int:
         return not -(2**63) <= value < 2**63
     if type(value) is list:
@@ -108,7 +108,7 @@ def _blob_json(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-# How a value lies in a key, so that the bytes sort as the values do. `json` has no place there.
+# The bytes of a value in a key, which sort as the values do. `json` can't be in keys.
 COMPONENTS: Final[dict[str, Callable[[Any], bytes]]] = {
     "string": PACKERS[str],
     "blob": PACKERS[bytes],
@@ -166,7 +166,7 @@ TYPE_NAMES: Final = frozenset([*ACCEPT, *(f"set<{name}>" for name in ACCEPT)])
 
 @lru_cache(maxsize=64)
 def type_of(name: str) -> AttributeType:
-    """The type of that name, which is one of `TYPE_NAMES`."""
+    """Returns the type of that name, which is one of `TYPE_NAMES`."""
     if not name.startswith("set<"):
         return AttributeType(
             name=name,
@@ -199,7 +199,7 @@ def _optional_list(hint: Any) -> Any:
 
 
 def accept_set(element: str, value: Any) -> list[Any] | None:
-    """Sorted, without duplicates (the first form stays); an empty set is no value."""
+    """Returns a sorted set without duplicates (the first form stays); None if it is empty."""
     if not isinstance(value, list | tuple | set | frozenset):
         raise ValueError("an array is expected")
     accept, order = ACCEPT[element], COMPONENTS.get(element, json_text)
@@ -213,7 +213,7 @@ def accept_set(element: str, value: Any) -> list[Any] | None:
 
 
 def without(element: str, members: list[Any], removed: list[Any]) -> list[Any] | None:
-    """The members of a set that equal none of `removed`."""
+    """Returns the members of a set that equal none of `removed`."""
     order = COMPONENTS.get(element, json_text)
     gone = set(map(order, removed))
     return [member for member in members if order(member) not in gone] or None
@@ -229,7 +229,7 @@ def increased(kind: AttributeType, value: Any, amount: Any) -> Any:
 
 
 def equal(kind: AttributeType, left: Any, right: Any) -> bool:
-    """Whether two values, neither of them null, are the same to their type."""
+    """Returns whether two values, neither of them null, are the same to their type."""
     if kind.component is not None:
         return kind.component(left) == kind.component(right)
     if kind.is_set:

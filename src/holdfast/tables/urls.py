@@ -36,7 +36,7 @@ _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 def query_of(
     reader: Reader, plan: TablePlan, index: str | None, values: list[str], query_string: str
 ) -> Query:
-    """The one query object that a path and its parameters describe."""
+    """Returns the one query object that a path and its parameters describe."""
     if index is None and not values and not query_string:
         return Query(limit=BARE_PAGE_ROWS)
     parameters = parse_parameters(query_string)
@@ -55,7 +55,7 @@ def query_of(
 def attributes_of(
     plan: TablePlan, values: list[str], attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The attributes of a put: key attributes from the path, the rest from the body."""
+    """Returns the attributes of a put: key attributes from the path, the rest from the body."""
     merged = dict(attributes)
     for name, text in _fixed(plan, plan.primary, values).items():
         attribute = plan.attributes[name]
@@ -69,7 +69,7 @@ def attributes_of(
 def slice_attributes(
     reader: Reader, plan: TablePlan, values: list[str], query_string: str
 ) -> dict[str, Any]:
-    """The predicates of a delete by URL."""
+    """Returns the predicates of a delete by URL."""
     for name, _ in parse_parameters(query_string):
         if name in _NOT_IN_DELETE:
             raise InvalidTableRequest(f"A delete takes no {name}")
@@ -79,7 +79,7 @@ def slice_attributes(
 
 
 def parse_parameters(query_string: str) -> list[tuple[str, str]]:
-    """Names, decoded, and values, still encoded, of a query string."""
+    """Returns decoded names and still encoded values of a query string."""
     found = []
     for piece in query_string.split("&"):
         if piece:
@@ -148,7 +148,7 @@ class _Parameters:
             raise
 
     def _attributes(self) -> dict[str, Any]:
-        """Texts become values in the order of the schema."""
+        """Returns the attributes; texts become values in the order of the schema."""
         attributes: dict[str, Any] = {}
         for attribute in self._plan.attributes.values():
             if attribute.name in self._fixed:
@@ -200,7 +200,7 @@ class _Parameters:
         return order
 
     def _first_free(self) -> str:
-        """The first range element that is not fixed by equality."""
+        """Returns the first range element that is not fixed by equality."""
         for element in self._index.ranges:
             operators = self._predicates.get(element.name, {})
             if element.name not in self._fixed and operators.keys() != {"eq"}:
@@ -209,7 +209,7 @@ class _Parameters:
 
 
 def _fixed(plan: TablePlan, index: Index, values: list[str]) -> dict[str, str]:
-    """The texts of the path by the attributes that they fix."""
+    """Returns the texts of the path by the attributes that they fix."""
     elements = [*index.hashes, *index.ranges]
     if len(values) > len(elements):
         raise InvalidTablePath(
@@ -239,7 +239,7 @@ def decode_segment(text: str) -> str:
 
 
 def _raw(text: str) -> bytes:
-    """The bytes of a target that was read as Latin-1, as servers do, or as text."""
+    """Returns the bytes of a target that was read as Latin-1, as servers do, or as text."""
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

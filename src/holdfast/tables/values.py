@@ -1,4 +1,4 @@
-"""What each type takes: from Python's own value or its JSON form to the one value that is stored.
+"""The values that each type accepts, from Python's own or their JSON form to the stored one.
 
 A function here is given anything at all and returns the stored value, or raises ValueError with a
 sentence about what the type takes. Numbers never pass through a double on their way to an exact
@@ -88,7 +88,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _node_buffer(value: Any) -> bytes | None:
-    """The bytes of Node's `{"type": "Buffer", "data": [...]}`; None if it is something else."""
+    """Returns the bytes of Node's `{"type": "Buffer", "data": [...]}`; else None."""
     if not isinstance(value, dict) or value.keys() != {"type", "data"} or value["type"] != "Buffer":
         return None
     data = value["data"]
@@ -137,14 +137,14 @@ def _accept_integer(value: Any) -> int:
 def accept_int(value: Any) -> int:
     number = value if type(value) is int else _accept_integer(value)
     if not -0x8000_0000 <= number <= 0x7FFF_FFFF:
-        raise ValueError("an int lies between -2147483648 and 2147483647")
+        raise ValueError("an int is between -2147483648 and 2147483647")
     return number
 
 
 def accept_long(value: Any) -> int:
     number = _accept_integer(value)
     if not -0x8000_0000_0000_0000 <= number <= 0x7FFF_FFFF_FFFF_FFFF:
-        raise ValueError("a long lies between -9223372036854775808 and 9223372036854775807")
+        raise ValueError("a long is between -9223372036854775808 and 9223372036854775807")
     return number
 
 
@@ -179,8 +179,11 @@ def accept_decimal(value: Any) -> Decimal:
 
 
 def _counted_digits(digits: tuple[int, ...], exponent: int) -> int:
-    """How many digits a decimal has. The zeros that plain notation puts in the place of an exponent
-    are none: what was read must be taken again."""
+    """Returns how many digits a decimal has.
+
+    Zeros that plain notation writes for an exponent do not count: a value that was read can be
+    put again.
+    """
     if len(digits) <= MAX_DECIMAL_DIGITS or exponent < 0:
         return len(digits)
     zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
@@ -202,7 +205,7 @@ def _as_decimal(value: Any) -> Decimal:
 
 
 def normalised_decimal(value: Decimal) -> Decimal:
-    """1.40 as 1.4: the form of a decimal in a key."""
+    """Returns 1.40 as 1.4: the form of a decimal in a key."""
     return accept_decimal(value.normalize(EXACT))
 
 
@@ -226,10 +229,10 @@ def accept_double(value: Any) -> float:
 
 
 def accept_float(value: Any) -> float:
-    """Rounded to the nearest single, as its exact double value."""
+    """Returns the nearest single-precision value, as a double."""
     number = accept_double(value)
     if abs(number) > MAX_FLOAT:
-        raise ValueError(f"a float lies within {MAX_FLOAT}")
+        raise ValueError(f"a float is within {MAX_FLOAT}")
     rounded: float = _FLOAT.unpack(_FLOAT.pack(number))[0]
     return rounded
 
@@ -256,7 +259,7 @@ def accept_timestamp(value: Any) -> datetime:
         try:
             moment = value.astimezone(UTC)
         except OverflowError:
-            raise ValueError("a timestamp lies in the years 1 to 9999") from None
+            raise ValueError("a timestamp is in the years 1 to 9999") from None
         return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     if isinstance(value, str):
         return _from_iso(value)
@@ -264,7 +267,7 @@ def accept_timestamp(value: Any) -> datetime:
     try:
         return EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        raise ValueError("a timestamp lies in the years 1 to 9999") from None
+        raise ValueError("a timestamp is in the years 1 to 9999") from None
 
 
 def _from_iso(text: str) -> datetime:
@@ -291,7 +294,7 @@ def _from_iso(text: str) -> datetime:
 
 
 def accept_json(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
-    """Any JSON value, as plain Python; a `Decimal` from a JSON text becomes the nearest double."""
+    """Returns a JSON value as plain Python; a `Decimal` becomes the nearest double."""
     if value is None or value is True or value is False:
         return value
     if type(value) is int:

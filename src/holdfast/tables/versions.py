@@ -15,7 +15,7 @@ _LAST_NODE: Final = 2**64 - 1
 
 
 def version_attribute(schema: dict[str, Any]) -> str | None:
-    """The last range element of the primary index, if it is a descending timeuuid."""
+    """Returns the last range element of the primary index, if it is a descending timeuuid."""
     ranges = [element for element in schema["index"] if element["type"] == "range"]
     if not ranges:
         return None
@@ -25,8 +25,8 @@ def version_attribute(schema: dict[str, Any]) -> str | None:
 
 
 class Versions:
-    """Makes the versions of one open store: strictly increasing, also if the clock stands or jumps
-    back.
+    """Makes the versions of one open store: strictly increasing, even if the clock stops or
+    jumps back.
 
     Clock sequence and node are random, so that two processes on one store never make the same.
     """
@@ -45,28 +45,28 @@ class Versions:
 
 
 def version_at(ticks: int, rest: int) -> UUID:
-    """The version of a time in ticks since 1582, with `rest` as its last 8 bytes."""
+    """Returns the version of a time in ticks since 1582, with `rest` as its last 8 bytes."""
     low, mid, high = ticks & 0xFFFF_FFFF, ticks >> 32 & 0xFFFF, ticks >> 48
     return UUID(int=low << 96 | mid << 80 | (0x1000 | high) << 64 | rest)
 
 
 def ticks_of(version: UUID) -> int:
-    """The time in a version, in ticks since 1970."""
+    """Returns the time in a version, in ticks since 1970."""
     return version.time - TICKS_TO_1970
 
 
 def first_of(moment: datetime) -> UUID:
-    """A version before all others of that millisecond."""
+    """Returns a version before all others of that millisecond."""
     return version_at(_ticks(moment), 0)
 
 
 def last_of(moment: datetime) -> UUID:
-    """A version after all others of that millisecond."""
+    """Returns a version after all others of that millisecond."""
     return version_at(min(MAX_TICKS, _ticks(moment) + 9_999), _LAST_NODE)
 
 
 def bucket_of(version: UUID, interval_ticks: int) -> tuple[UUID, UUID]:
-    """The first and the last version of the interval, aligned to 1970, that holds `version`."""
+    """Returns the first and last version of the interval, aligned to 1970, with `version`."""
     ticks = ticks_of(version)
     begin = ticks - ticks % interval_ticks + TICKS_TO_1970
     end = begin + interval_ticks - 1

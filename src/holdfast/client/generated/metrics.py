@@ -56,7 +56,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BucketPage:
-        """The stored counters of all scopes by their readable keys. Reads 1 key for each."""
+        """Returns a page of all stored counters by their readable keys. Reads 1 key for each."""
         return self._call(_BUCKETS, metric, limit, after, prefix, namespace, at)
 
     def define(
@@ -97,7 +97,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> DistributionReading:
-        """Quantiles and more of an entity, or of `entities` merged. Reads 1 key for each
+        """Returns quantiles of an entity, or of `entities` merged. Reads 1 key for each
         bucket.
         """
         return self._call(
@@ -126,7 +126,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> GaugeReading:
-        """Last, min, max, mean and count of a gauge's samples. Reads 1 key for each bucket."""
+        """Returns last, min, max, mean and count of a gauge. Reads 1 key for each bucket."""
         return self._call(_GAUGE, metric, entity, latest, start, end, prefix, namespace, at)
 
     def incr(
@@ -151,7 +151,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Number:
-        """All that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
+        """Returns all that was ever counted, if the spec says `lifetime`. Reads 2 keys."""
         return self._call(_LIFETIME, metric, entity, prefix, namespace, at)
 
     def limit_incr(
@@ -165,9 +165,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> None:
-        """Counts all operations without asking. With buckets reads 1 key and writes 2 for
-        each.
-        """
+        """Counts operations without checking. With buckets reads 1 key and writes 2 for each."""
         return self._call(
             _LIMIT_INCR, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
@@ -183,7 +181,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> BatchResult:
-        """What `try_incr` would say, for the same reads. Writes nothing."""
+        """Returns the result that `try_incr` would have, for the same reads. Writes nothing."""
         return self._call(
             _PEEK, operations, conditions, bucket_count, algorithm, prefix, namespace, at
         )
@@ -196,7 +194,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> str:
-        """What specs say to `expose`, of one prefix or of all, as text. Reads what it shows."""
+        """Returns the exposed metrics of one prefix or of all as text. Reads what it shows."""
         return self._call(_PROMETHEUS, openmetrics, prefix, namespace, at)
 
     def rate(
@@ -212,7 +210,9 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Rate:
-        """Total and rates over `latest` seconds, or a range. Reads 1 key for each bucket."""
+        """Returns total and rates of `latest` seconds, or a range. Reads 1 key for each
+        bucket.
+        """
         return self._call(_RATE, metric, entity, latest, start, end, future, prefix, namespace, at)
 
     def rates(
@@ -223,7 +223,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[Rate]:
-        """Several rates of one snapshot. Reads as `rate` does for each."""
+        """Returns several rates of one snapshot. Reads as `rate` does for each."""
         return self._call(_RATES, queries, prefix, namespace, at)
 
     def record(
@@ -283,7 +283,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> Series:
-        """Values for a plot, one for each `step` from `start` to `end`."""
+        """Returns values for a plot, one for each `step` from `start` to `end`."""
         return self._call(_SERIES, metric, entity, start, end, step, value, prefix, namespace, at)
 
     def set(
@@ -311,7 +311,9 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[int]:
-        """GCRA as redis-cell has it, `count` in `period` seconds, with its five integers."""
+        """Tries GCRA as redis-cell does, `count` in `period` seconds, and returns five
+        integers.
+        """
         return self._call(_THROTTLE, key, max_burst, count, period, quantity, prefix, namespace, at)
 
     def top(
@@ -327,7 +329,7 @@ class CalledMetrics(CalledLayer):
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[TopEntity]:
-        """The `n` entities with the highest totals. Scans the buckets of the range."""
+        """Returns the `n` entities with the highest totals. Scans the buckets of the range."""
         return self._call(_TOP, metric, latest, start, end, n, scope, prefix, namespace, at)
 
     def try_incr(

@@ -28,7 +28,7 @@ class CalledTables(CalledLayer):
         return self._call(_ADD_INDEX, table, index, elements)
 
     def batch(self, operations: Sequence[Mapping[str, Any]]) -> BatchResult:
-        """Up to 1,000 puts and deletes on any tables of the space, all or nothing."""
+        """Runs up to 1,000 puts and deletes on any tables of the space, all or nothing."""
         return self._call(_BATCH, operations)
 
     def build_index(self, table: str, index: str) -> IndexProgress:
@@ -58,7 +58,7 @@ class CalledTables(CalledLayer):
         return self._call(_DROP, table)
 
     def facts(self, table: str) -> Facts:
-        """How many rows, bytes, index entries and rows that will expire a table has."""
+        """Returns how many rows, bytes, index entries and rows that will expire a table has."""
         return self._call(_FACTS, table)
 
     def get(
@@ -76,7 +76,7 @@ class CalledTables(CalledLayer):
         count_only: bool = False,
         form: Form = "python",
     ) -> Page:
-        """One page of rows: a slice of the primary index, or of a secondary one."""
+        """Returns one page of rows: a slice of the primary index, or of a secondary one."""
         return self._call(
             _GET,
             table,
@@ -99,11 +99,13 @@ class CalledTables(CalledLayer):
         return self._call(_IMPORT_ROWS, table, as_text(lines), atomic)
 
     def index_progress(self, table: str, index: str) -> IndexProgress:
-        """How far the building of an index has come."""
+        """Returns how far the building of an index has come."""
         return self._call(_INDEX_PROGRESS, table, index)
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
-        """The names of the tables, in order: at most `limit`, those behind `after`."""
+        """Returns the names of the tables, in order: at most `limit`, from those after
+        `after`.
+        """
         return self._call(_NAMES, after, limit)
 
     def put(
@@ -123,11 +125,11 @@ class CalledTables(CalledLayer):
         return self._call(_PUT, table, attributes, if_, if_match, if_none_match, return_old, form)
 
     def schema(self, table: str) -> Schema:
-        """The schema of a table, normalised: what was submitted, with the defaults filled in."""
+        """Returns the normalised schema of a table: as submitted, with the defaults filled in."""
         return self._call(_SCHEMA, table)
 
     def schema_etag(self, table: str) -> str:
-        """The entity tag of a table's schema: its version and a digest."""
+        """Returns the entity tag of a table's schema: its version and a digest."""
         return self._call(_SCHEMA_ETAG, table)
 
 

@@ -78,7 +78,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> Ht
 
 
 def _method(request: HttpRequest) -> str:
-    """Returns the method; `QUERY`, or a header of a POST, stands for a GET with a body."""
+    """Returns the method; `QUERY`, or a header of a POST, means a GET with a body."""
     override = request.headers.get("x-http-method-override", "").upper()
     if request.method in ("QUERY", "HEAD") or (request.method == "POST" and override == "GET"):
         return "GET"

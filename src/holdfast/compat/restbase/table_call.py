@@ -183,7 +183,7 @@ def json_response(content: Any, status: int) -> HttpResponse:
 
 
 def rows_response(call: TableCall, content: Any, status: int) -> HttpResponse:
-    """The same for rows, in which an attribute of type `json` may hold integers of any size."""
+    """Returns an answer with rows; their `json` attributes may hold integers of any size."""
     if call.request.integers_as_text:
         return HttpResponse(bigints.encode(content), status=status)
     return json_response(content, status)
