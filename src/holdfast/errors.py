@@ -42,6 +42,7 @@ HoldfastError
 │   │   └── CircularDependency
 │   ├── BadTask
 │   ├── BadTaskArgument
+│   ├── WorkflowTooLarge
 │   ├── WrongMetricType
 │   ├── BadMetricSpec
 │   ├── EmptyPrefix
@@ -121,6 +122,9 @@ HoldfastError
 │   ├── UniqueKeyTaken
 │   └── Canceled
 ├── TaskFailed
+├── WorkflowChanged
+├── StepFailed
+├── ChildFailed
 ├── TaskNotFinished
 ├── ProcessDied
 ├── TaskTimedOut
@@ -1047,6 +1051,37 @@ class TaskFailed(HoldfastError):
     code, status = "task_failed", 424
     hint = "`holdfast jobs show` shows its history and its log."
     facts = {"group": str, "failure": str}  # noqa: RUF012  # nobody changes it
+    group: str | None = None
+    failure: str | None = None
+
+
+class WorkflowChanged(HoldfastError):
+    """A workflow asks for another step than the one that it remembers under this number."""
+
+    code, status = "workflow_changed", 409
+    hint = 'Let workflows that are under way go the old way: `if run.version("new-shipping"): ...`.'
+
+
+class WorkflowTooLarge(BadInput):
+    """A workflow has more steps, or larger results, than fit."""
+
+    code, status = "workflow_too_large", 413
+    hint = "Hand parts of it to child workflows, and keep large results in entities or tables."
+
+
+class StepFailed(HoldfastError):
+    """A step of a workflow has failed for good in an earlier run."""
+
+    code, status = "step_failed", 424
+
+
+class ChildFailed(HoldfastError):
+    """A child job of a workflow has failed; `id`, `group` and `failure` say which and how."""
+
+    code, status = "child_failed", 424
+    hint = "Catch it in the workflow, or ask with `return_errors=True`."
+    facts = {"id": str, "group": str, "failure": str}  # noqa: RUF012  # nobody changes it
+    id: str | None = None
     group: str | None = None
     failure: str | None = None
 

@@ -72,6 +72,23 @@ def test_a_job_of_a_task_is_shown_with_its_progress_log_and_retries(
     assert [line["text"] for line in logged] == ["it is slow", "it is slow"]
 
 
+def test_a_workflow_is_shown_with_its_steps(command: Command, emails: holdfast.Store) -> None:
+    tasks = Tasks(queue="tasks")
+
+    @tasks.workflow
+    def flow(run: Run) -> None:
+        run.step(abs, -3)
+        run.wait("approved")
+
+    job = flow.put(emails)
+    run_tasks(emails, tasks)
+
+    lines = command("jobs", "show", job.id).out.splitlines()
+    assert lines[-3] == "steps:"
+    assert lines[-2].endswith("abs: 3")
+    assert lines[-1].endswith("wait approved: waits")
+
+
 def test_failed_jobs_are_retried_by_name_and_by_what_they_are(
     command: Command, emails: holdfast.Store
 ) -> None:

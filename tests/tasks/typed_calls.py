@@ -9,7 +9,7 @@ from typing import assert_type
 import holdfast
 from holdfast.client.async_client import AsyncClient
 from holdfast.client.client import Client
-from holdfast.tasks import AsyncTaskJob, Batch, Run, TaskJob, Tasks, Tx, provided
+from holdfast.tasks import AsyncRun, AsyncTaskJob, Batch, Run, TaskJob, Tasks, Tx, provided
 
 tasks = Tasks(queue="receipts", retries=3)
 
@@ -53,6 +53,19 @@ def mail(order: str, mailer: Mailer = provided) -> None:
     mailer.send(order)
 
 
+@tasks.workflow(retries=10)
+def fulfil(run: Run, order: str) -> int:
+    assert_type(run.step(len, order), int)
+    assert_type(run.gather([plain.call(order)]), list[dict[str, int]])
+    return run.step(len, order)
+
+
+@tasks.workflow
+async def fulfil_async(run: AsyncRun, order: str) -> int:
+    await run.sleep(days=1)
+    return await run.step(len, order)
+
+
 def right(store: holdfast.Store, client: Client, tx: Tx, batch: Batch) -> None:
     assert_type(plain.put(store, "1001"), TaskJob[dict[str, int]])
     plain.put(store.space("shop"), "1001", copies=2)
@@ -68,6 +81,8 @@ def right(store: holdfast.Store, client: Client, tx: Tx, batch: Batch) -> None:
     assert_type(fetch.put(client, "http://example.org").result(), bytes)
     over_the_network.put(client, "1001")
     mail.put(store, "1001")
+    assert_type(fulfil.put(store, "1001").result(), int)
+    assert_type(fulfil_async.put(store, "1001").result(), int)
     plain.options(delay=60, id="receipt-1001", depends=[plain.put(store, "1000")]).put(tx, "1001")
 
 
@@ -84,6 +99,8 @@ def continued(run: Run) -> None:
 
 def wrong(store: holdfast.Store, tx: Tx) -> None:
     plain.put(store)  # refused
+    fulfil.put(store, 7)  # refused
+    fulfil_async.put(store)  # refused
     plain.put(store, 1001)  # refused
     plain.put(store, "1001", copies="two")  # refused
     plain.put(store, "1001", copy=2)  # refused

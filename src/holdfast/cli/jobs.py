@@ -12,7 +12,7 @@ from holdfast.cli.root_group import Group
 from holdfast.limits import JOBS_PER_STEP
 
 if TYPE_CHECKING:
-    from holdfast.jobs import Job, LogLine
+    from holdfast.jobs import Job, LogLine, Step
     from holdfast.store import Space
 
 _OF_A_QUEUE = ("waiting", "running", "stalled", "scheduled", "depends", "recurring")
@@ -100,7 +100,7 @@ def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:
 @click.argument("id")
 @location_options
 def show(location: Location, out: Output, id: str) -> None:
-    """Show all about the job ID: its data, progress, history, log, and why it failed.
+    """Show all about the job ID: its data, progress, history, log, steps, and why it failed.
 
     Example: holdfast jobs show --data data receipt-1001
     """
@@ -109,8 +109,9 @@ def show(location: Location, out: Output, id: str) -> None:
     with location.open() as opened:
         job = _found(opened.space, id, out)
         log = opened.space.jobs.read_log(id)
-    shown = {**msgspec.structs.asdict(job), "log": log}
-    out.result(shown, lambda: _show(out, job, log))
+        steps = opened.space.jobs.steps(id)
+    shown = {**msgspec.structs.asdict(job), "log": log, "steps": steps}
+    out.result(shown, lambda: _show(out, job, log, steps))
 
 
 @command.command("retry")
@@ -253,7 +254,7 @@ def _found(space: "Space", id: str, out: Output) -> "Job":
     return job
 
 
-def _show(out: Output, job: "Job", log: "Sequence[LogLine]") -> None:
+def _show(out: Output, job: "Job", log: "Sequence[LogLine]", steps: "Sequence[Step]") -> None:
     import msgspec
 
     rows: list[tuple[str, Any]] = [("id", job.id), ("class", job.klass), ("state", job.state)]
@@ -277,6 +278,23 @@ def _show(out: Output, job: "Job", log: "Sequence[LogLine]") -> None:
         if number == 0:
             out.say("log:")
         out.say(f"  {moment(line.when)} {line.level} {line.text}".rstrip())
+    for number, step in enumerate(steps):
+        if number == 0:
+            out.say("steps:")
+        out.say(f"  {_step(step)}")
+
+
+def _step(step: "Step") -> str:
+    import msgspec
+
+    if step.error:
+        told = f"failed: {step.error}"
+    elif step.ended:
+        told = msgspec.json.encode(step.result).decode()[:200]
+    else:
+        told = "waits"
+    attempts = f" ({step.attempts} attempts)" if step.attempts > 1 else ""
+    return f"{step.number} {moment(step.ended or step.begun)} {step.name}{attempts}: {told}"
 
 
 def _back(count: int) -> str:

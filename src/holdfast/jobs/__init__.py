@@ -28,6 +28,7 @@ from holdfast.jobs.records import (
 )
 from holdfast.jobs.reports import Refusal, Report, Reported, Take
 from holdfast.jobs.search import JobSearch, SearchPage
+from holdfast.jobs.steps import Signal, Step
 from holdfast.jobs.store import StoreJobs
 from holdfast.jobs.worker_programs import WorkerProgram, WorkerSlot
 
@@ -53,6 +54,8 @@ __all__ = [
     "Report",
     "Reported",
     "SearchPage",
+    "Signal",
+    "Step",
     "StoreJobs",
     "Take",
     "Throttle",

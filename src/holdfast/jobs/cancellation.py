@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.declarations import operation
-from holdfast.jobs import batches, dependencies, lists, tags, unique
+from holdfast.jobs import batches, dependencies, lists, steps, tags, unique
 from holdfast.jobs.arguments import check_jid, check_jobs_count
 from holdfast.jobs.records import COMPLETE, JobRecord
 
@@ -32,6 +32,7 @@ def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
     if job.worker:
         ledger.tell_only(job.worker, event)
     lists.leave(ledger, job, now)
+    awaited = dependencies.dependencies_of(ledger, job) if job.has_steps else []
     dependencies.forget_all(ledger, job)
     for jid in dependencies.dependents_of(ledger, job):
         other = ledger.job(jid)
@@ -42,6 +43,10 @@ def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
         batches.count(ledger, job, "canceled")
     forget_job(ledger, job)
     ledger.show(job, "canceled")
+    for jid in awaited:
+        child = ledger.job(jid)
+        if child is not None and child.parent == job.jid and child.state != COMPLETE:
+            _cancel(ledger, child, now)
     if job.batch:
         batches.put_callbacks(ledger, job.batch, now)
 
@@ -57,6 +62,8 @@ def forget_job(ledger: "Ledger", job: JobRecord) -> None:
         tx.delete(keys.result(job.jid))
     if job.has_log:
         tx.delete(keys.log(job.jid))
+    if job.has_steps:
+        steps.forget_steps(ledger, job)
     if job.unique:
         unique.forget(ledger, job)
     if job.batch:

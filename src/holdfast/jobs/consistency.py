@@ -129,6 +129,13 @@ def _log(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
         yield f"job {jid}: a log is left over"
 
 
+def _step(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    jid = unpack(key, begin)[0]
+    job = ledger.job(jid)
+    if job is None or not job.has_steps:
+        yield f"job {jid}: a step or signal of a workflow is left over"
+
+
 def _tagged(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     tag, since, jid = unpack(key, begin)
     job = ledger.job(jid)
@@ -305,4 +312,6 @@ _LOOKS: Final[Mapping[Any, Look]] = {
     Code.DATA: _data,
     Code.JOB: _job,
     Code.LOG: _log,
+    Code.STEP: _step,
+    Code.SIGNAL: _step,
 }

@@ -148,6 +148,15 @@ def release_dependents(ledger: "Ledger", job: JobRecord, now: float) -> None:
     job.needed = False
 
 
+def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
+    """The job has failed: a workflow that waits for it goes on when it waits for nobody else."""
+    parent = ledger.job(job.parent)
+    if parent is not None:
+        forget(ledger, parent, job.jid)
+        start_if_free(ledger, parent, now)
+        ledger.save(parent)
+
+
 def start_if_free(ledger: "Ledger", job: JobRecord, now: float) -> None:
     """Starts a blocked job that waits for nobody any more, at the time it was put for."""
     if job.unmet or job.state != DEPENDS:  # the seed's Fail may have failed it while it was blocked

@@ -28,6 +28,7 @@ from holdfast.jobs.search import SearchOperations
 from holdfast.jobs.settings import SettingsOperations
 from holdfast.jobs.settlements import SettlementOperations
 from holdfast.jobs.statistics import StatisticsOperations
+from holdfast.jobs.steps import StepOperations
 from holdfast.jobs.tags import TagOperations
 from holdfast.jobs.throttles import ThrottleOperations
 from holdfast.jobs.tracking import TrackingOperations
@@ -69,6 +70,7 @@ class Jobs(
     TrackingOperations,
     ResultOperations,
     LogOperations,
+    StepOperations,
     RecurringOperations,
     ThrottleOperations,
     QueueOperations,

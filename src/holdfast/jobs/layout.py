@@ -45,6 +45,8 @@
     BATCH_COUNT     34  (batch, outcome)       -> counter    its jobs, and those of an outcome
     BATCH_JOB       35  (batch, jid)           -> nothing    a job that belongs to it
     BULK_ACTION     36  (id)                   -> BulkRecord  what is done to all jobs of a search
+    STEP            37  (jid, number)          -> StepRecord  what a workflow remembers of a step
+    SIGNAL          38  (jid, name, number)    -> SignalRecord  what a workflow was told, not taken
 
 The small records that every operation touches come first and are stored together, so that a commit
 writes few pages.
@@ -110,6 +112,8 @@ class Code(IntEnum):
     BATCH_COUNT = 34
     BATCH_JOB = 35
     BULK_ACTION = 36
+    STEP = 37
+    SIGNAL = 38
 
 
 KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast inspect` prints
@@ -295,6 +299,8 @@ class Keys:
         "_log",
         "_rate_waiters",
         "_result",
+        "_signals",
+        "_steps",
         "_tracked",
         "_unique",
         "batches",
@@ -345,6 +351,8 @@ class Keys:
         self._result = base + pack_int(Code.RESULT)
         self.jobs = base + pack_int(Code.JOB)
         self._log = base + pack_int(Code.LOG)
+        self._steps = base + pack_int(Code.STEP)
+        self._signals = base + pack_int(Code.SIGNAL)
         self.worker_programs = base + pack_int(Code.WORKER_PROGRAM)
         self._rate_waiters = base + pack_int(Code.RATE_WAITER)
         self.batches = base + pack_int(Code.BATCH)
@@ -386,6 +394,15 @@ class Keys:
 
     def worker_program(self, name: str) -> bytes:
         return self.worker_programs + pack_str(name)
+
+    def steps_of(self, jid: str) -> bytes:
+        return self._steps + pack_str(jid)
+
+    def signals_of(self, jid: str) -> bytes:
+        return self._signals + pack_str(jid)
+
+    def signals_named(self, jid: str, name: str) -> bytes:
+        return self._signals + pack_str(jid) + pack_str(name)
 
     def recurring_job(self, jid: str) -> bytes:
         return self.recurring + pack_str(jid)

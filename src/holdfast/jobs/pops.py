@@ -18,6 +18,7 @@ from holdfast.jobs import (
     clock_repair,
     dead_letters,
     deadlines,
+    dependencies,
     lists,
     rates,
     recurring,
@@ -414,6 +415,8 @@ def exhaust(
     dead_letters.enter_failed(ledger, job, failure or Failure(group, message, now, ""), now)
     if job.state == FAILED:
         job.remaining = -1
+        if job.parent:
+            dependencies.release_parent(ledger, job, now)
     ledger.show(job, "failed")
     if job.batch:
         batches.put_callbacks(ledger, job.batch, now)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.declarations import operation
 from holdfast.engine.contract import draw
 from holdfast.errors import BadArgument, UnknownJob, WrongState
-from holdfast.jobs import batches, deadlines, dependencies, lists, tags, unique
+from holdfast.jobs import batches, deadlines, dependencies, lists, steps, tags, unique
 from holdfast.jobs.argument_types import ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
@@ -251,6 +251,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
         and new.at is new.expires is new.timeout is None
         and new.rate_key is new.batch is None
         and new.delay == 0
+        and not new.parent
         and new.data is not Kept
     ):
         return put_new(ledger, queue, klass, new.data, now)
@@ -283,9 +284,13 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
         job.queue = queue
         job.origin = ""
         job.start_by = 0.0
+        if job.has_steps and text is not None:  # other data is another workflow
+            steps.forget_steps(ledger, job)
     if text is not None:
         ledger.set_data(job, text)
     _apply_options(ledger, job, new, now)
+    job.awaits = ""
+    job.parent = new.parent
     ledger.add_entry(job, put_entry(keys, now))
     job.time = now
     record = ledger.know_queue(keys, now)

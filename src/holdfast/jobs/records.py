@@ -83,6 +83,9 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     timeout: float = 0.0  # how long one run may take; 0 is no limit
     start_by: float = 0.0  # it is dropped if it has not started by this time; 0 is no limit
     batch: str = ""
+    has_steps: bool = False  # or signals
+    awaits: str = ""  # the signal that ends its wait before its time
+    parent: str = ""  # the workflow that waits for it, and hears of its failure too
 
 
 class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -217,6 +220,7 @@ class NewJob(
     timeout: float | None = None
     rate_key: str | None = None
     batch: str | None = None
+    parent: str = ""  # the workflow whose child it is: that hears of its failure too
 
 
 class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):

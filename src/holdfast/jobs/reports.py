@@ -11,13 +11,14 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownJob, WrongState
-from holdfast.jobs import logs, results, settlements
+from holdfast.jobs import dependencies, lists, logs, results, settlements, steps
 from holdfast.jobs.arguments import check_jobs_count, json_text
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.pops import pop
 from holdfast.jobs.puts import put
 from holdfast.jobs.queues import next_wake
 from holdfast.jobs.records import Job, JobRecord, NewJob
+from holdfast.jobs.steps import Step
 from holdfast.jobs.views import all_shown
 from holdfast.limits import MAX_ANSWER_BYTES, MAX_JOB_DATA_BYTES
 
@@ -31,13 +32,16 @@ class Report(
     """What a worker tells of a job that it holds.
 
     `what` is "heartbeat" (it goes on), "complete", "retry" (after `delay` seconds, `free` without
-    using up a retry), "fail" or "release" (another worker should take it now). `result` is kept
-    unless it is None. `puts` are jobs that are put in the same commit.
+    using up a retry), "fail", "release" (another worker should take it now) or "remember", which
+    only checks that the worker holds the job. `result` is kept unless it is None. `puts` are jobs
+    that are put in the same commit. The rest is for workflows: `steps` are remembered, `took` and
+    `took_number` name a signal that was taken, and a retry comes back at once when it is told
+    the signal `awaits`, or when the jobs `depends` are complete.
     """
 
     id: str
     worker: str
-    what: Literal["heartbeat", "complete", "retry", "fail", "release"]
+    what: Literal["heartbeat", "complete", "retry", "fail", "release", "remember"]
     lock: int | None = None
     lock_seconds: float | None = None
     progress: float | None = None
@@ -50,6 +54,11 @@ class Report(
     group: str | None = None
     message: str | None = None
     puts: tuple[NewJob, ...] = ()
+    steps: tuple[Step, ...] = ()
+    took: str = ""
+    took_number: int = 0
+    awaits: str = ""
+    depends: tuple[str, ...] = ()
 
 
 class Take(
@@ -143,12 +152,16 @@ def _reported(ledger: "Ledger", report: Report, now: float, all_or_none: bool) -
             raise
         yield Refusal(id=report.id, code=refusal.code, message=str(refusal))
         return
-    if report.log or report.progress is not None:
+    if report.log or report.steps or report.progress is not None:
         job = ledger.job(report.id)
         if job is not None:  # it is not kept if `jobs-history` says so
             _write_down(ledger, job, report, now)
+    if report.took:
+        steps.drop_signal(ledger, report.id, report.took, report.took_number)
     for new in report.puts:
         put(ledger, new, report.worker, now)
+    if report.depends:
+        _block(ledger, report, now)
 
 
 def _settle(ledger: "Ledger", report: Report, now: float) -> None:
@@ -177,16 +190,19 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
                 id,
                 None,
                 worker,
-                report.delay,
+                0 if _is_told(ledger, report) else report.delay,
                 report.group,
                 report.message,
                 now,
                 lock=lock,
                 free=report.free,
+                awaits=report.awaits,
             )
         case "fail":
             group, message = report.group or "", report.message or ""
             settlements.fail(ledger, id, worker, group, message, None, now, lock=lock)
+        case "remember":
+            settlements.held(ledger, id, worker, lock)
         case "release":
             settlements.release(ledger, id, worker, now, lock)
         case unknown:
@@ -194,13 +210,31 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
 
 
 def _write_down(ledger: "Ledger", job: JobRecord, report: Report, now: float) -> None:
+    if report.steps:
+        steps.write_steps(ledger, job, report.steps)
     if report.log:
         logs.add_lines(ledger, job, report.log, now)
     if report.progress is None:
-        ledger.save(job)
+        if report.log:
+            ledger.save(job)
     else:
         results.check_progress(report.progress)
         results.set_progress(ledger, job, report.progress, report.progress_text)
+
+
+def _is_told(ledger: "Ledger", report: Report) -> bool:
+    """Whether the signal that the job wants to wait for is there already."""
+    return bool(report.awaits) and steps.has_signal(ledger, report.id, report.awaits)
+
+
+def _block(ledger: "Ledger", report: Report, now: float) -> None:
+    """Lets a job that was put back wait for others too, as the children of a workflow."""
+    job = ledger.job(report.id)
+    assert job is not None
+    lists.leave(ledger, job, now)
+    dependencies.replace(ledger, job, list(report.depends))
+    lists.enter(ledger, job, now, now + report.delay)
+    ledger.save(job)
 
 
 def _taken(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobRecord]:

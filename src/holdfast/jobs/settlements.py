@@ -25,7 +25,7 @@ from holdfast.jobs.history import RETRIED, done_entry, shorten
 from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
 from holdfast.jobs.pops import exhaust, pop
-from holdfast.jobs.records import COMPLETE, RUNNING, Failure, Job, JobRecord
+from holdfast.jobs.records import COMPLETE, FAILED, RUNNING, Failure, Job, JobRecord
 from holdfast.jobs.views import all_shown
 from holdfast.keys import pack_float, pack_str
 from holdfast.limits import MAX_HISTORY_MESSAGE_CHARS, MAX_JOBS_PER_CALL
@@ -437,6 +437,8 @@ def fail_job(
     ledger.remember(job, "failed", now, {"worker": worker, "group": group})
     lists.leave(ledger, job, now)
     dead_letters.enter_failed(ledger, job, Failure(group, message, int(now), worker), now)
+    if job.parent and job.state == FAILED:
+        dependencies.release_parent(ledger, job, now)
     ledger.save(job)
     if job.batch:
         batches.put_callbacks(ledger, job.batch, now)
@@ -454,6 +456,7 @@ def retry(
     *,
     lock: int | None = None,
     free: bool = False,
+    awaits: str = "",
 ) -> int:
     check_numbers(delay=delay)
     job = _held_job(ledger, ledger.keys.job(jid), jid, worker, lock)
@@ -475,6 +478,7 @@ def retry(
     job.expires = 0.0
     if failure is not None:
         job.failure = failure
+    job.awaits = awaits
     lists.enter(ledger, job, now, now + delay)
     ledger.save(job)
     return int(job.remaining)
@@ -507,6 +511,11 @@ def timeout(ledger: "Ledger", jids: Iterable[str], now: float) -> None:
     for job in jobs:
         ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
         _hand_back(ledger, job, now)
+
+
+def held(ledger: "Ledger", jid: str, worker: str, lock: int | None) -> JobRecord:
+    """Returns the job if the worker holds it; the caller may save it."""
+    return _held_job(ledger, ledger.keys.job(jid), jid, worker, lock)
 
 
 def release(ledger: "Ledger", jid: str, worker: str, now: float, lock: int | None) -> None:

@@ -11,7 +11,7 @@ Worker(store, tasks, threads=4).run_until_empty()
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import Canceled, JobLost
+from holdfast.errors import Canceled, ChildFailed, JobLost, WorkflowChanged
 from holdfast.store import Tx
 from holdfast.tasks.backoff import Backoff, exponential, fixed
 from holdfast.tasks.handles import AsyncTaskJob, TaskJob
@@ -21,16 +21,19 @@ from holdfast.tasks.parameters import provided
 from holdfast.tasks.registry import Tasks
 from holdfast.tasks.run import Run
 from holdfast.tasks.task import Puts, Task, TaskCall
+from holdfast.tasks.workflows import AsyncRun, Workflow, WorkflowStatus
 
 if TYPE_CHECKING:
     from holdfast.client.batches import Batch
     from holdfast.tasks.worker import Worker
 
 __all__ = [
+    "AsyncRun",
     "AsyncTaskJob",
     "Backoff",
     "Batch",
     "Canceled",
+    "ChildFailed",
     "Fail",
     "JobLost",
     "Middleware",
@@ -45,6 +48,9 @@ __all__ = [
     "Tasks",
     "Tx",
     "Worker",
+    "Workflow",
+    "WorkflowChanged",
+    "WorkflowStatus",
     "exponential",
     "fixed",
     "provided",

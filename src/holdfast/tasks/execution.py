@@ -18,18 +18,37 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.errors import BadTask, BadTaskArgument, JobLost, TaskTimedOut, UnknownJob, WrongState
+from holdfast.errors import (
+    BadTask,
+    BadTaskArgument,
+    JobLost,
+    TaskTimedOut,
+    UnknownJob,
+    WorkflowChanged,
+    WorkflowTooLarge,
+    WrongState,
+)
 from holdfast.jobs.history import RETRIED
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report
 from holdfast.limits import UNKNOWN_TASK_SECONDS, UNKNOWN_TASK_WAIT_SECONDS
 from holdfast.store import Space, Tx
 from holdfast.tasks.event_loop import EventLoop
-from holdfast.tasks.outcomes import Fail, Outcome, Retry, Settled, Snooze, error_text, failure_text
+from holdfast.tasks.outcomes import (
+    Fail,
+    Outcome,
+    Parked,
+    Retry,
+    Settled,
+    Snooze,
+    error_text,
+    failure_text,
+)
 from holdfast.tasks.parameters import Parameter
 from holdfast.tasks.providing import Provided
 from holdfast.tasks.run import Run
 from holdfast.tasks.values import to_plain
+from holdfast.tasks.workflows import AsyncRun, Workflow
 
 if TYPE_CHECKING:
     from holdfast.client.client import ClientSpace
@@ -75,7 +94,10 @@ class Runtime:
 
     def attempt(self, job: Job, *, beat: Callable[[Run], None] | None = None) -> "Attempt":
         """Returns a run of a job that was popped."""
-        return Attempt(self, job, Run(job, self.where, clock=self.clock, beat=beat))
+        task = self.tasks.find(job.klass)
+        is_async_workflow = isinstance(task, Workflow) and task.is_async
+        kind = AsyncRun if is_async_workflow else Run
+        return Attempt(self, job, kind(job, self.where, clock=self.clock, beat=beat))
 
     def close(self) -> None:
         """Closes what was provided, and the event loop."""
@@ -151,9 +173,26 @@ class Attempt:
                 if each.kind == "provided":
                     kind = each.annotation
                     self._injected[each.name] = self._runtime.provided.get(kind, self.task.name)
+            if isinstance(self.task, Workflow):
+                self._remember()
         except Exception as error:
             return self.judge(error)
         return None
+
+    def _remember(self) -> None:
+        """Gives the run of a workflow what earlier runs have remembered."""
+        from holdfast.tasks.memory import Memory  # most workers need none
+
+        assert self.task is not None
+        memory = Memory(
+            self.run,
+            self.job,
+            self._runtime.where,
+            clock=self._runtime.clock,
+            is_async=self.task.is_async,
+        )
+        memory.load()
+        self.run.remember_with(memory)
 
     def report(self, outcome: Outcome) -> Report | None:
         """Returns what the store is told; None if the run has committed itself or was lost."""
@@ -174,7 +213,10 @@ class Attempt:
             free=outcome.free,
             group=outcome.group,
             message=outcome.message,
-            puts=self.run.puts if outcome.what == "complete" else (),
+            puts=self.run.puts if outcome.what == "complete" else outcome.puts,
+            steps=outcome.steps,
+            awaits=outcome.awaits,
+            depends=outcome.depends,
         )
 
     # --- the one logic ----------------------------------------------------------------------------
@@ -200,7 +242,10 @@ class Attempt:
                         self._tell_middleware(outcome)
         except BaseException as error:
             # What a context raised when it was left counts too, unless the task was done.
-            if outcome is None or (outcome.error is not error and not self.is_settled):
+            is_its_own = outcome is not None and (
+                outcome.error is error or isinstance(error, Parked)
+            )
+            if not is_its_own and not self.is_settled:
                 outcome = self.judge(error)
         assert outcome is not None
         return outcome
@@ -317,6 +362,11 @@ class Attempt:
         stopped = self.run.stopped
         if self.run.is_lost:
             return Outcome(what="lost", error=error)
+        if isinstance(error, Parked):
+            return error.outcome
+        if isinstance(error, WorkflowChanged | WorkflowTooLarge):
+            group = f"{self.job.queue}-{type(error).__name__}"
+            return Outcome(what="fail", group=group, message=str(error), error=error)
         if isinstance(stopped, TaskTimedOut):
             return self._again(error, "timeout", str(stopped), str(stopped))
         if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):

@@ -11,9 +11,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.jobs.records import NewJob
+from holdfast.jobs.steps import Step
 from holdfast.limits import MAX_TASK_ERROR_CHARS
 
-__all__ = ["Fail", "Outcome", "Retry", "Settled", "Snooze", "error_text", "failure_text"]
+__all__ = ["Fail", "Outcome", "Parked", "Retry", "Settled", "Snooze", "error_text", "failure_text"]
 
 _HOLDFAST: Final = str(Path(__file__).parent.parent)
 _CUT: Final = "\n... [cut] ...\n"
@@ -69,6 +71,21 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     free: bool = False
     group: str | None = None
     message: str | None = None
+    steps: tuple[Step, ...] = ()
+    awaits: str = ""
+    depends: tuple[str, ...] = ()
+    puts: tuple[NewJob, ...] = ()
+
+
+class Parked(BaseException):
+    """Ends the run of a workflow that waits; its slot is free meanwhile.
+
+    No `except Exception` of the workflow catches it.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
 
 
 def error_text(error: BaseException) -> str:

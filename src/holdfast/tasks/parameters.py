@@ -204,7 +204,7 @@ def _parameter(given: inspect.Parameter, hint: Any, provides: Collection[Any]) -
     annotation = hint
     if given.default is provided or _is_in(annotation, provides):
         return Parameter(given.name, "provided", annotation, given)
-    if annotation is Run:
+    if isinstance(annotation, type) and issubclass(annotation, Run):
         return Parameter(given.name, "run", annotation, given)
     if annotation is Tx:
         return Parameter(given.name, "tx", annotation, given)

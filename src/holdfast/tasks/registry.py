@@ -11,6 +11,7 @@ from holdfast.tasks.middleware import Middleware
 from holdfast.tasks.options import Defaults, Given, options_of
 from holdfast.tasks.schedules import Schedule, Scheduled, deploy
 from holdfast.tasks.task import Task
+from holdfast.tasks.workflows import Workflow, WorkflowDecorator
 
 __all__ = ["Tasks"]
 
@@ -54,11 +55,24 @@ class Tasks:
         """
         return TaskDecorator(self._declare, {})
 
-    def _declare(self, function: Callable[..., Any], given: Given) -> AnyTask:
+    @property
+    def workflow(self) -> WorkflowDecorator:
+        """The decorator that makes a workflow of a function: a task whose steps are remembered.
+
+        Its first parameter is the run; the options are those of `task`.
+        """
+        return WorkflowDecorator(self._declare_workflow, {})
+
+    def _declare_workflow(self, function: Callable[..., Any], given: Given) -> AnyTask:
+        return self._declare(function, given, Workflow)
+
+    def _declare(
+        self, function: Callable[..., Any], given: Given, kind: type[AnyTask] = Task
+    ) -> AnyTask:
         if not callable(function):
             raise BadTask(f"a task is a function, not {function!r:.100}")
         options = options_of(self._defaults, given)
-        return self.add(Task(function, given.get("name") or _name_of(function), options, self))
+        return self.add(kind(function, given.get("name") or _name_of(function), options, self))
 
     def add(self, task: T) -> T:
         """Registers a task; two of one name are refused."""

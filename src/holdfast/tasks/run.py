@@ -2,22 +2,27 @@
 
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec
+from collections.abc import Callable, Sequence
+from random import random
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overload
+from uuid import UUID, uuid4
 
 import msgspec
 
-from holdfast.errors import BadArgument, Canceled, JobLost, TaskTimedOut
+from holdfast.errors import BadArgument, BadTask, Canceled, JobLost, TaskTimedOut
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import Job, NewJob, Tag
 from holdfast.limits import MAX_JOB_LOG_LINES
 
 if TYPE_CHECKING:
-    from holdfast.tasks.task import Puts
+    from holdfast.errors import ChildFailed
+    from holdfast.tasks.backoff import Backoff
+    from holdfast.tasks.task import Puts, TaskCall
 
 __all__ = ["HEADER", "Level", "Run", "RunJob", "Told"]
 
 P = ParamSpec("P")
+R = TypeVar("R")
 HEADER: Final = "$"  # keys of a job's data that begin so are no arguments: `$traceparent`
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -91,6 +96,7 @@ class Run:
         self._puts: list[NewJob] = []
         self._stopped: Exception | None = None
         self.deadline: float | None = None  # by `time.monotonic`
+        self._memory: Any = None  # of a workflow
 
     @property
     def headers(self) -> dict[str, str]:
@@ -147,6 +153,94 @@ class Run:
         if self._stopped is not None:
             raise self._stopped
 
+    # --- workflows: remembered steps --------------------------------------------------------------
+
+    def step(
+        self,
+        function: Callable[..., R],
+        *args: Any,
+        retries: int = 0,
+        backoff: "Backoff | None" = None,
+        **kwargs: Any,
+    ) -> R:
+        """Runs the function once and keeps its result: later runs of the workflow get that.
+
+        With `retries` an exception ends the run, and the step is tried again after `backoff`.
+        """
+        result: R = self._verbs.step(function, args, kwargs, retries=retries, backoff=backoff)
+        return result
+
+    def transact(self, function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """Runs `function(tx, ...)` in a transaction that also remembers it: exactly once.
+
+        On a server it gets a batch in place of the transaction.
+        """
+        result: R = self._verbs.transact(function, args, kwargs)
+        return result
+
+    def sleep(
+        self, seconds: float = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> None:
+        """Goes on after that time; the slot is free meanwhile."""
+        pause = seconds + 60 * (minutes + 60 * (hours + 24 * days))
+        return self._verbs.sleep(pause)  # type: ignore[no-any-return]  # None, or what is awaited
+
+    def wait(self, signal: str, *, timeout: float | None = None, default: Any = None) -> Any:
+        """Returns the value of a signal, or `default` after `timeout` seconds.
+
+        Signals are sent with `workflow.signal(store, id, name, value)`, or `jobs.signal`.
+        """
+        return self._verbs.wait(signal, timeout, default)
+
+    @overload
+    def gather(self, calls: "Sequence[TaskCall[R]]") -> list[R]: ...
+    @overload
+    def gather(
+        self, calls: "Sequence[TaskCall[R]]", *, return_errors: Literal[True]
+    ) -> "list[R | ChildFailed]": ...
+    def gather(self, calls: "Sequence[TaskCall[Any]]", *, return_errors: bool = False) -> Any:
+        """Puts a child job for each of `calls` and returns their results when all are settled.
+
+        A child that failed raises `ChildFailed`, or stands in its place with `return_errors`.
+        """
+        return self._verbs.gather(calls, return_errors)
+
+    def version(self, name: str) -> bool:
+        """Says whether this workflow goes a way that was added later.
+
+        It is False for one that had passed this place before the way was there.
+        """
+        is_new: bool = self._verbs.version(name)
+        return is_new
+
+    def now(self) -> float:
+        """Returns the time, in a workflow the same in each run."""
+        if self._memory is None:
+            return self._clock()
+        now: float = self._memory.made("now", self._clock, float)
+        return now
+
+    def uuid(self) -> UUID:
+        """Returns a random UUID, in a workflow the same in each run."""
+        made: UUID = uuid4() if self._memory is None else self._memory.made("uuid", uuid4, UUID)
+        return made
+
+    def random(self) -> float:
+        """Returns a random number from 0 to 1, in a workflow the same in each run."""
+        if self._memory is None:
+            return random()
+        made: float = self._memory.made("random", random, float)
+        return made
+
+    @property
+    def _verbs(self) -> Any:
+        if self._memory is None:
+            raise BadTask(
+                f"task {self.job.task} is no workflow, so nothing of it can be remembered",
+                hint="Declare it with @tasks.workflow.",
+            )
+        return self._memory
+
     # --- for workers ------------------------------------------------------------------------------
 
     @property
@@ -166,6 +260,10 @@ class Run:
         """Has `check` raise `reason`; the first one counts."""
         if self._stopped is None:
             self._stopped = reason
+
+    def remember_with(self, memory: Any) -> None:
+        """Makes the run one of a workflow."""
+        self._memory = memory
 
     def take_told(self) -> Told:
         """Returns progress and log lines that were not sent yet, and forgets them."""

@@ -27,6 +27,7 @@ from holdfast.jobs.reports import Report, Reported, Take
 from holdfast.jobs.search import JobSearch, SearchPage
 from holdfast.jobs.settings import Value
 from holdfast.jobs.settlements import UNSET
+from holdfast.jobs.steps import Signal, Step
 from holdfast.jobs.worker_programs import WorkerProgram
 
 
@@ -519,11 +520,25 @@ class CalledJobs(CalledLayer):
         """Returns jobs that fit `search`, a page at a time."""
         return self._call(_SEARCH, search, cursor, count)
 
+    def signal(self, id: str, name: str, value: Any = None, *, now: float | None = None) -> None:
+        """Tells a workflow something: a run that waits for `name` goes on with `value`."""
+        return self._call(_SIGNAL, id, name, value, now)
+
+    def signals(self, id: str) -> list[Signal]:
+        """Returns the signals that a workflow has not taken yet, oldest first of each name."""
+        return self._call(_SIGNALS, id)
+
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
         """The statistics of `queue` on the day (UTC) that `date` falls into; today's by
         default.
         """
         return self._call(_STATS, queue, date)
+
+    def steps(self, id: str, *, after: int = -1, count: int = 1000) -> list[Step]:
+        """Returns the steps of a workflow behind the number `after`, as many as fit one
+        answer.
+        """
+        return self._call(_STEPS, id, after, count)
 
     def tag(self, id: str, *tags: Tag, now: float | None = None) -> tuple[Tag, ...]:
         """Gives a job more tags and returns all that it carries."""
@@ -684,7 +699,10 @@ class AwaitedJobs(AwaitedLayer):
     retry = awaited(CalledJobs.retry)
     retry_failed = awaited(CalledJobs.retry_failed)
     search = awaited(CalledJobs.search)
+    signal = awaited(CalledJobs.signal)
+    signals = awaited(CalledJobs.signals)
     stats = awaited(CalledJobs.stats)
+    steps = awaited(CalledJobs.steps)
     tag = awaited(CalledJobs.tag)
     tagged = awaited(CalledJobs.tagged)
     throttle_delete = awaited(CalledJobs.throttle_delete)
@@ -755,7 +773,10 @@ class RecordedJobs(RecordedLayer):
     result = recorded(CalledJobs.result)
     retry = recorded(CalledJobs.retry)
     search = recorded(CalledJobs.search)
+    signal = recorded(CalledJobs.signal)
+    signals = recorded(CalledJobs.signals)
     stats = recorded(CalledJobs.stats)
+    steps = recorded(CalledJobs.steps)
     tag = recorded(CalledJobs.tag)
     tagged = recorded(CalledJobs.tagged)
     throttle_get = recorded(CalledJobs.throttle_get)
@@ -834,7 +855,10 @@ _RESULT_WAIT: Final = Call("jobs.result_wait", "wait", CalledJobs.result_wait, o
 _RETRY: Final = Call("jobs.retry", "write", CalledJobs.retry)
 _RETRY_FAILED: Final = Call("jobs.retry_failed", "long", CalledJobs.retry_failed)
 _SEARCH: Final = Call("jobs.search", "read", CalledJobs.search)
+_SIGNAL: Final = Call("jobs.signal", "write", CalledJobs.signal)
+_SIGNALS: Final = Call("jobs.signals", "read", CalledJobs.signals)
 _STATS: Final = Call("jobs.stats", "read", CalledJobs.stats)
+_STEPS: Final = Call("jobs.steps", "read", CalledJobs.steps)
 _TAG: Final = Call("jobs.tag", "write", CalledJobs.tag)
 _TAGGED: Final = Call("jobs.tagged", "read", CalledJobs.tagged)
 _THROTTLE_DELETE: Final = Call("jobs.throttle_delete", "long", CalledJobs.throttle_delete)

@@ -1,0 +1,526 @@
+"""What a workflow remembers: the steps that are done are not done again.
+
+Each verb of a run (`step`, `sleep`, `wait`, ...) gets a number in the order in which it is asked
+for. What is remembered under its number must have its name. The logic of a verb is a generator that
+yields what has to be done, `Call` or `Write`; the two ways to drive it are at the end.
+"""
+
+import asyncio
+import builtins
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast.errors import (
+    BadTask,
+    ChildFailed,
+    JobLost,
+    StepFailed,
+    UnknownJob,
+    WorkflowChanged,
+    WorkflowTooLarge,
+    WrongState,
+)
+from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.jobs.reports import Report
+from holdfast.jobs.steps import Step
+from holdfast.limits import (
+    MAX_STEP_RESULT_BYTES,
+    MAX_STEPS,
+    MAX_WORKFLOW_BYTES,
+    SIGNAL_WAIT_SECONDS,
+)
+from holdfast.store import Space
+from holdfast.tasks.backoff import Backoff
+from holdfast.tasks.outcomes import Fail, Outcome, Parked, Retry, Snooze, error_text
+from holdfast.tasks.run import Run
+from holdfast.tasks.task import Task, TaskCall
+from holdfast.tasks.values import from_plain, to_plain
+
+__all__ = ["Memory"]
+
+_PAGE: Final = 1_000
+_size: Final = msgspec.json.Encoder().encode
+_LOST: Final = (JobLost, UnknownJob, WrongState)
+
+
+class Call(NamedTuple):
+    """The workflow's own function is to be called."""
+
+    function: Callable[[], Any]
+
+
+class Write(NamedTuple):
+    """The store is to be asked or told."""
+
+    function: Callable[[], Any]
+
+
+Verb = Generator[Call | Write, Any, Any]
+
+
+class Memory:
+    """The steps of one workflow, in one run of it."""
+
+    def __init__(
+        self, run: Run, job: Job, where: Any, *, clock: Callable[[], float], is_async: bool
+    ) -> None:
+        self._run = run
+        self._clock = clock
+        self._job = job
+        self._where = where
+        self._is_async = is_async
+        self._known: dict[int, Step] = {}
+        self._next = 0
+        self._bytes = 0
+        self._later: list[Step] = []  # remembered with the next commit
+        self._raised: Step | None = None  # the last step, if it raised: it counts if it is caught
+
+    def load(self) -> None:
+        """Reads what earlier runs have remembered. The first run of a job reads nothing."""
+        popped = sum(1 for entry in self._job.history if entry.what == "popped")
+        if popped < 2:
+            return
+        last = -1
+        while page := self._where.jobs.steps(self._job.id, after=last, count=_PAGE):
+            for step in page:
+                self._known[step.number] = step
+                self._bytes += len(_size(step.result))
+            last = page[-1].number
+
+    # --- verbs ------------------------------------------------------------------------------------
+
+    def step(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        retries: int = 0,
+        backoff: Backoff | None = None,
+    ) -> Any:
+        """Runs the function once; later runs get its result."""
+        called = function.function if isinstance(function, Task) else function
+        return self._begin(
+            _name_of(function),
+            lambda number, known: self._stepped(
+                number,
+                known,
+                _name_of(function),
+                partial(called, *args, **kwargs),
+                _returned_by(called),
+                retries,
+                backoff,
+            ),
+        )
+
+    def made(self, name: str, make: Callable[[], Any], annotation: Any) -> Any:
+        """Remembers a value that would be another one in each run."""
+        return self._begin(
+            name,
+            lambda number, known: self._stepped(number, known, name, make, annotation, 0, None),
+        )
+
+    def transact(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs the function in a transaction that also remembers it: exactly once."""
+        name = _name_of(function)
+        return self._begin(
+            name,
+            lambda number, known: self._transacted(number, known, name, function, args, kwargs),
+        )
+
+    def sleep(self, seconds: float) -> Any:
+        """Ends the run for `seconds`."""
+        return self._begin("sleep", lambda number, known: self._slept(number, known, seconds))
+
+    def wait(self, signal: str, timeout: float | None, default: Any) -> Any:
+        """Ends the run until a signal comes."""
+        return self._begin(
+            f"wait {signal}",
+            lambda number, known: self._waited(number, known, signal, timeout, default),
+        )
+
+    def gather(self, calls: Sequence[TaskCall[Any]], return_errors: bool) -> Any:
+        """Ends the run until child jobs are settled, and returns their results."""
+        return self._begin(
+            "gather", lambda number, known: self._gathered(number, known, calls, return_errors)
+        )
+
+    def version(self, name: str) -> Any:
+        """Says whether a workflow comes here for the first time, and so goes the new way."""
+        known = self._known.get(self._next)
+        if known is not None and known.name != f"version {name}":
+            return self._driven(_no())
+        return self._begin(
+            f"version {name}",
+            lambda number, known: self._stepped(
+                number, known, f"version {name}", lambda: True, bool, 0, None
+            ),
+        )
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    def _begin(self, name: str, verb: Callable[[int, Step | None], Verb]) -> Any:
+        """Gives the verb its number now, also if it is awaited later, and drives it."""
+        self._run.check()
+        if self._raised is not None:
+            self._later.append(self._raised)
+            self._raised = None
+        number = self._next
+        self._next += 1
+        if number >= MAX_STEPS:
+            raise WorkflowTooLarge(f"workflow {self._job.id} has more than {MAX_STEPS} steps")
+        known = self._known.get(number)
+        if known is not None and known.name != name:
+            raise WorkflowChanged(
+                f"step {number} of workflow {self._job.id} was {known.name!r} in an earlier run, "
+                f"and is {name!r} now"
+            )
+        return self._driven(verb(number, known))
+
+    def _driven(self, verb: Verb) -> Any:
+        return _drive_async(verb) if self._is_async else _drive(verb)
+
+    # --- the logic of each verb -------------------------------------------------------------------
+
+    def _stepped(
+        self,
+        number: int,
+        known: Step | None,
+        name: str,
+        function: Callable[[], Any],
+        annotation: Any,
+        retries: int,
+        backoff: Backoff | None,
+    ) -> Verb:
+        if known is not None and known.ended:
+            return _replayed(known, annotation)
+        attempts = 1 if known is None else known.attempts + 1
+        begun = self._clock() if known is None else known.begun
+        try:
+            value = yield Call(function)
+        except (Retry, Fail, Snooze):
+            raise
+        except Exception as error:
+            failed = self._failed(number, name, begun, attempts, error)
+            if attempts <= retries:
+                wait = 0.0 if backoff is None else max(0.0, float(backoff(attempts, error)))
+                self._park(msgspec.structs.replace(failed, ended=0.0), wait, message=failed.error)
+            if retries:
+                yield Write(lambda: self._remember(failed))
+            else:
+                self._raised = failed
+            raise
+        step = self._done(number, name, begun, attempts, value)
+        yield Write(lambda: self._remember(step))
+        return value
+
+    def _transacted(
+        self,
+        number: int,
+        known: Step | None,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Verb:
+        if known is not None and known.ended:
+            return _replayed(known, _returned_by(function))
+        begun = self._clock()
+
+        def work(tx: Any) -> Any:
+            value = function(tx, *args, **kwargs)
+            step = self._done(number, name, begun, 1, value, counts=False)
+            try:
+                tx.jobs.report([self._report(step)], all_or_none=True)
+            except _LOST as refusal:
+                self._run.lose(refusal.code, str(refusal))
+                raise
+            return value
+
+        try:
+            value = yield Write(partial(self._commit, work))
+        except Exception as error:
+            self._raised = self._failed(number, name, begun, 1, error)
+            raise
+        self._later.clear()
+        return value
+
+    def _commit(self, work: Callable[[Any], Any]) -> Any:
+        if isinstance(self._where, Space):
+            return self._where.transact(work)
+        recorded = 0
+        try:
+            with self._where.batch() as batch:
+                value = work(batch)
+                recorded = len(batch)
+        except _LOST as refusal:
+            if refusal.position == recorded - 1:  # the report is the last of its operations
+                self._run.lose(refusal.code, str(refusal))
+            raise
+        return value
+
+    def _slept(self, number: int, known: Step | None, seconds: float) -> Verb:
+        if known is not None and known.ended:
+            return None
+        now = self._clock()
+        until = now + seconds if known is None else known.until
+        begun = now if known is None else known.begun
+        step = Step(number=number, name="sleep", begun=begun, until=until)
+        if now < until:
+            self._park(step, until - now, message="the workflow sleeps")
+        self._later.append(msgspec.structs.replace(step, ended=now))
+        return None
+        yield  # a generator, as all verbs are
+
+    def _waited(
+        self, number: int, known: Step | None, signal: str, timeout: float | None, default: Any
+    ) -> Verb:
+        if known is not None and known.ended:
+            return known.result
+        now = self._clock()
+        begun = now if known is None else known.begun
+        patience = SIGNAL_WAIT_SECONDS if timeout is None else timeout
+        until = now + patience if known is None else known.until
+        step = Step(number=number, name=f"wait {signal}", begun=begun, until=until)
+        told = yield Write(lambda: self._where.jobs.signals(self._job.id))
+        first = next((each for each in told if each.name == signal), None)
+        if first is not None:
+            done = self._done(number, step.name, begun, 1, first.value)
+            yield Write(lambda: self._remember(done, took=signal, took_number=first.number))
+            return first.value
+        if now < until:
+            self._park(step, until - now, awaits=signal, message=f"the workflow awaits {signal}")
+        done = self._done(number, step.name, begun, 1, default)
+        yield Write(lambda: self._remember(done))
+        return default
+
+    def _gathered(
+        self,
+        number: int,
+        known: Step | None,
+        calls: Sequence[TaskCall[Any]],
+        return_errors: bool,
+    ) -> Verb:
+        decoders = [call.decode for call in calls]
+        if known is not None and known.ended:
+            if known.error:
+                raise _revived(known)
+            return [_gathered_value(each, decoders[at]) for at, each in enumerate(known.result)]
+        begun = self._clock() if known is None else known.begun
+        ids = tuple(f"{self._job.id}/{number}.{at}" for at in range(len(calls)))
+        step = Step(number=number, name="gather", begun=begun, children=ids)
+        if known is None and calls:
+            puts = tuple(
+                msgspec.structs.replace(call.job, id=id, parent=self._job.id, unique=None)
+                for call, id in zip(calls, ids, strict=True)
+            )
+            told = f"the workflow waits for {len(ids)} children"
+            self._park(step, 0, depends=ids, puts=puts, message=told)
+        found = yield Write(lambda: self._children(ids))
+        left = tuple(id for id, job in found.items() if job is not None and not _is_settled(job))
+        if left:
+            self._park(
+                step, 0, depends=left, message=f"the workflow waits for {len(left)} children"
+            )
+        results = yield Write(lambda: [self._result_of(id, job) for id, job in found.items()])
+        errors = [each for each in results if "error" in each]
+        if errors and not return_errors:
+            error = _child_failed(errors[0])
+            self._raised = self._failed(number, "gather", begun, 1, error)
+            raise error
+        done = self._done(number, "gather", begun, 1, results)
+        yield Write(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
+        return [_gathered_value(each, decoders[at]) for at, each in enumerate(results)]
+
+    def _children(self, ids: tuple[str, ...]) -> dict[str, Job | None]:
+        found: dict[str, Job | None] = dict.fromkeys(ids)
+        for at in range(0, len(ids), _PAGE):
+            found |= {job.id: job for job in self._where.jobs.multiget(*ids[at : at + _PAGE])}
+        return found
+
+    def _result_of(self, id: str, job: Job | None) -> dict[str, Any]:
+        if job is None:
+            return {"id": id, "error": "it does not exist any more", "group": "gone"}
+        if job.state == FAILED and job.failure is not None:
+            return {"id": id, "error": job.failure.message[-1000:], "group": job.failure.group}
+        return {"result": self._where.jobs.result(id)}
+
+    # --- commits ----------------------------------------------------------------------------------
+
+    def _done(
+        self,
+        number: int,
+        name: str,
+        begun: float,
+        attempts: int,
+        value: Any,
+        *,
+        counts: bool = True,
+    ) -> Step:
+        plain = to_plain(value)
+        size = len(_size(plain))
+        if size > MAX_STEP_RESULT_BYTES:
+            raise WorkflowTooLarge(
+                f"the result of step {name} has {size} bytes, at most {MAX_STEP_RESULT_BYTES} fit"
+            )
+        if self._bytes + size > MAX_WORKFLOW_BYTES:
+            raise WorkflowTooLarge(
+                f"the results of workflow {self._job.id} have more than {MAX_WORKFLOW_BYTES} bytes"
+            )
+        if counts:
+            self._bytes += size
+        return Step(
+            number=number,
+            name=name,
+            begun=begun,
+            ended=self._clock(),
+            attempts=attempts,
+            result=plain,
+        )
+
+    def _failed(
+        self, number: int, name: str, begun: float, attempts: int, error: Exception
+    ) -> Step:
+        kind = type(error)
+        return Step(
+            number=number,
+            name=name,
+            begun=begun,
+            ended=self._clock(),
+            attempts=attempts,
+            error=error_text(error)[:1000],
+            error_class=f"{kind.__module__}:{kind.__qualname__}",
+        )
+
+    def _report(self, step: Step, **more: Any) -> Report:
+        return Report(
+            id=self._job.id,
+            worker=self._job.worker,
+            what="remember",
+            lock=self._job.lock,
+            steps=(*self._later, step),
+            **more,
+        )
+
+    def _remember(self, step: Step, **more: Any) -> None:
+        reported = self._where.jobs.report([self._report(step, **more)])
+        for refusal in reported.refused:
+            self._run.lose(refusal.code, refusal.message)
+            self._run.check()
+        self._later.clear()
+
+    def _park(self, step: Step, delay: float, **more: Any) -> typing.NoReturn:
+        steps = (*self._later, step)
+        raise Parked(Outcome(what="retry", free=True, delay=delay, steps=steps, **more))
+
+
+# --- what was remembered ------------------------------------------------------------------------
+
+
+def _replayed(known: Step, annotation: Any) -> Any:
+    if known.error:
+        raise _revived(known)
+    if known.result is None or annotation in (Any, None, type(None)):
+        return known.result
+    return from_plain(known.result, annotation)
+
+
+def _revived(known: Step) -> Exception:
+    """Returns the exception of a step that has failed, of its class if that is loaded.
+
+    Nothing is imported for it, and no constructor called: what is stored is only data.
+    """
+    module, _, name = known.error_class.partition(":")
+    kind = getattr(sys.modules.get(module) or builtins, name, None)
+    _, _, message = known.error.partition(": ")
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return StepFailed(f"step {known.name} has failed: {known.error}")
+    error: Exception = kind.__new__(kind)
+    error.args = (message,)
+    if hasattr(kind, "facts"):  # an error of Holdfast, which shows its message
+        error.message = message  # type: ignore[attr-defined]  # as its constructor does
+    return error
+
+
+def _child_failed(told: dict[str, Any]) -> ChildFailed:
+    last = str(told["error"]).strip().rpartition("\n")[2]
+    error = ChildFailed(f"child {told['id']} has failed in the group {told['group']}: {last}")
+    error.id, error.group, error.failure = told["id"], told["group"], told["error"]
+    return error
+
+
+def _gathered_value(told: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
+    return _child_failed(told) if "error" in told else decode(told["result"])
+
+
+def _is_settled(job: Job) -> bool:
+    return job.state in (COMPLETE, FAILED)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    if isinstance(function, Task):
+        return function.name
+    if isinstance(function, partial):
+        return _name_of(function.func)
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _returned_by(function: Callable[..., Any]) -> Any:
+    try:
+        return typing.get_type_hints(function).get("return", Any)
+    except (NameError, TypeError, AttributeError):
+        return Any
+
+
+# --- driving --------------------------------------------------------------------------------------
+
+
+def _drive(verb: Verb) -> Any:
+    """Runs a verb in the workflow's thread."""
+    try:
+        effect = next(verb)
+        while True:
+            try:
+                value = effect.function()
+                if inspect.iscoroutine(value):
+                    value.close()
+                    raise BadTask("an async function can be a step of an async workflow only")
+            except BaseException as error:
+                effect = verb.throw(error)
+            else:
+                effect = verb.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+async def _drive_async(verb: Verb) -> Any:
+    """Runs a verb on the event loop; what blocks is done in a thread."""
+    try:
+        effect = next(verb)
+        while True:
+            try:
+                if isinstance(effect, Call) and inspect.iscoroutinefunction(
+                    getattr(effect.function, "func", effect.function)
+                ):
+                    value = await effect.function()
+                else:
+                    value = await asyncio.to_thread(effect.function)
+            except BaseException as error:
+                effect = verb.throw(error)
+            else:
+                effect = verb.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+def _no() -> Verb:
+    return False
+    yield  # a generator, as all verbs are
