@@ -112,3 +112,59 @@ def test_events_go_to_a_space_of_their_own(folder: Path) -> None:
     with holdfast.open(folder / "store") as store:
         assert store.events.gross("viewers") == 0
         assert store.space("other").events.gross("viewers") == 1
+
+
+def test_sizes_numbers_windows_and_several_keys_are_shown(tmp_path: Path) -> None:
+    schema = {
+        "buy": [
+            {"targets": ["['buyers']", "[what]"], "add": "who"},
+            {"targets": ["['sales']", "[@day]"], "aggregate": "price"},
+            {"targets": ["['best']", "[@day]"], "count_frequency": "what", "weight": "price"},
+        ]
+    }
+    run(tmp_path, "deploy", input=json.dumps(schema))
+    bought = [("ann", "tea", 4), ("bob", "tea", 6), ("ann", "jam", 1)]
+    lines = [
+        json.dumps({"name": "buy", "attributes": {"who": who, "what": what, "price": price}})
+        for who, what, price in bought
+    ]
+    run(tmp_path, "send", input="\n".join(lines))
+
+    sizes = run(tmp_path, "sizes", "buyers:").output.splitlines()
+    both = run(tmp_path, "members", "buyers:tea", "buyers:jam", "--op", "intersection", "--json")
+    top = run(tmp_path, "top", "best:{day}", "--last", "7d").output.splitlines()
+    numbers = json.loads(run(tmp_path, "aggregate", "sales:{day}", "--last", "7d", "--json").output)
+
+    assert [line.split() for line in sizes[1:]] == [["buyers:jam", "1"], ["buyers:tea", "2"]]
+    assert [each["value"] for each in json.loads(both.output)["members"]] == ["ann"]
+    assert [line.split() for line in top[1:]] == [["tea", "10"], ["jam", "1"]]
+    assert (numbers["sum"], numbers["max"]) == (11, 6)
+    assert run(tmp_path, "aggregate", "sales:{day}", "--last", "7d").exit_code == 0
+
+
+def test_background_fan_outs_and_look_ups_in_vain_are_shown(tmp_path: Path) -> None:
+    fan = {"targets": ["[user].fans.feed"], "add": "post", "fan_out": "background"}
+    schema = {"fan": [{"targets": ["[user].fans"], "add": "fan"}], "post": [fan]}
+    run(tmp_path, "deploy", input=json.dumps(schema))
+    fans = {"name": "fan", "attributes": {"user": "ann", "fan": ["a", "b", "c"]}}
+    run(tmp_path, "send", input=json.dumps(fans))
+    with holdfast.open(tmp_path / "store") as store:
+        store.events.configure(looked_up_members=2)
+    post = json.dumps({"name": "post", "attributes": {"user": "ann", "post": "p"}})
+    vain = json.dumps({"name": "post", "attributes": {"user": "nobody", "post": "p"}})
+
+    explained = run(tmp_path, "explain", input=f"{post}\n{vain}").output
+    run(tmp_path, "send", input=post)
+
+    assert "post[0]: add 3 keys in the background" in explained
+    assert "nobody:fans is unknown: the look-up finds nothing" in explained
+    shown = run(tmp_path, "fan-outs").output.splitlines()[1].split()
+    assert (shown[0], shown[2]) == ("post[0]", "3")
+
+
+def test_a_schema_of_flux_is_deployed_in_its_dialect(tmp_path: Path) -> None:
+    text = '{"foo": "bar"} // comments and all'
+
+    result = run(tmp_path, "deploy", "--dialect", "flux", "--name", "flux", input=text)
+
+    assert result.output == "deployed flux\n"

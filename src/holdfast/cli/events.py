@@ -14,9 +14,14 @@ from holdfast.cli.output import FOUND, Output, counted, moment
 from holdfast.cli.root_group import Group
 
 if TYPE_CHECKING:
+    from holdfast.events.deployment import Dialect
     from holdfast.events.reads import By
+    from holdfast.events.set_reads import SetOperation
 
 _FILE = click.argument("file", default="-")
+_LAST = click.option(
+    "--last", metavar="DURATION", help="Take KEY as a template, and its steps within this: 7d."
+)
 _PER_CALL = 1_000  # events that are sent together
 
 
@@ -30,16 +35,23 @@ def command() -> None:
 
 @command.command("deploy")
 @click.option("--name", default="default", show_default=True, help="The name of the schema.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["mql", "flux"]),
+    default="mql",
+    show_default=True,
+    help="How the schema is read.",
+)
 @_FILE
 @location_options
-def deploy(location: Location, out: Output, name: str, file: str) -> None:
+def deploy(location: Location, out: Output, name: str, dialect: "Dialect", file: str) -> None:
     """Put the schema in FILE (JSON or YAML, standard input by default) into force.
 
     Example: holdfast events deploy --data data shop.yaml
     """
     schema = read_file(file)
     with location.open(creates=True) as opened:
-        opened.space.events.deploy(schema, name)
+        opened.space.events.deploy(schema, name, dialect)
     out.result({"deployed": name}, lambda: out.say(f"deployed {name}"))
 
 
@@ -102,7 +114,11 @@ def explain(location: Location, out: Output, file: str) -> None:
                 why = handler.error or missing
                 keys = ", ".join(handler.keys)
                 words = f"skipped: {why}" if why else f"{handler.operation} {keys}"
+                if handler.background is not None:
+                    words = f"{handler.operation} {handler.background:,} keys in the background"
                 out.say(f"  {handler.handler}: {words}".rstrip())
+                for empty in handler.empty:
+                    out.say(f"    {empty.key} is {empty.reason}: the look-up finds nothing")
 
     out.result({"explanations": explanations}, show)
 
@@ -124,37 +140,80 @@ def keys(location: Location, out: Output, prefix: str, count: int) -> None:
     out.result(page, lambda: out.table(("key", "kind"), rows))
 
 
+@command.command("sizes")
+@click.argument("prefix", default="")
+@click.option(
+    "--count", type=click.IntRange(1, 1_000), default=25, show_default=True, help="How many."
+)
+@location_options
+def sizes(location: Location, out: Output, prefix: str, count: int) -> None:
+    """Show how much the keys that begin with PREFIX hold, with a bar for each on a terminal.
+
+    A set has members, a leaderboard entries, numbers their count.
+
+    Example: holdfast events sizes --data data visitors:
+    """
+    with location.open() as opened:
+        page = opened.space.events.keys(prefix, count)
+        names = list(dict.fromkeys(each.key for each in page.keys))
+        found: Any = opened.space.events.read([{"op": "describe", "key": name} for name in names])
+    rows = [(each.key, each.size or each.numbers) for each in found]
+    report = {"sizes": [{"key": key, "size": size} for key, size in rows], "next": page.next}
+    out.result(report, lambda: charts.ranking(out, ("key", "size"), rows))
+
+
 @command.command("top")
-@click.argument("key")
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @click.option(
     "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
 )
+@_LAST
 @location_options
-def top(location: Location, out: Output, key: str, count: int) -> None:
-    """Rank the values of the leaderboard KEY.
+def top(
+    location: Location, out: Output, keys: tuple[str, ...], count: int, last: str | None
+) -> None:
+    """Rank the values of a leaderboard, or of several together.
 
     Example: holdfast events top --data data buyers
     """
     with location.open() as opened:
-        found = opened.space.events.top(key, count)
+        found = opened.space.events.top(list(keys), count, last)
     rows = [(each.value, each.count) for each in found]
     out.result({"top": found}, lambda: charts.ranking(out, ("value", "count"), rows))
 
 
 @command.command("members")
-@click.argument("key")
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @click.option(
     "--count", type=click.IntRange(1, 1_000), default=25, show_default=True, help="How many."
 )
 @click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
+@click.option("--since", metavar="TIME", help="Only members that were added after this.")
+@click.option("--until", metavar="TIME", help="Only members that were added by then.")
+@click.option(
+    "--op",
+    type=click.Choice(["union", "intersection", "difference"]),
+    default="union",
+    show_default=True,
+    help="How several sets are taken together.",
+)
 @location_options
-def members(location: Location, out: Output, key: str, count: int, after: str | None) -> None:
-    """List the members of the set KEY, newest first, with the time of their last event.
+def members(
+    location: Location,
+    out: Output,
+    keys: tuple[str, ...],
+    count: int,
+    after: str | None,
+    since: str | None,
+    until: str | None,
+    op: "SetOperation",
+) -> None:
+    """List the members of a set, or of several, newest first, with the time of their last event.
 
     Example: holdfast events members --data data ann:followers
     """
     with location.open() as opened:
-        page = opened.space.events.members(key, count, after)
+        page = opened.space.events.members(list(keys), count, after, since, until, op)
     rows = [(each.value, moment(each.at / 1000)) for each in page.members]
 
     def show() -> None:
@@ -163,6 +222,39 @@ def members(location: Location, out: Output, key: str, count: int, after: str | 
             out.note(f"There are more: --after {page.next}")
 
     out.result(page, show)
+
+
+@command.command("aggregate")
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@_LAST
+@location_options
+def aggregate(location: Location, out: Output, keys: tuple[str, ...], last: str | None) -> None:
+    """Print count, sum, extremes and percentiles of the numbers of a key, or of several.
+
+    Example: holdfast events aggregate 'sales:{day}' --data data --last 7d
+    """
+    with location.open() as opened:
+        found = opened.space.events.aggregate(list(keys), last=last)
+    names = ("count", "sum", "min", "max", "avg", "last")
+    rows = [(name, getattr(found, name)) for name in names] + list(found.percentiles.items())
+    out.result(found, lambda: out.table(("number", "value"), rows))
+
+
+@command.command("fan-outs")
+@location_options
+def fan_outs(location: Location, out: Output) -> None:
+    """Show how far the background fan-outs are.
+
+    Example: holdfast events fan-outs --data data
+    """
+    with location.open() as opened:
+        found = opened.space.events.fan_outs()
+    rows = [
+        (each.handler, f"{each.done:,}", f"{each.keys:,}", each.failed, moment(each.started / 1000))
+        for each in found
+    ]
+    heads = ("handler", "done", "keys", "failed", "started")
+    out.result({"fan_outs": found}, lambda: out.table(heads, rows))
 
 
 @command.command("count")
@@ -187,10 +279,9 @@ def count(location: Location, out: Output, key: str) -> None:
 @click.option("--to", "end", required=True, metavar="DATE", help="The last step.")
 @click.option(
     "--by",
-    type=click.Choice(["gross", "distinct", "size"]),
     default="gross",
     show_default=True,
-    help="Which number of each key.",
+    help="gross, distinct or size; of numbers count, sum, min, max, avg, last or p95.",
 )
 @location_options
 def series(location: Location, out: Output, template: str, begin: str, end: str, by: "By") -> None:

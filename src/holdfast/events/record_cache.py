@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Reader, Transaction, draw
-from holdfast.events.codec import FANNED_OUT, ROWS, WINDOWED, Record, decode
+from holdfast.events.codec import BOARD, FANNED_OUT, KEPT, ROWS, WINDOWED, Record, decode
 from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
 from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
@@ -21,6 +21,9 @@ KEY_KIND: Final = "events.key"  # a whole key expires
 BESIDE_KIND: Final = "events.board_beside"  # a leaderboard beside a set expires
 ROWS_KIND: Final = "events.rows"  # an abandoned generation is to be cleared
 _FAN_OUT_PAUSE: Final = 1.0  # seconds before a generation that is still read is looked at again
+
+_KIND_FLAGS: Final = BOARD | KEPT
+_KIND_OF_FLAGS: Final = {0: b"set", BOARD: b"leaderboard", KEPT: b"count"}
 
 
 class RecordCache:
@@ -164,16 +167,21 @@ class RecordWriter(RecordCache):
 
     def flush(self) -> None:
         """Writes all changed records."""
+        self._write(self._records)
+        if self._beside:
+            self._write(self._beside)
+        for at, kind, subject in self._due:
+            expiry.schedule(self.tx, at, kind, subject)
+        self._due.clear()
+
+    def _write(self, records: dict[bytes, Record]) -> None:
         put, changed = self.put, self._changed
-        for record in (*self._records.values(), *self._beside.values()):
+        for record in records.values():
             if record.dirty:
                 put(record.stored_key, record.encode())
                 record.dirty = False
                 record.known = True
-                changed[record.key] = record.kind.encode()
-        for at, kind, subject in self._due:
-            expiry.schedule(self.tx, at, kind, subject)
-        self._due.clear()
+                changed[record.key] = _KIND_OF_FLAGS[record.flags & _KIND_FLAGS]
 
     def write_out_if_many(self) -> None:
         """Writes all records and forgets them once there are many."""
