@@ -17,6 +17,8 @@ _CONTEXT.set_forkserver_preload(
         "holdfast.engine.lmdb",
         "holdfast.engine.postgres",
         "holdfast.engine.valkey",
+        "holdfast.tasks.worker",
+        "pytest",
         "tests.processes",
         "tests.stores",
     ]
