@@ -14,6 +14,7 @@ PostgreSQL (5.7 x); eight at once, 2,332 beside 28 (82 x), and 606 beside 182 (3
 """
 
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ def main(quick: bool) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-bench-")))
         postgres = stack.enter_context(PostgresServer(durable=True))
-        contenders = {
+        contenders: dict[Peer, Callable[[], str]] = {
             ON_FOLDER: partial(fresh_file, folder),
             DBOS_ON_SQLITE: lambda: f"sqlite:///{fresh_file(folder)}",
             ON_POSTGRES: partial(fresh_database, postgres),
