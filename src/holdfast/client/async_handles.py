@@ -117,5 +117,5 @@ class AsyncJobHandle:
         await self._jobs.log(self.id, message, data)
 
     async def result(self) -> Any:
-        """What the job returned; see `Jobs.result`."""
+        """Returns the job's result; see `Jobs.result`."""
         return await self._jobs.result(self.id)

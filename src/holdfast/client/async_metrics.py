@@ -95,7 +95,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
 
 
 class _Outbox:
-    """What a writer has flushed and is still to be sent."""
+    """The writes that a writer has flushed and that are still to be sent."""
 
     def __init__(self) -> None:
         self.writes: list[Any] = []
@@ -367,7 +367,7 @@ class AsyncLimiter:
         return (await self.try_all([_operation(condition, entity, amount)])).results[0]
 
     async def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
-        """What `try_incr` would say. `amount=0` asks whether the limit is passed."""
+        """Returns what `try_incr` would return. `amount=0` asks whether the limit is passed."""
         return (await self.peek_all([_operation(condition, entity, amount)])).results[0]
 
     async def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
@@ -472,7 +472,7 @@ class AsyncLimitBatch:
         return self._batch.by_name(await self._limiter.try_all(self._batch.operations))
 
     async def peek(self) -> NamedBatchResult:
-        """What `try_incr` would say."""
+        """Returns what `try_incr` would return."""
         return self._batch.by_name(await self._limiter.peek_all(self._batch.operations))
 
     async def incr(self) -> None:

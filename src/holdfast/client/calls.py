@@ -295,12 +295,12 @@ def is_error(reply: Any) -> bool:
 
 
 def is_busy(reply: Any) -> bool:
-    """Whether a server has refused it because of others: it was not done."""
+    """Returns whether a busy server has refused the command, without running it."""
     return type(reply) is ReplyError and str(reply).startswith("BUSY ")
 
 
 def is_dropped_space(reply: Any) -> bool:
-    """Whether the space of the connection is gone."""
+    """Returns whether the space of the connection was dropped."""
     return type(reply) is ReplyError and str(reply).startswith("UNKNOWN_SPACE ")
 
 
@@ -315,7 +315,7 @@ class Broken(Exception):
         self.is_late = is_late
 
     def error(self, *, only_reads: bool) -> Unanswered:
-        """What its caller is told."""
+        """Returns the error for the caller."""
         if not self.was_sent:
             return Unreachable(self.reason)
         return NoAnswer(self.reason) if only_reads else OutcomeUnknown(self.reason)

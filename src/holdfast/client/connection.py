@@ -48,7 +48,7 @@ class Connection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether something has come unasked: the server has closed, or is about to."""
+        """Whether data arrived unasked: the server has closed, or is about to."""
         return bool(self._watch.poll(0))
 
     def ask(self, data: bytes, count: int, timeout: float) -> Any:
@@ -77,7 +77,7 @@ class Connection:
         self._send(data)
 
     def hear(self, timeout: float | None) -> Any:
-        """What comes next, asked for or not."""
+        """Returns the next reply, asked for or not."""
         reply = self._next()
         if reply is not False:
             return reply

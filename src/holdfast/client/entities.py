@@ -47,7 +47,7 @@ _read_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
 
 
 def topic_of(table: str) -> str:
-    """What the topics of a table's change notices begin with; of all tables, without one."""
+    """Returns the prefix of a table's change topics, or of all tables' without a name."""
     return changed_topic(table) if table else CHANGED
 
 
@@ -67,7 +67,7 @@ class ClientEntities(CalledEntities, ModelCalls):
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
-        """What a change notice says."""
+        """Decodes a change notice."""
         return _read_notice(payload)
 
 
@@ -87,7 +87,7 @@ class AsyncEntities(AwaitedEntities, AsyncModelCalls):
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
-        """What a change notice says."""
+        """Decodes a change notice."""
         return _read_notice(payload)
 
 

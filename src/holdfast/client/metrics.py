@@ -180,7 +180,7 @@ class BatchLimiter:
     def peek(
         self, condition: str, entity: EntityLike = None, amount: int = 1
     ) -> Handle[LimitResult]:
-        """What `try_incr` would say at this place of the batch."""
+        """Decides as `try_incr` would at this place of the batch, and counts nothing."""
         return self._one(self._metrics.peek, condition, entity, amount)
 
     def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> Handle[None]:
@@ -307,7 +307,7 @@ class ClientReader(Reader):
                 promise.fill(rate)
 
     def wanted(self) -> list[tuple[float, list[Promise]]]:
-        """What is to be fetched, by the time that it speaks of; mostly there is one."""
+        """Returns the promises to fetch, by the time that they speak of; mostly there is one."""
         by_time: dict[float, list[Promise]] = {}
         for promise in self._promises:
             if promise.is_open:

@@ -116,7 +116,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"{scheme}://{host}:{self.port}"
 
     def tls(self) -> ssl.SSLContext | None:
-        """What encrypted connections are made with."""
+        """Returns the TLS context of encrypted connections, or None."""
         if not self.is_encrypted:
             return None
         try:

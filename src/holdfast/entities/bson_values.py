@@ -31,7 +31,7 @@ def from_wire(value: Any, depth: int = 1) -> Any:
 
 
 def to_wire(kept: Any) -> Any:
-    """What the BSON codec shall write for a kept value."""
+    """Returns the value that the BSON codec writes for a kept one."""
     writer = _TO.get(type(kept))
     return kept if writer is None else writer(kept)
 

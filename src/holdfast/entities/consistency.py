@@ -1,4 +1,4 @@
-"""What is wrong with a stored key of this layer: entities, index entries and counts must agree.
+"""Checks the stored keys of this layer: entities, index entries and counts must agree.
 
 `problems_at` checks one key at a time, for a caller that walks a space in bounded steps. What it
 finds in the indexes of a table, `entities.repair` sets right.
@@ -17,7 +17,7 @@ __all__ = ["problems_at"]
 
 
 def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """What is wrong with the pair at `key`, a sentence each.
+    """Yields the problems of the pair at `key`, a sentence each.
 
     Reads a few keys, for a table as a whole all of its entities.
     """

@@ -19,13 +19,13 @@ _SPECIAL_FLOATS: Final = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
 def write(kept: Any) -> Any:
-    """What JSON holds in place of a kept value."""
+    """Returns a kept value as Extended JSON."""
     writer = _WRITERS.get(type(kept))
     return kept if writer is None else writer(kept)
 
 
 def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """What JSON holds in place of the values that a caller was given."""
+    """Returns the values that a caller was given as Extended JSON."""
     return {name: write(keep(value)) for name, value in properties.items()}
 
 

@@ -140,7 +140,7 @@ def skip_forward(
 def skip_backward(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
 ) -> tuple[bytes, int]:
-    """The same for one who comes from the end: where to end instead, and how many are left."""
+    """Like `skip_forward`, from the end: where to end instead, and how many are left."""
     last = _milestone_before(reader, index, end)
     if last < begin:
         return end, offset

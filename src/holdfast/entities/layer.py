@@ -267,7 +267,7 @@ class Entities(StoredModelCalls):
 
     @operation(reads=True)
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
-        """What `deploy` would change. Reads 1 key per table."""
+        """Returns what `deploy` would change. Reads 1 key per table."""
         return plan(deploys.deployed(self._tx, schema.name), schema, prune=prune)
 
     @operation(role="admin")
@@ -323,7 +323,7 @@ def _access(reader: Reader, table: str) -> TableAccess:
 
 
 def _complete(access: TableAccess, filters: Sequence[Filter]) -> Selection:
-    """What is to be changed or counted, by checked filters; a half-built index can't give it."""
+    """Returns the selection of checked filters; an index that is still being built is refused."""
     if not filters:
         raise NoIndex("No index matches the filter", hint="To select everything, use ALL on id.")
     selection = choose(access, filters, None)

@@ -77,7 +77,7 @@ class LinearPattern:
         return MAX_MATCHING_STEPS // len(self._states)
 
     def fullmatch(self, text: str) -> bool:
-        """Whether the whole text is as the expression says."""
+        """Returns whether the expression matches the whole text."""
         size = len(text)
         way: Way = self._reached([self._begin], 0, size, text)
         for at, letter in enumerate(text, 1):

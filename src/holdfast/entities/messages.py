@@ -61,7 +61,7 @@ DumpFormat: TypeAlias = Literal["bson", "jsonl"]
 
 
 class Filter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a selected entity must look like in one property: `Filter("age", ">=", (18,))`."""
+    """A condition on one property of an entity: `Filter("age", ">=", (18,))`."""
 
     property: str
     op: str
@@ -83,7 +83,7 @@ class Paging(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What an UPDATE does to one property of an entity, or (EXP, DEL) to the entity itself."""
+    """A change of one property of an entity, or (EXP, DEL) of the entity itself."""
 
     op: str
     property: str = ""
@@ -147,7 +147,7 @@ class Updated(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Query(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"
 ):
-    """What all queries have in common outside: their `type` tells them apart."""
+    """The base of all queries: on the wire their `type` tells them apart."""
 
 
 class Put(_Query, frozen=True, tag="PUT"):

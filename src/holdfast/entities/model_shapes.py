@@ -24,7 +24,7 @@ VERSION: Final = "_version"  # under which a loaded object remembers what it has
 
 
 class _Found(Protocol):
-    """What is known of a stored entity beside its id."""
+    """The version and properties of a stored entity."""
 
     @property
     def version(self) -> int: ...
@@ -45,7 +45,7 @@ class _Field(NamedTuple):
 
 
 class Shape:
-    """What the mapper knows of a model."""
+    """The columns of a model and how they are encoded and loaded."""
 
     def __init__(self, columns: Iterable[Col[Any]], table: Table) -> None:
         own = tuple(columns)

@@ -14,7 +14,7 @@ _PLAIN: Final[dict[Any, ColumnType]] = {
 
 
 class Annotation(NamedTuple):
-    """What an annotation says. `type` is None when it says nothing: Any or object."""
+    """The meaning of an annotation. `type` is None when it has none: Any or object."""
 
     type: ColumnType | None
     subtype: ColumnType | None = None
@@ -23,7 +23,7 @@ class Annotation(NamedTuple):
 
 
 def read_annotation(annotation: Any, where: str) -> Annotation:
-    """What `annotation` says, or `BadModel`.
+    """Returns the meaning of `annotation`, or raises `BadModel`.
 
     >>> read_annotation(set[str] | None, "User.groups")
     Annotation(type='Set', subtype='Text', choices=(), optional=True)

@@ -82,7 +82,7 @@ def entry_part(value: Any) -> bytes:
 
 
 def family(value: Any) -> bytes:
-    """What the bytes of all values begin with that can be compared with `value` by `<` and `>`."""
+    """Returns the first byte of all values that `<` and `>` can compare with `value`."""
     return entry_part(value)[:1]
 
 

@@ -1,4 +1,4 @@
-"""What a deploy would change: the difference between the tables that are and those that shall be.
+"""Plans of deploys: the difference between the deployed tables and the new ones.
 
 A plan is a pure function of two schemas. It changes nothing; `deploy` carries it out, and `lines`
 tells people beforehand what will happen:
@@ -18,7 +18,7 @@ from holdfast.entities.schema import Column, Index, Primary, Schema, Table
 
 
 class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to one table. `old` is None for a new one, `new` for one that goes."""
+    """The change of one table. `old` is None for a new one, `new` for one that goes."""
 
     action: Literal["create", "change", "keep", "remove"]
     old: Table | None = None
@@ -63,7 +63,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deploy would do to each table that it mentions and, if it prunes, to the others."""
+    """The changes of a deploy to each table that it mentions and, if it prunes, to the others."""
 
     schema: str
     tables: tuple[TablePlan, ...] = ()
@@ -79,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(old: Schema | None, new: Schema, *, prune: bool = False) -> Plan:
-    """What changes when `new` is deployed over `old`.
+    """Returns what changes when `new` is deployed over `old`.
 
     Tables that `new` does not mention stay as they are, since a schema may be spread over several
     files; with `prune` they are removed.

@@ -1,4 +1,4 @@
-"""What the layer stores: entities, deployed tables, and the work on their indexes.
+"""The stored records: entities, deployed tables, and the work on their indexes.
 
 A stored entity is a msgpack array of version, expiry and properties. Who wants its properties as
 something else than a dict decodes it with a struct of the same three fields; `Entities.fetch` takes
@@ -21,7 +21,7 @@ from holdfast.limits import MAX_VALUE_DEPTH
 
 
 class Stored(Protocol):
-    """What every decoder of stored entities gives."""
+    """The result of every decoder of stored entities."""
 
     version: int
     expires: int
@@ -37,7 +37,7 @@ class StoredEntity(msgspec.Struct, array_like=True):
 
 
 class StoredHead(msgspec.Struct, array_like=True):
-    """The same with its properties unread: for those who only ask whether it still lives."""
+    """A stored entity whose properties are not decoded, to ask only whether it has expired."""
 
     version: int
     expires: int
@@ -45,7 +45,7 @@ class StoredHead(msgspec.Struct, array_like=True):
 
 
 class StoredIndex(msgspec.Struct, frozen=True, array_like=True):
-    """What a deploy knows of an index beyond its columns."""
+    """The stored facts about an index beyond its columns."""
 
     number: int
     ready: bool = True  # all entities are in it

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Repaired(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walk through a table and its indexes found."""
+    """The findings of a walk through a table and its indexes."""
 
     checked: int = 0  # entities
     added: int = 0  # index entries that were missing

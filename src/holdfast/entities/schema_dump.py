@@ -119,7 +119,7 @@ def _index(table: Table, index: Index) -> dict[str, Any]:
 
 
 def _blank(table: Table) -> dict[str, Any]:
-    """What a table with these names says when it leaves everything else to the defaults."""
+    """Returns the document of a table with these names and defaults for all else."""
     columns = tuple(Column(name=column.name, type=column.type) for column in table.columns)
     blank = _table(Table(schema=table.schema, name=table.name, columns=columns))
     for column in blank["columns"].values():

@@ -33,7 +33,7 @@ _TABLE_KEYS: Final = (
 
 
 class Reading(msgspec.Struct):
-    """What a number of schema files say, and what is wrong with them."""
+    """The schemas of several files, and the problems in them."""
 
     schemas: list[Schema]
     problems: list[Problem]  # errors first, each in the order of the files

@@ -207,7 +207,7 @@ class StoreEntities(_PerCall):
 
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
-        """What a change notice says."""
+        """Decodes a change notice."""
         return _read_notice(payload)
 
 

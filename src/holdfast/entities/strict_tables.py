@@ -48,7 +48,7 @@ def _refuse(access: TableAccess, id: str, column: str, reason: str) -> NoReturn:
 
 
 def _problem(column: Column, value: Any) -> str:
-    """What is wrong with `value`, or nothing."""
+    """Returns the problem with `value`, or an empty text."""
     if value is None:
         return "it is required" if column.required or column.not_null else ""
     if not column.kind.fits(value):

@@ -52,7 +52,7 @@ class IndexAccess:
         return None if self.sparse and values == self.nulls else values
 
     def has_null(self, properties: dict[str, Any]) -> bool:
-        """Whether the entity is exempt from uniqueness."""
+        """Returns whether the entity is exempt from uniqueness."""
         return any(entry_part(properties.get(column)) == NULL for column in self.columns)
 
 

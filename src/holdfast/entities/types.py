@@ -247,5 +247,5 @@ COLUMN_TYPES: Final[tuple[ColumnType, ...]] = get_args(ColumnType)
 
 
 def is_now(type: str, default: Any) -> bool:
-    """Whether a column's default is the moment in which an entity is made."""
+    """Returns whether a column's default is the moment in which an entity is made."""
     return bool(default == NOW and COLUMN_KINDS[type].has_now)

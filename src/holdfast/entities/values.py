@@ -106,7 +106,7 @@ def keep_set(elements: Iterable[Any]) -> Ext:
 
 
 def unstorable(error: OverflowError | UnicodeEncodeError) -> BadValue:
-    """What to say of a number or a text that no encoder can write."""
+    """Returns the error for a number or a text that no encoder can write."""
     if isinstance(error, OverflowError):
         return BadValue(
             "Type int not allowed for entities beyond 64 bits",

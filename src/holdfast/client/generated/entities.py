@@ -94,7 +94,7 @@ class CalledEntities(CalledLayer):
         return self._call(_LOAD_SOME, table, dump, atomic)
 
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:
-        """What `deploy` would change. Reads 1 key per table."""
+        """Returns what `deploy` would change. Reads 1 key per table."""
         return self._call(_PLAN, schema, prune)
 
     def put_raw(

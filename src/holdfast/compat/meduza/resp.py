@@ -76,7 +76,7 @@ def _is_text(word: bytes) -> bool:
 
 
 def _explained(kind: str) -> bytes:
-    """What a person or a program is told that takes the command for one of Redis."""
+    """Returns the error for a caller that takes the command for one of Redis."""
     said = f"ERR {kind} is Meduza's here and takes one BSON document"
     return resp.error(f"{said}. {redis_hints.advice_for(kind) or 'HELP lists all operations.'}")
 

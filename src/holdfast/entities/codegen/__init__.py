@@ -22,7 +22,7 @@ Style = Literal["modern", "typed", "classic"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said about the output besides its language."""
+    """Options of the output, besides its language."""
 
     style: Style = "modern"  # of Python: plain annotations, `Col[...]`, or the public client's
     package: str = "model"  # of Go

@@ -42,7 +42,7 @@ def write(schemas: Sequence[Schema], names: Names, *, package: str, meduza_types
 
 
 def check(schemas: Sequence[Schema], names: Names, package: str) -> Iterator[str]:
-    """What Go can't be told, beside what no language can."""
+    """Yields the problems that only Go has with these schemas."""
     if not IDENTIFIER.fullmatch(package) or package in GO_KEYWORDS:
         yield f"'{package}' can't be the name of a Go package: use letters, digits and underscores"
     for column in (each for schema in schemas for table in schema.tables for each in table.columns):

@@ -125,7 +125,7 @@ def check_names(schemas: Sequence[Schema], names: Names) -> Found:
 
 
 def check_records(schemas: Sequence[Schema]) -> Found:
-    """What no schema file could say; records can also be made by a program."""
+    """Yields problems of records that no schema file has; a program can make them."""
     for at, schema in enumerate(schemas):
         if not IDENTIFIER.fullmatch(schema.name):
             yield (), f"The schema {schema.name!r} can't be a name in code"

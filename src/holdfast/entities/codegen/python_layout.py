@@ -128,7 +128,7 @@ def docstring(comment: str, indent: int = 4) -> list[str]:
 
 
 def docstring_value(comment: str, indent: int = 4) -> str:
-    """What Python reads from the lines of `docstring`."""
+    """Returns the text that Python reads from the lines of `docstring`."""
     first, *rest = comment_text(comment)
     if not rest:
         return first

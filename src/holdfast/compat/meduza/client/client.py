@@ -22,7 +22,7 @@ _HOLDFAST: Final = re.compile(r"^redis(?=s?://)")
 
 
 class Client(Protocol):
-    """What a connector yields."""
+    """The client that a connector yields."""
 
     def do(self, query: Query) -> Any: ...
 
@@ -110,7 +110,7 @@ class RedisClient:
 
 
 class StoreClient:
-    """The same on a store, or a space of one, in this process."""
+    """A client on a store, or on a space of one, in this process."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -197,5 +197,5 @@ def storeConnector(store: Any) -> Connector:
 
 
 def ping(client: Client) -> bool:
-    """Whether the server answers."""
+    """Returns whether the server answers."""
     return client.do(PingQuery()).error is None

@@ -31,7 +31,7 @@ class Condition:
 
 
 class Filter:
-    """What a selected entity must look like in one property."""
+    """A condition on one property of an entity."""
 
     def __init__(self, property: str, op: str, *values: Any) -> None:
         self.property = property
@@ -110,7 +110,7 @@ class Entity:
 
 
 class Change:
-    """What an update does to one property, or to the entity itself."""
+    """A change of one property, or of the entity itself."""
 
     Set = messages.SET
     Del = messages.DEL
@@ -309,7 +309,7 @@ Query = GetQuery | PutQuery | UpdateQuery | DelQuery | PingQuery
 
 
 class Response:
-    """What every reply has: the time that the server took, in nanoseconds, and its error."""
+    """The base of every reply: the nanoseconds that the server took, and its error."""
 
     def __init__(self, **document: Any) -> None:
         response = document.get("Response") or {}
