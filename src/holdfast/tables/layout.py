@@ -1,15 +1,16 @@
-"""Where tables live, below (space, 1).
+"""Where tables are stored, below (space, LAYER). The first part is a `Code`:
 
-(0, name)                       -> TableRecord    number, schema, ids of attributes and indexes
-(1, number)                     -> name           the way back, for what only knows the number
-(2, number, hash.., range..)    -> row            header, expiry, all values but the static ones
-(3, number, hash..)             -> statics        the static values of a hash key, in the same form
-(4, number, index, hash.., range..) -> entry      the attributes that an index carries, likewise
-(5, number, what)               -> counter        rows, bytes, entries, rows that will expire
-(6, number, index)              -> BuildRecord    how far the building of an index has come
-(7, name)                       -> DefaultRecord  the schema by default, from domain `*`
-(8, name)                       -> nothing        the mark that the default does not apply here
-(9,)                            -> counter        the number given last; none is used twice
+TABLE        (name)                          -> TableRecord    number, schema, ids of attributes
+                                                               and indexes
+NUMBER       (number)                        -> name           of the table with that number
+ROW          (number, hash.., range..)       -> row            header, expiry, values but statics
+STATICS      (number, hash..)                -> statics        of a hash key, in the form of a row
+ENTRY        (number, index, hash.., range..) -> entry         the attributes of an index, likewise
+COUNT        (number, what)                  -> counter        rows, bytes, entries, expiring rows
+BUILD        (number, index)                 -> BuildRecord    progress of an index build
+DEFAULT      (name)                          -> DefaultRecord  the schema by default, of domain `*`
+NO_DEFAULT   (name)                          -> nothing        the default does not apply here
+LAST_NUMBER  ()                              -> counter        of tables; no number is used twice
 
 A hash key is the components of the hash attributes in their order, or, if they are long, None and a
 digest: hash keys are never read in order. A range component of order `desc` is the complement of
@@ -21,6 +22,7 @@ record's newest row (`revisions.py`; 4 bytes of length, then for each 17 bytes o
 and 8 of expiry) if it says so, then the values as a msgpack array by attribute id.
 """
 
+from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
@@ -31,21 +33,26 @@ from holdfast.keys import pack, pack_bytes, pack_int, pack_str
 from holdfast.limits import MAX_INLINE_HASH_BYTES
 
 LAYER: Final = 1  # the first part of every key below a space
-# The second part of a key, in words: what `holdfast inspect` prints.
-KEY_NAMES: Final = (
-    "table",
-    "number",
-    "row",
-    "statics",
-    "entry",
-    "count",
-    "build",
-    "default",
-    "no_default",
-    "last_number",
-)
 
-# What is counted about a table.
+
+class Code(IntEnum):
+    """The second part of every key."""
+
+    TABLE = 0
+    NUMBER = 1
+    ROW = 2
+    STATICS = 3
+    ENTRY = 4
+    COUNT = 5
+    BUILD = 6
+    DEFAULT = 7
+    NO_DEFAULT = 8
+    LAST_NUMBER = 9
+
+
+KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast inspect` prints
+
+# The counters of a table.
 ROWS: Final = 0
 BYTES: Final = 1
 ENTRIES: Final = 2
@@ -100,7 +107,7 @@ class Keys(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=1024)
 def keys_of(space: bytes) -> Keys:
     below = space + pack(LAYER)
-    return Keys(*(below + pack(kind) for kind in range(10)))
+    return Keys(*(below + pack(int(code)) for code in Code))
 
 
 class TableKeys(msgspec.Struct, frozen=True):
