@@ -7,8 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import BadArgument
+from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.records import RUNNING, JobRecord
-from holdfast.jobs.statistics import DAY, Measured, bucket_of, counted, empty_flow, summary_of
+from holdfast.jobs.statistics import (
+    DAY,
+    Measured,
+    bucket_of,
+    counted,
+    empty_flow,
+    summary_of,
+    totals,
+)
 from holdfast.store import Store
 from tests.jobs.conftest import Qless
 from tests.stores import Stores
@@ -257,3 +266,17 @@ def test_a_history_of_three_days_keeps_three_days(store: Store) -> None:
 
     assert [wait.count for wait in waits] == [0, 0, 1, 1, 1]
     assert [sum(wait.histogram) for wait in waits] == [0, 0, 0, 1, 1]
+
+
+def test_totals_outlive_the_days_that_they_were_counted_on(store: Store) -> None:
+    store.jobs.config_set("stats-history", 2)
+    store.jobs.config_set("histogram-history", 1)
+    for day in range(6):
+        wait_on_day(store, day)
+
+    with store._runner.view() as reader:
+        ledger = Ledger(reader)  # type: ignore[arg-type]  # it only reads
+        wait = totals(ledger, ledger.keys.queue("queue")).wait
+
+    assert wait.number == 6
+    assert sum(wait.tiers) == 6

@@ -83,6 +83,34 @@ def test_every_figure_has_a_type_and_says_what_it_is(
     assert families["holdfast_series_left_out"].samples[0].labels == {"metric": "holdfast:keys"}
 
 
+@pytest.mark.parametrize(("accept", "read"), [("text/plain", read_text), (OPEN, read_open)])
+def test_the_queues_of_a_space_have_figures(server: Server, accept: str, read: Any) -> None:
+    space = "plain-queues" if accept == "text/plain" else "open-queues"
+    for number in range(3):
+        server.call("jobs.put", space=space, queue="emails", id=f"job{number}")
+    server.call("jobs.pop", space=space, queue="emails", worker="worker", count=2)
+    server.call("jobs.complete", space=space, id="job0", worker="worker")
+    server.call("jobs.fail", space=space, id="job1", worker="worker", group="g", message="it broke")
+
+    text = server.get(f"/{space}/metrics/prometheus", accept=accept).body.decode()
+    families = {family.name.removesuffix("_total"): family for family in read(text)}
+
+    states = {each.labels["state"]: each.value for each in families["holdfast_jobs"].samples}
+    assert (states["waiting"], states["running"]) == (1, 0)
+    assert families["holdfast_jobs"].samples[0].labels["space"] == space
+    types = {name.removeprefix("holdfast_jobs_"): each.type for name, each in families.items()}
+    assert (types["started"], types["wait_seconds"]) == ("counter", "histogram")
+    for name, value in {"started": 2, "completed": 1, "failures": 1, "retries": 0}.items():
+        assert families[f"holdfast_jobs_{name}"].samples[0].value == value
+    buckets = [
+        each.value
+        for each in families["holdfast_jobs_wait_seconds"].samples
+        if each.name.endswith("_bucket")
+    ]
+    assert (buckets == sorted(buckets), buckets[-1]) == (True, 2)
+    assert families["holdfast_jobs_oldest_seconds"].samples[0].value >= 0
+
+
 def test_a_space_shows_its_metrics_also_as_openmetrics(server: Server) -> None:
     server.call("metrics.define", space="shown", specs=SPECS)
     server.call("metrics.incr", space="shown", metric="hits", entity=None)

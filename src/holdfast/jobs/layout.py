@@ -47,6 +47,8 @@
     BULK_ACTION     36  (id)                   -> BulkRecord  what is done to all jobs of a search
     STEP            37  (jid, number)          -> StepRecord  what a workflow remembers of a step
     SIGNAL          38  (jid, name, number)    -> SignalRecord  what a workflow was told, not taken
+    QUEUE_TOTAL     39  (queue, name)          -> counter    or sums of times of days that are not
+                                                             kept
 
 The small records that every operation touches come first and are stored together, so that a commit
 writes few pages.
@@ -114,6 +116,7 @@ class Code(IntEnum):
     BULK_ACTION = 36
     STEP = 37
     SIGNAL = 38
+    QUEUE_TOTAL = 39
 
 
 KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast inspect` prints
@@ -198,6 +201,7 @@ class QueueKeys:
         "scheduled",
         "statistics",
         "tallies",
+        "totals",
         "usual",
         "work",
         "work_counts",
@@ -225,6 +229,7 @@ class QueueKeys:
         self.locks = base + pack_int(Code.LOCK) + packed
         self.statistics = base + pack_int(Code.DAY_SUMMARY) + packed
         self.tallies = base + pack_int(Code.DAY_COUNT) + packed
+        self.totals = base + pack_int(Code.QUEUE_TOTAL) + packed
         self.scheduled = base + pack_int(Code.SCHEDULED) + packed
         self.depends = base + pack_int(Code.BLOCKED) + packed
         self.recurring = base + pack_int(Code.RECURRING_DUE) + packed
@@ -252,6 +257,9 @@ class QueueKeys:
 
     def summary(self, day: int, kind: str) -> bytes:
         return self.statistics + pack_int(day) + pack_str(kind)
+
+    def total(self, name: str) -> bytes:
+        return self.totals + pack_str(name)
 
     def tally(self, day: int, name: str) -> bytes:
         return self.tallies + pack_int(day) + pack_str(name)

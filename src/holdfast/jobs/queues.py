@@ -138,6 +138,15 @@ def _by_time_and_bytes(entry: tuple[float, str]) -> tuple[float, bytes]:
 def counts(ledger: "Ledger", name: str, now: float) -> QueueCounts:
     keys = ledger.keys.queue(name)
     due = start_due(ledger, keys, now)  # as good as waiting, whether or not they were moved yet
+    return _counts(ledger, keys, name, now, due)
+
+
+def counts_at(ledger: "Ledger", name: str, now: float) -> QueueCounts:
+    """Like `counts`, but moves nothing: a job that is due counts as scheduled until a pop."""
+    return _counts(ledger, ledger.keys.queue(name), name, now, 0)
+
+
+def _counts(ledger: "Ledger", keys: QueueKeys, name: str, now: float, due: int) -> QueueCounts:
     waiting, locks = ledger.work_counts(keys)
     scheduled, depends = ledger.pair(keys.blocked)
     throttled, recurring = ledger.pair(keys.other)

@@ -13,7 +13,9 @@ through is added to the queue's counter.
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, read_counter
@@ -31,6 +33,9 @@ DAY: Final = 86400
 _HOUR: Final = 3600
 _QUARTER: Final = 900
 
+_TALLIED: Final = ("retries", "failures")  # "failed" is no counter: it also goes down
+_encode_total: Final = msgspec.msgpack.Encoder().encode
+_decode_total: Final = msgspec.msgpack.Decoder(tuple[int, float, list[int]]).decode
 _SUMMARY: Final = struct.Struct(">Qdd")
 _BUCKET: Final = struct.Struct(">I")
 _SUMMARY_BYTES: Final = _SUMMARY.size
@@ -202,6 +207,68 @@ def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1
     ledger.tx.add(keys.tally(day, name), delta)
 
 
+class Total(NamedTuple):
+    """Times since a queue exists: how many, their sum, and the buckets of all histograms."""
+
+    number: int
+    seconds: float
+    tiers: list[int]
+
+
+class Totals(NamedTuple):
+    """What happened in a queue since it exists."""
+
+    wait: Total
+    run: Total
+    tallies: dict[str, int]
+
+
+def totals(ledger: "Ledger", keys: QueueKeys) -> Totals:
+    """Returns all that was ever counted: the days that are kept, and the sums of those before."""
+    wait, run = (
+        _total(ledger, keys, flow, kind)
+        for flow, kind in ((keys.popped, "wait"), (keys.ended, "run"))
+    )
+    tallies = {name: 0 for name in _TALLIED}
+    for prefix, at in ((keys.tallies, 1), (keys.totals, 0)):
+        for key, value in ledger.tx.scan(*below(prefix)):
+            name = unpack(key, len(prefix))[at]
+            if name in tallies:
+                tallies[name] += read_counter(value)
+    return Totals(wait, run, tallies)
+
+
+def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> Total:
+    flow = ledger.tx.get(flow_key)
+    summaries = [] if flow is None else [summary_of(flow)]
+    summaries += [
+        value
+        for key, value in ledger.tx.scan(*below(keys.statistics))
+        if unpack(key, len(keys.statistics))[1] == kind
+    ]
+    before = ledger.tx.get(keys.total(kind))
+    count, sum_of, tiers = _decode_total(before) if before is not None else (0, 0.0, [])
+    tiers = [*tiers, *[0] * (_LONGER + 1 - len(tiers))]
+    for summary in summaries:
+        measured = Measured(summary)
+        count += measured.count
+        sum_of += measured.count * measured.mean
+        tiers = [a + b for a, b in zip(tiers, measured.tiers(), strict=True)]
+    return Total(count, sum_of, tiers)
+
+
+def _keep_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, whole: bool) -> None:
+    """Adds what is dropped to the sums that stay: a histogram first, its day later."""
+    before = ledger.tx.get(keys.total(kind))
+    count, sum_of, tiers = _decode_total(before) if before is not None else (0, 0.0, [])
+    measured = Measured(value)
+    if whole:
+        count, sum_of = count + measured.count, sum_of + measured.count * measured.mean
+    tiers = [*tiers, *[0] * (_LONGER + 1 - len(tiers))]
+    summed = [a + b for a, b in zip(tiers, measured.tiers(), strict=True)]
+    ledger.tx.put(keys.total(kind), _encode_total((count, sum_of, summed)))
+
+
 def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
     """When `day` begins: drops what is too old, relative to the newest day written."""
     settings = ledger.settings()
@@ -209,11 +276,17 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
         day = max(day, unpack(key, len(keys.statistics))[0])
     for prefix in (keys.statistics, keys.tallies):
         end = prefix + pack_int(max(0, day + 1 - int(settings.statistics_days)))
-        for key, _ in list(ledger.tx.scan(prefix, end, limit=JOBS_PER_STEP)):
+        for key, value in list(ledger.tx.scan(prefix, end, limit=JOBS_PER_STEP)):
+            name = unpack(key, len(prefix))[1]
+            if prefix == keys.statistics:
+                _keep_total(ledger, keys, name, value, whole=True)
+            elif name in _TALLIED:
+                ledger.tx.add(keys.total(name), read_counter(value))
             ledger.tx.delete(key)
     end = keys.statistics + pack_int(max(0, day + 1 - int(settings.histogram_days)))
     for key, value in list(ledger.tx.scan(keys.statistics, end, limit=JOBS_PER_STEP)):
         if len(value) > _SUMMARY_BYTES:
+            _keep_total(ledger, keys, unpack(key, len(keys.statistics))[1], value, whole=False)
             ledger.tx.put(key, value[:_SUMMARY_BYTES])
 
 

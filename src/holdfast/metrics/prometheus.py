@@ -25,6 +25,7 @@ _SUFFIXES: Final = {
     "counter": ("_total", "_created"),
     "gauge": (),
     "summary": ("_sum", "_count", "_created"),
+    "histogram": ("_bucket", "_sum", "_count"),
 }
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]

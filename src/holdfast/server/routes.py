@@ -14,11 +14,13 @@ from holdfast.metrics.exposition import exposition
 from holdfast.metrics.prometheus import Family
 from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
+from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter, check_steps
 from holdfast.server.client_address import address_events
 from holdfast.server.dispatcher import work_of
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
+from holdfast.server.job_metrics import job_families
 from holdfast.server.openapi import document
 from holdfast.server.server_metrics import families
 from holdfast.server.start_page import start_page
@@ -67,27 +69,32 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
 
 @route("GET HEAD", "/metrics")
 async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """The server's own figures, and the metrics of the default space that say `expose`."""
+    """The server's own figures, and the queues and the exposed metrics of the default space."""
     space = api.dispatcher.store
-    (await api.who(request)).require("read", space=space.name, layer="metrics")
+    who = await api.who(request)
+    who.require("read", space=space.name, layer="metrics")
     figures = {**await api.dispatcher.reading(space.stats), **api.dispatcher.figures()}
-    return await _exposed(api, request, space, families(figures))
+    return await _exposed(api, request, who, space, families(figures))
 
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
 async def space_metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """The metrics of a space that say `expose`."""
-    (await api.who(request)).require("read", space=found["space"], layer="metrics")
-    return await _exposed(api, request, await api.dispatcher.space(found["space"]), [])
+    """The queues of a space, and its metrics that say `expose`."""
+    who = await api.who(request)
+    who.require("read", space=found["space"], layer="metrics")
+    return await _exposed(api, request, who, await api.dispatcher.space(found["space"]), [])
 
 
 async def _exposed(
-    api: HttpApi, request: HttpRequest, space: Space, own: list[Family]
+    api: HttpApi, request: HttpRequest, who: Identity, space: Space, own: list[Family]
 ) -> HttpResponse:
+    """Returns `own` and the metrics of a space; its queues too, for those who may read its jobs."""
+    with_jobs = who.may("read", space=space.name, layer="jobs")
     openmetrics = request.accepts(_OPENMETRICS)
 
     def read(view: View) -> str:
-        return exposition(view.raw, view.raw.now, own=own, openmetrics=openmetrics)
+        jobs = job_families(space.name, view.raw) if with_jobs else []
+        return exposition(view.raw, view.raw.now, own=[*own, *jobs], openmetrics=openmetrics)
 
     exposed = await api.dispatcher.look(space, read, is_large=True)
     kind = f"{_OPENMETRICS}; version=1.0.0; charset=utf-8" if openmetrics else _PROMETHEUS

@@ -1,0 +1,79 @@
+"""The figures of queues for scrapers: states, ages, counters that only grow, histograms."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from holdfast.jobs import queues, statistics
+from holdfast.jobs.layout import QueueKeys
+from holdfast.keys import unpack
+from holdfast.limits import MAX_PRIORITIES_AGED, MAX_QUEUES_EXPOSED
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+    from holdfast.jobs.records import QueueCounts
+
+BOUNDS: Final = (1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400)  # of histograms, in seconds
+
+
+class TimesFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Wait or run times since the queue exists; `buckets` are cumulative, see `BOUNDS`."""
+
+    count: int
+    sum: float
+    buckets: tuple[int, ...]
+
+
+class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue: how many jobs are in which list, and what happened since it exists."""
+
+    counts: "QueueCounts"
+    oldest_age: float  # seconds since the oldest waiting job entered the queue, 0 if none waits
+    failures: int
+    retries: int
+    wait: TimesFigures
+    run: TimesFigures
+
+
+def figures(ledger: "Ledger", now: float) -> list[QueueFigures]:
+    """Returns the figures of the known queues, the first `MAX_QUEUES_EXPOSED` of them.
+
+    Reads some 10 keys for each queue, and 2 for each of its days.
+    """
+    names = queues.known_queues(ledger)[:MAX_QUEUES_EXPOSED]
+    return [_figures(ledger, name, now) for name in names]
+
+
+def _figures(ledger: "Ledger", name: str, now: float) -> QueueFigures:
+    keys = ledger.keys.queue(name)
+    totals = statistics.totals(ledger, keys)
+    times = [min(now, time) for time in _first_times(ledger, keys)]
+    return QueueFigures(
+        counts=queues.counts_at(ledger, name, now),
+        oldest_age=now - min(times) if times else 0.0,
+        failures=totals.tallies["failures"],
+        retries=totals.tallies["retries"],
+        wait=_times(totals.wait),
+        run=_times(totals.run),
+    )
+
+
+def _first_times(ledger: "Ledger", keys: QueueKeys) -> Iterator[float]:
+    """Yields when the first job of each priority entered the work list, of a few priorities."""
+    begin = keys.work
+    for _ in range(MAX_PRIORITIES_AGED):
+        found = next(ledger.tx.scan(begin, keys.work_end, limit=1), None)
+        if found is None:
+            return
+        key, packed_jid = found
+        front, priority, *_ = unpack(key, len(keys.work))
+        job = ledger.job_at(ledger.keys.jobs + packed_jid)
+        if job is not None:
+            yield job.time
+        begin = (keys.line(priority) if front else keys.front) + b"\xff"
+
+
+def _times(total: statistics.Total) -> TimesFigures:
+    buckets = [sum(total.tiers[: statistics.bucket_of(bound)]) for bound in BOUNDS]
+    return TimesFigures(count=total.number, sum=total.seconds, buckets=tuple(buckets))
