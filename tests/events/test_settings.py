@@ -1,4 +1,4 @@
-"""Settings of a space: stored, checked, and the same for whoever sends."""
+"""Settings of a space: stored, checked, and the same for every sender."""
 
 import math
 from typing import Any

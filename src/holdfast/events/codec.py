@@ -103,7 +103,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was ever added is still there."""
+        """Returns whether all that was ever added is still there."""
         return not self.flags & PARTIAL
 
     @property
@@ -112,7 +112,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a stored result that has counters only."""
+        """Returns whether it is a stored result that has counters only."""
         return self.flags & KEPT != 0
 
     def encode(self) -> bytes:

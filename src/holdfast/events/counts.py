@@ -53,7 +53,7 @@ def distinct(
 
 
 def _is_restricted(record: Record) -> bool:
-    """Whether a stored result was counted since a moment: it has only its timed counter."""
+    """Returns whether a stored result was counted since a moment, and has no other counter."""
     return record.flags & (KEPT | PARTIAL) == KEPT | PARTIAL
 
 

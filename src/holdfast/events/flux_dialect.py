@@ -3,7 +3,7 @@
 It differs from the native one where Flux differs from its own description of MQL: prefixes match
 character by character, handlers run in the order of the text, the last step of a chain names in
 every target, identifiers are nearly any text, and a handler that makes no sense is skipped instead
-of refused. specs and docs/howto/events.md list the rules.
+of refused. docs/howto/from-flux.md lists the differences.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Settings of a space: what it may want otherwise than all others, the same for every process.
+"""Settings of a space, the same for every process.
 
-They are stored behind the digest of the schemas, which ingesting reads anyway: they cost no key.
+They are stored behind the digest of the schemas, which ingestion reads anyway: they cost no key.
 """
 
 import math
@@ -37,16 +37,16 @@ def configure(tx: Transaction, changes: dict[str, Any]) -> Settings:
 
 
 def settings_of(reader: Reader) -> Settings:
-    """The settings of a space. Reads 1 key."""
+    """Returns the settings of a space. Reads 1 key."""
     return settings_in(reader.get(keys_of(reader.space).schemas_digest))
 
 
 def settings_in(stored: bytes | None) -> Settings:
-    """The settings behind the digest, or those that all spaces begin with."""
+    """Returns the settings behind the digest, or the defaults."""
     return _settings(b"" if stored is None else stored[DIGEST_BYTES:])
 
 
-@lru_cache(maxsize=256)  # the same few are met with every event
+@lru_cache(maxsize=256)  # every event reads one of a few
 def _settings(packed: bytes) -> Settings:
     return _decode(packed) if packed else Settings()
 

@@ -79,7 +79,7 @@ class Snapshot:
     def _scan(
         self, prefix: bytes, cursor: bytes, limit: int
     ) -> tuple[dict[bytes, bytes], bytes | None]:
-        """Returns what stands behind `cursor`, and how far that is all there is."""
+        """Returns the pairs behind `cursor`, and how far they are all that there are."""
         begin, end = prefix_range(prefix)
         if cursor:
             begin = after(prefix + cursor)

@@ -1,1 +1,1 @@
-"""What exists because Flux, Artsy's event server, did it so: its HTTP API."""
+"""The HTTP API of Flux, Artsy's event server, for its existing clients."""
