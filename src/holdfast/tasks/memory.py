@@ -2,31 +2,24 @@
 
 Each verb of a run (`step`, `sleep`, `wait`, ...) gets a number in the order in which it is asked
 for. What is remembered under its number must have its name. The logic of a verb is a generator that
-yields what has to be done, `Call` or `Write`; the two ways to drive it are at the end.
+yields what has to be done, see verbs.py.
 """
 
-import asyncio
-import builtins
-import inspect
-import sys
 import typing
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from holdfast.errors import (
-    BadTask,
-    ChildFailed,
     JobLost,
-    StepFailed,
     UnknownJob,
     WorkflowChanged,
     WorkflowTooLarge,
     WrongState,
 )
-from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.jobs.records import FAILED, Job
 from holdfast.jobs.reports import Report
 from holdfast.jobs.steps import Step
 from holdfast.limits import (
@@ -38,30 +31,25 @@ from holdfast.limits import (
 from holdfast.store import Space
 from holdfast.tasks.backoff import Backoff
 from holdfast.tasks.outcomes import Fail, Outcome, Parked, Retry, Snooze, error_text
+from holdfast.tasks.replay import (
+    child_failed,
+    gathered_value,
+    is_settled,
+    name_of,
+    replayed,
+    returned_by,
+    revived,
+)
 from holdfast.tasks.run import Run
 from holdfast.tasks.task import Task, TaskCall
-from holdfast.tasks.values import from_plain, to_plain
+from holdfast.tasks.values import to_plain
+from holdfast.tasks.verbs import Call, Verb, Write, drive, drive_async, no
 
 __all__ = ["Memory"]
 
 _PAGE: Final = 1_000
 _size: Final = msgspec.json.Encoder().encode
 _LOST: Final = (JobLost, UnknownJob, WrongState)
-
-
-class Call(NamedTuple):
-    """The workflow's own function is to be called."""
-
-    function: Callable[[], Any]
-
-
-class Write(NamedTuple):
-    """The store is to be asked or told."""
-
-    function: Callable[[], Any]
-
-
-Verb = Generator[Call | Write, Any, Any]
 
 
 class Memory:
@@ -107,13 +95,13 @@ class Memory:
         """Runs the function once; later runs get its result."""
         called = function.function if isinstance(function, Task) else function
         return self._begin(
-            _name_of(function),
+            name_of(function),
             lambda number, known: self._stepped(
                 number,
                 known,
-                _name_of(function),
+                name_of(function),
                 partial(called, *args, **kwargs),
-                _returned_by(called),
+                returned_by(called),
                 retries,
                 backoff,
             ),
@@ -130,7 +118,7 @@ class Memory:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Runs the function in a transaction that also remembers it: exactly once."""
-        name = _name_of(function)
+        name = name_of(function)
         return self._begin(
             name,
             lambda number, known: self._transacted(number, known, name, function, args, kwargs),
@@ -157,7 +145,7 @@ class Memory:
         """Says whether a workflow comes here for the first time, and so goes the new way."""
         known = self._known.get(self._next)
         if known is not None and known.name != f"version {name}":
-            return self._driven(_no())
+            return self._driven(no())
         return self._begin(
             f"version {name}",
             lambda number, known: self._stepped(
@@ -186,7 +174,7 @@ class Memory:
         return self._driven(verb(number, known))
 
     def _driven(self, verb: Verb) -> Any:
-        return _drive_async(verb) if self._is_async else _drive(verb)
+        return drive_async(verb) if self._is_async else drive(verb)
 
     # --- the logic of each verb -------------------------------------------------------------------
 
@@ -201,7 +189,7 @@ class Memory:
         backoff: Backoff | None,
     ) -> Verb:
         if known is not None and known.ended:
-            return _replayed(known, annotation)
+            return replayed(known, annotation)
         attempts = 1 if known is None else known.attempts + 1
         begun = self._clock() if known is None else known.begun
         try:
@@ -232,7 +220,7 @@ class Memory:
         kwargs: dict[str, Any],
     ) -> Verb:
         if known is not None and known.ended:
-            return _replayed(known, _returned_by(function))
+            return replayed(known, returned_by(function))
         begun = self._clock()
 
         def work(tx: Any) -> Any:
@@ -312,8 +300,8 @@ class Memory:
         decoders = [call.decode for call in calls]
         if known is not None and known.ended:
             if known.error:
-                raise _revived(known)
-            return [_gathered_value(each, decoders[at]) for at, each in enumerate(known.result)]
+                raise revived(known)
+            return [gathered_value(each, decoders[at]) for at, each in enumerate(known.result)]
         begun = self._clock() if known is None else known.begun
         ids = tuple(f"{self._job.id}/{number}.{at}" for at in range(len(calls)))
         step = Step(number=number, name="gather", begun=begun, children=ids)
@@ -325,7 +313,7 @@ class Memory:
             told = f"the workflow waits for {len(ids)} children"
             self._park(step, 0, depends=ids, puts=puts, message=told)
         found = yield Write(lambda: self._children(ids))
-        left = tuple(id for id, job in found.items() if job is not None and not _is_settled(job))
+        left = tuple(id for id, job in found.items() if job is not None and not is_settled(job))
         if left:
             self._park(
                 step, 0, depends=left, message=f"the workflow waits for {len(left)} children"
@@ -333,12 +321,12 @@ class Memory:
         results = yield Write(lambda: [self._result_of(id, job) for id, job in found.items()])
         errors = [each for each in results if "error" in each]
         if errors and not return_errors:
-            error = _child_failed(errors[0])
+            error = child_failed(errors[0])
             self._raised = self._failed(number, "gather", begun, 1, error)
             raise error
         done = self._done(number, "gather", begun, 1, results)
         yield Write(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
-        return [_gathered_value(each, decoders[at]) for at, each in enumerate(results)]
+        return [gathered_value(each, decoders[at]) for at, each in enumerate(results)]
 
     def _children(self, ids: tuple[str, ...]) -> dict[str, Job | None]:
         found: dict[str, Job | None] = dict.fromkeys(ids)
@@ -420,107 +408,3 @@ class Memory:
     def _park(self, step: Step, delay: float, **more: Any) -> typing.NoReturn:
         steps = (*self._later, step)
         raise Parked(Outcome(what="retry", free=True, delay=delay, steps=steps, **more))
-
-
-# --- what was remembered ------------------------------------------------------------------------
-
-
-def _replayed(known: Step, annotation: Any) -> Any:
-    if known.error:
-        raise _revived(known)
-    if known.result is None or annotation in (Any, None, type(None)):
-        return known.result
-    return from_plain(known.result, annotation)
-
-
-def _revived(known: Step) -> Exception:
-    """Returns the exception of a step that has failed, of its class if that is loaded.
-
-    Nothing is imported for it, and no constructor called: what is stored is only data.
-    """
-    module, _, name = known.error_class.partition(":")
-    kind = getattr(sys.modules.get(module) or builtins, name, None)
-    _, _, message = known.error.partition(": ")
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        return StepFailed(f"step {known.name} has failed: {known.error}")
-    error: Exception = kind.__new__(kind)
-    error.args = (message,)
-    if hasattr(kind, "facts"):  # an error of Holdfast, which shows its message
-        error.message = message  # type: ignore[attr-defined]  # as its constructor does
-    return error
-
-
-def _child_failed(told: dict[str, Any]) -> ChildFailed:
-    last = str(told["error"]).strip().rpartition("\n")[2]
-    error = ChildFailed(f"child {told['id']} has failed in the group {told['group']}: {last}")
-    error.id, error.group, error.failure = told["id"], told["group"], told["error"]
-    return error
-
-
-def _gathered_value(told: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
-    return _child_failed(told) if "error" in told else decode(told["result"])
-
-
-def _is_settled(job: Job) -> bool:
-    return job.state in (COMPLETE, FAILED)
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    if isinstance(function, Task):
-        return function.name
-    if isinstance(function, partial):
-        return _name_of(function.func)
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
-def _returned_by(function: Callable[..., Any]) -> Any:
-    try:
-        return typing.get_type_hints(function).get("return", Any)
-    except (NameError, TypeError, AttributeError):
-        return Any
-
-
-# --- driving --------------------------------------------------------------------------------------
-
-
-def _drive(verb: Verb) -> Any:
-    """Runs a verb in the workflow's thread."""
-    try:
-        effect = next(verb)
-        while True:
-            try:
-                value = effect.function()
-                if inspect.iscoroutine(value):
-                    value.close()
-                    raise BadTask("an async function can be a step of an async workflow only")
-            except BaseException as error:
-                effect = verb.throw(error)
-            else:
-                effect = verb.send(value)
-    except StopIteration as end:
-        return end.value
-
-
-async def _drive_async(verb: Verb) -> Any:
-    """Runs a verb on the event loop; what blocks is done in a thread."""
-    try:
-        effect = next(verb)
-        while True:
-            try:
-                if isinstance(effect, Call) and inspect.iscoroutinefunction(
-                    getattr(effect.function, "func", effect.function)
-                ):
-                    value = await effect.function()
-                else:
-                    value = await asyncio.to_thread(effect.function)
-            except BaseException as error:
-                effect = verb.throw(error)
-            else:
-                effect = verb.send(value)
-    except StopIteration as end:
-        return end.value
-
-
-def _no() -> Verb:
-    return False
-    yield  # a generator, as all verbs are

@@ -1,0 +1,85 @@
+"""Replay: what a remembered step gives to a later run, a result or the exception that it raised."""
+
+import builtins
+import sys
+import typing
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from holdfast.errors import ChildFailed, StepFailed
+from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.jobs.steps import Step
+from holdfast.tasks.task import Task
+from holdfast.tasks.values import from_plain
+
+__all__ = [
+    "child_failed",
+    "gathered_value",
+    "is_settled",
+    "name_of",
+    "replayed",
+    "returned_by",
+    "revived",
+]
+
+
+def replayed(known: Step, annotation: Any) -> Any:
+    if known.error:
+        raise revived(known)
+    if known.result is None or annotation in (Any, None, type(None)):
+        return known.result
+    return from_plain(known.result, annotation)
+
+
+def revived(known: Step) -> Exception:
+    """Returns the result of a step that is done, or raises its exception."""
+    """Returns the exception of a step that has failed, of its class if that is loaded.
+
+    Nothing is imported for it, and no constructor called: what is stored is only data.
+    """
+    module, _, name = known.error_class.partition(":")
+    kind = getattr(sys.modules.get(module) or builtins, name, None)
+    _, _, message = known.error.partition(": ")
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return StepFailed(f"step {known.name} has failed: {known.error}")
+    error: Exception = kind.__new__(kind)
+    error.args = (message,)
+    if hasattr(kind, "facts"):  # an error of Holdfast, which shows its message
+        error.message = message  # type: ignore[attr-defined]  # as its constructor does
+    return error
+
+
+def child_failed(told: dict[str, Any]) -> ChildFailed:
+    last = str(told["error"]).strip().rpartition("\n")[2]
+    error = ChildFailed(f"child {told['id']} has failed in the group {told['group']}: {last}")
+    error.id, error.group, error.failure = told["id"], told["group"], told["error"]
+    return error
+
+
+def gathered_value(told: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
+    """Returns the error for a child that has failed."""
+    return child_failed(told) if "error" in told else decode(told["result"])
+
+
+def is_settled(job: Job) -> bool:
+    """Returns the result of a child, or its error."""
+    return job.state in (COMPLETE, FAILED)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Whether a child is complete or failed."""
+    if isinstance(function, Task):
+        return function.name
+    if isinstance(function, partial):
+        return name_of(function.func)
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def returned_by(function: Callable[..., Any]) -> Any:
+    """Returns the annotation of what the function returns; Any if there is none."""
+    """Returns the name under which a step of this function is remembered."""
+    try:
+        return typing.get_type_hints(function).get("return", Any)
+    except (NameError, TypeError, AttributeError):
+        return Any

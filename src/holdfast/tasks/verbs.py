@@ -1,0 +1,73 @@
+"""Verbs of a workflow: generators that yield what has to be done, and the two ways to drive them.
+
+The logic of `step`, `sleep`, `wait` and the others is so written once, for threads and for event
+loops.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+from holdfast.errors import BadTask
+
+__all__ = ["Call", "Verb", "Write", "drive", "drive_async", "no"]
+
+
+class Call(NamedTuple):
+    """The workflow's own function is to be called."""
+
+    function: Callable[[], Any]
+
+
+class Write(NamedTuple):
+    """The store is to be asked or told."""
+
+    function: Callable[[], Any]
+
+
+Verb = Generator[Call | Write, Any, Any]
+
+
+def drive(verb: Verb) -> Any:
+    """Runs a verb in the workflow's thread."""
+    try:
+        effect = next(verb)
+        while True:
+            try:
+                value = effect.function()
+                if inspect.iscoroutine(value):
+                    value.close()
+                    raise BadTask("an async function can be a step of an async workflow only")
+            except BaseException as error:
+                effect = verb.throw(error)
+            else:
+                effect = verb.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+async def drive_async(verb: Verb) -> Any:
+    """Runs a verb on the event loop; what blocks is done in a thread."""
+    try:
+        effect = next(verb)
+        while True:
+            try:
+                if isinstance(effect, Call) and inspect.iscoroutinefunction(
+                    getattr(effect.function, "func", effect.function)
+                ):
+                    value = await effect.function()
+                else:
+                    value = await asyncio.to_thread(effect.function)
+            except BaseException as error:
+                effect = verb.throw(error)
+            else:
+                effect = verb.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+def no() -> Verb:
+    """Returns False, for a version that the workflow does not have."""
+    return False
+    yield  # a generator, as all verbs are
