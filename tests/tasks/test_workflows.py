@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
+import holdfast
 from holdfast.errors import BadTask, ChildFailed, JobNeeded
 from holdfast.store import Store
-from holdfast.tasks import AsyncRun, Fail, Run, Tasks, Tx, Workflow, fixed
+from holdfast.tasks import AsyncRun, Batch, Fail, Run, Tasks, Tx, Worker, Workflow, fixed
 from holdfast.tasks.execution import Runtime
-from holdfast.testing import Clock, run_tasks
+from holdfast.testing import Clock, run_tasks, temporary_server
 
 pytestmark = pytest.mark.every_engine
 
@@ -451,3 +452,57 @@ def test_a_step_that_is_too_large_fails_the_workflow(store: Store) -> None:
     run_tasks(store, tasks, keep_failures=True)
 
     assert store.jobs.failed() == {"q-WorkflowTooLarge": 1}
+
+
+@pytest.mark.only_on("lmdb")
+def test_a_workflow_runs_on_a_server_with_batches() -> None:
+    tasks = Tasks(queue="q")
+
+    def count(batch: Batch, by: int) -> int:
+        batch.metrics.incr("done", value=by)
+        return by
+
+    @tasks.task(queue="children")
+    def double(number: int) -> int:
+        return 2 * number
+
+    @tasks.workflow
+    def flow(run: Run) -> list[int]:
+        first = run.transact(count, 3)
+        rest = run.gather([double.call(number) for number in (1, 2)])
+        return [first, *rest, run.wait("go")]
+
+    with temporary_server() as url, holdfast.connect(url) as client:
+        client.metrics.define({"done": {"lifetime": True}})
+        job = flow.put(client)
+        with Worker(client, tasks, threads=2):
+            flow.signal(client, job.id, "go", 9)
+            assert job.result(timeout=30) == [3, 2, 4, 9]
+
+        assert client.metrics.lifetime("done") == 3
+        steps = flow.status(client, job.id).steps
+        assert [step.name.rpartition(".")[2] for step in steps] == ["count", "gather", "wait go"]
+
+
+@pytest.mark.only_on("lmdb")
+def test_a_batch_of_a_workflow_that_lost_its_job_is_not_done() -> None:
+    tasks = Tasks(queue="q")
+
+    def count(batch: Batch) -> None:
+        batch.metrics.incr("done")
+
+    with temporary_server() as url, holdfast.connect(url) as client:
+        client.metrics.define({"done": {"lifetime": True}})
+
+        @tasks.workflow
+        def flow(run: Run) -> None:
+            client.jobs.timeout(run.job.id)
+            run.transact(count)
+
+        flow.put(client)
+        runtime = Runtime(tasks, client)
+        outcome = runtime.attempt(client.jobs.pop("q", "w")[0]).execute()
+        runtime.close()
+
+        assert outcome.what == "lost"
+        assert client.metrics.lifetime("done") == 0
