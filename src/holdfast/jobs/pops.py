@@ -71,7 +71,7 @@ class PopOperations:
         grace period. A job's own `timeout` ends its lock early. A paused queue gives nothing, one
         with a rate what is left of it, and jobs whose data is large come in as many
         pops as they need: one answer holds `MAX_ANSWER_BYTES`. Reads 5 keys and writes 6 for one
-        job, 2 and 4 for each further one; a rate adds 3 and 2.
+        job, 2 and 4 for each further one. A rate adds 3 and 2, and 30 reads where few jobs start.
         """
         if not (
             lock_seconds is None
