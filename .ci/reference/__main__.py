@@ -21,7 +21,7 @@ import click
 import msgspec
 
 import holdfast
-from holdfast import cli, errors, limits, operations
+from holdfast import cli, contrib, errors, limits, operations
 from holdfast.cli import settings
 from holdfast.cli.output import JSON_HELP
 from holdfast.compat.meduza import mdzctl
@@ -172,12 +172,17 @@ def option_table(options: Sequence[click.Option]) -> str:
 
 
 def public_modules() -> Iterator[ModuleType]:
-    """holdfast, what is directly in it, and the contract that engines are built to.
+    """holdfast, what is directly in it or in contrib/, and the contract that engines are built to.
 
     Only a module that says what is public, in `__all__`, has public names.
     """
     yield holdfast
-    names = [module.name for module in pkgutil.iter_modules(holdfast.__path__, "holdfast.")]
+    packages = (holdfast, contrib)
+    names = [
+        module.name
+        for package in packages
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    ]
     for name in sorted([*names, "holdfast.engine.contract"]):
         module = importlib.import_module(name)
         if hasattr(module, "__all__"):

@@ -76,6 +76,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     depends: tuple[str, ...] = ()
     puts: tuple[NewJob, ...] = ()
 
+    @property
+    def problem(self) -> BaseException | None:
+        """The exception that people should hear of, for error reports and traces.
+
+        A job that failed has one, and one that is retried because of an exception. `Snooze` and
+        `Retry` are raised on purpose: only what they were raised from counts.
+        """
+        if self.what == "retry" and isinstance(self.error, Retry | Snooze):
+            return self.error.__cause__
+        return self.error if self.what in ("retry", "fail") else None
+
 
 class Parked(BaseException):
     """Ends the run of a workflow that waits; its slot is free meanwhile.

@@ -44,7 +44,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             id=f"{prefix_of(registry)}{task.name}:{digest}",
             queue=new.queue,
             klass=task.name,
-            data=new.data,
+            # Without the headers of `new`: its runs are no part of the trace that deploys it.
+            data=task.parameters.encode((), self.args),
             cron=self.cron,
             tz=self.tz,
             interval=self.interval,

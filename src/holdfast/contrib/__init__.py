@@ -1,0 +1,4 @@
+"""Connections to other packages, each loaded when it is imported and with an extra of its own.
+
+`contrib.opentelemetry` traces the runs of tasks, `contrib.sentry` reports their exceptions.
+"""
