@@ -24,7 +24,7 @@ from msgspec.structs import astuple
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import shortened
 
-Face = TypeVar("Face", bound=type[Any])
+Layer = TypeVar("Layer", bound=type[Any])
 Method = TypeVar("Method", bound=Callable[..., Any])
 Fits = Callable[[Any], bool]
 
@@ -32,11 +32,11 @@ _LARGEST: Final = sys.float_info.max
 # Two defaults, for methods that check themselves: `is` tells them from all that has to be checked.
 ZERO: Final = 0
 EMPTY: Final = ()
-LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what the doors let through
+LARGEST_INT: Final = 2**63 - 1  # what a record can hold, and what a server accepts
 
 
 class Kind(NamedTuple):
-    """What an argument may be: a test and the words for it, and types that need no test.
+    """The values that an argument may have: a test, words for it, and types that need no test.
 
     Without a test it may be anything.
     """
@@ -54,21 +54,21 @@ class _Checks(NamedTuple):
     star: tuple[str, Kind] | None
 
 
-def check_argument_types(face: Face) -> Face:
-    """Has the public methods of `face` check their arguments, its own and those of its bases.
+def check_argument_types(layer: Layer) -> Layer:
+    """Has the public methods of `layer` check their arguments, its own and those of its bases.
 
     Those that a store runs in transactions are checked in their layer, and left alone here.
     """
     # In their order, which is that of the reference.
-    names = [name for base in face.__mro__ for name in vars(base) if not name.startswith("_")]
+    names = [name for base in layer.__mro__ for name in vars(base) if not name.startswith("_")]
     for name in dict.fromkeys(names):
-        method = inspect.getattr_static(face, name)
+        method = inspect.getattr_static(layer, name)
         if inspect.isfunction(method) and (
-            name in vars(face) or not hasattr(method, "__wrapped__")
+            name in vars(layer) or not hasattr(method, "__wrapped__")
         ):
             itself = hasattr(method, "__checks_itself__")
-            setattr(face, name, method if itself else _checked(method))
-    return face
+            setattr(layer, name, method if itself else _checked(method))
+    return layer
 
 
 def checks_itself(method: Method) -> Method:

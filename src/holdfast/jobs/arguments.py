@@ -1,4 +1,4 @@
-"""What callers give, checked: names, numbers and JSON."""
+"""Checks of arguments: names, numbers and JSON."""
 
 import re
 from functools import lru_cache
@@ -159,7 +159,7 @@ def _depth(text: str) -> int:
 
 
 def shortened(text: str) -> str:
-    """What an error shows of an argument: all of it, or how a long one begins."""
+    """Returns the part of an argument that an error shows: all of it, or its beginning."""
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def cancel_jobs(
     ledger: "Ledger", jids: Iterable[str], now: float, *, mentioned: Collection[str] | None = None
 ) -> None:
-    """Cancels `jids`; whoever depends on one of them must be `mentioned`, by default in `jids`."""
+    """Cancels `jids`; jobs that depend on them must be `mentioned`, by default in `jids`."""
     distinct = list(dict.fromkeys(jids))
     dependencies.refuse_missing_dependents(ledger, distinct, mentioned)
     for jid in distinct:

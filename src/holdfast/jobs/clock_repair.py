@@ -1,4 +1,4 @@
-"""What a clock that was ahead has left behind, and how it is set right.
+"""Clock repair: corrects times that a clock that was ahead has written.
 
 Locks, delays and recurring jobs are stored with the time at which they are due. If the clock jumps
 forward, is used, and is set back, these times are as far away as the jump was: a recurring job

@@ -1,6 +1,6 @@
-"""What is wrong with a stored key of this layer: jobs, their places and all counts must agree.
+"""Finds what is wrong with stored keys: jobs, their lists and all counts must agree.
 
-`problems_at` is given one key after the other, by whoever walks a space in bounded steps. Each look
+`problems_at` is given one key after the other, by a walk over a space in bounded steps. Each look
 is at one snapshot, so what others write between two looks is never mistaken for damage.
 """
 
@@ -42,7 +42,7 @@ _throttle_of: Final = msgspec.msgpack.Decoder(ThrottleRecord).decode
 
 
 def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """What is wrong with the pair at `key`, a sentence each.
+    """Yields what is wrong with the pair at `key`, a sentence each.
 
     Reads a few keys, for a count all that it counts.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def dependents_of(ledger: "Ledger", job: JobRecord) -> list[str]:
-    """Who waits for the job, ascending."""
+    """Returns the jobs that wait for the job, ascending."""
     if not job.needed:
         return []
     prefix = ledger.keys.dependents_of(job.jid)
@@ -28,7 +28,7 @@ def dependents_of(ledger: "Ledger", job: JobRecord) -> list[str]:
 
 
 def dependencies_of(ledger: "Ledger", job: JobRecord) -> list[str]:
-    """Whom the job waits for, ascending."""
+    """Returns the jobs that the job waits for, ascending."""
     if not job.unmet:
         return []
     prefix = ledger.keys.dependencies_of(job.jid)

@@ -117,7 +117,7 @@ class JobHandle:
         self._jobs.log(self.id, message, data)
 
     def result(self) -> Any:
-        """What the job returned; see `Jobs.result`."""
+        """Returns the job's result; see `Jobs.result`."""
         return self._jobs.result(self.id)
 
 
@@ -127,7 +127,7 @@ def this_worker() -> str:
 
 
 def worker_and_count(worker: str | int, count: int) -> tuple[str, int]:
-    """What a pop of a handle means: a number alone is a count, for this process."""
+    """Returns the worker and the count of a pop; a number alone is a count for this process."""
     if isinstance(worker, int):
         return this_worker(), worker
     return worker or this_worker(), count

@@ -33,7 +33,7 @@ def put_entry(keys: QueueKeys, now: float) -> bytes:
 
 
 def popped_entry(keys: WorkerKeys, worker: str, now: float) -> bytes:
-    """The same for one that `worker` pops."""
+    """Returns the entry of a job that `worker` pops; the same bytes for a whole second."""
     begin, entry = keys.last_entry
     age = now - begin
     if age < 0.0 or age >= 1.0:
@@ -44,7 +44,7 @@ def popped_entry(keys: WorkerKeys, worker: str, now: float) -> bytes:
 
 
 def done_entry(keys: QueueKeys, now: float) -> bytes:
-    """The same for one that is completed."""
+    """Returns the entry of a job that is completed; the same bytes for a whole second."""
     begin, entry = keys.last_done
     age = now - begin
     if age < 0.0 or age >= 1.0:

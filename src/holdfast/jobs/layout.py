@@ -148,7 +148,7 @@ unpack_priority: Final = unpack_time
 
 
 class Count(IntEnum):
-    """What is counted of a queue, in two counts each: a low half and a high one.
+    """The counters of a queue, with two counts each: a low half and a high one.
 
     >>> read_pair(3 * LOW + 2 * HIGH)
     (3, 2)
@@ -515,7 +515,7 @@ def below(prefix: bytes) -> tuple[bytes, bytes]:
 
 
 def time_and_jid(key: bytes, prefix: bytes) -> tuple[float, str]:
-    """What follows `prefix` in the key of a list that is ordered by time."""
+    """Returns the time and the id after `prefix`, of a list that is ordered by time."""
     time, jid = unpack(key, len(prefix))
     return time, jid
 

@@ -1,6 +1,6 @@
 """The books of one transaction: records, counts, and the words that leave with the commit.
 
-Topics of the notices, and the Qless channels that they stand for:
+Topics of the notices, and the Qless channels of the same meaning:
 
     jobs.log               ql:log          JSON, everything that happens
     jobs.log.quiet         none            JSON, what happens though Qless says nothing of it
@@ -47,7 +47,7 @@ _decode_queue: Final = msgspec.msgpack.Decoder(QueueRecord).decode
 
 
 class Ledger:
-    """What the operations of one transaction share."""
+    """The records, counters and notices that the operations of one transaction share."""
 
     __slots__ = ("_announced", "_settings", "arrivals", "keys", "limiter", "long_data_bytes", "tx")
 
@@ -72,12 +72,12 @@ class Ledger:
         return None if value is None else _decode_job(value)
 
     def job_at(self, key: bytes) -> JobRecord | None:
-        """The same for those who have its key."""
+        """Returns the job whose record has this key."""
         value = self.tx.get(key)
         return None if value is None else _decode_job(value)
 
     def take_job(self, key: bytes) -> JobRecord | None:
-        """The same for those who will also write it anew."""
+        """Returns the job at a key, for a caller that will write it back."""
         value = self.tx.get(key)
         if value is None:
             return None
@@ -149,7 +149,7 @@ class Ledger:
             self.tx.put(keys.record, encode(queue))
 
     def look_at_queue(self, keys: QueueKeys) -> QueueRecord:
-        """The same for those who only look at it."""
+        """Returns the queue's record, for a caller that does not change it."""
         value = self.tx.get(keys.record)
         last = keys.last_record
         if value != last[0]:
@@ -219,7 +219,7 @@ class Ledger:
         self.tx.after_commit(Notice(LOG, _encode_json(event)))
 
     def log_about(self, jid: str, rest: bytes) -> None:
-        """The same for those who have all of the text but its beginning: the jid."""
+        """Publishes an event whose text after the jid is `rest`."""
         self.tx.after_commit(Notice(LOG, b'{"jid":' + _encode_json(jid) + rest, self.tx.space))
 
     def log_quietly(self, event: dict[str, Any]) -> None:
@@ -257,7 +257,7 @@ class Ledger:
 
 
 def mention_of(jid: str) -> bytes:
-    """What stands in every event of the log that is about the job."""
+    """Returns the bytes that every event of the log about the job contains."""
     return b'"jid":' + _encode_json(jid)
 
 

@@ -1,4 +1,4 @@
-"""Where a job stands: entering and leaving the lists of queues, groups and complete jobs.
+"""Lists: entering and leaving the lists of queues, groups and complete jobs.
 
 A job is in exactly one list at a time. Its record names the key that it occupies there, so leaving
 takes no search.
@@ -232,7 +232,7 @@ def extend_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, end: float) -
 
 
 def unlock(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """What follows when a lock has ended in any way; the count is the caller's."""
+    """Releases what a lock that has ended occupied; the caller changes the count."""
     ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
     make_room(ledger, job, now)
 

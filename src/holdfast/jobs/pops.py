@@ -179,7 +179,7 @@ def _take_away(ledger: "Ledger", jobs: list[JobRecord]) -> None:
 
 
 class _Answer:
-    """What the data of the jobs of one pop may take in all.
+    """The bytes of data that all jobs of one pop may have together.
 
     A pop of several jobs ends early rather than being refused: a worker that asks for 100 jobs
     should get the few large ones that are there. Jobs whose data is short are not counted.

@@ -349,7 +349,7 @@ def _take_back(ledger: "Ledger", job: JobRecord, caller: str, now: float) -> Non
 
 
 def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) -> None:
-    """Sets what was given and keeps what was not; tags are indexed anew either way."""
+    """Sets what was given and keeps what was not; tags are indexed again either way."""
     if new.tags is not None or job.tags:
         given = job.tags if new.tags is None else check_tags(new.tags)
         wanted = list(given)

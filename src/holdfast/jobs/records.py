@@ -1,4 +1,4 @@
-"""What is stored (first half) and what callers are given (second half)."""
+"""Records: those that are stored, then those that callers get."""
 
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ THROTTLED: Final = "throttled"
 
 Tag = str | int | float
 DEFAULT_RETRIES: Final = 5.0
-NOT_APART: Final = " "  # data of a job that has none yet: nothing lies under a key of its own
+NOT_APART: Final = " "  # data of a job that has none yet: it has no key of its own
 NEVER: Final = float("inf")
 
 
@@ -50,7 +50,7 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     queue: str
     place: bytes = b""  # the one key of a list that the job occupies, by which it leaves the list
     time: float = 0.0  # when it was last put, popped or completed: waits are measured from it
-    data: str = ""  # JSON text, or "" when it lies under a key of its own
+    data: str = ""  # JSON text, or "" when it has a key of its own
     worker: str = ""
     expires: float = 0.0  # as its holder was told; a grace period is not in it
     lock: int = 0  # the fencing number of the newest lock
@@ -89,7 +89,7 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
 
 
 class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a queue is besides its lists."""
+    """A queue as it is stored, without its lists."""
 
     known_since: float | None = None
     paused: bool = False
@@ -118,7 +118,7 @@ class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Who owns a unique key, and until when if it is owned for a time."""
+    """The owner of a unique key, and until when if it is owned for a time."""
 
     jid: str
     until: float | None = None
@@ -147,7 +147,7 @@ class BatchRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ResultRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a job returned, as JSON text, and until when it is kept."""
+    """The result of a job as JSON text, and until when it is kept."""
 
     text: str
     expires: float | None = None

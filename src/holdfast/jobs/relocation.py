@@ -14,12 +14,12 @@ _decode: Final = msgspec.msgpack.Decoder(JobRecord).decode
 
 
 def without_space(key: bytes, value: bytes, space: bytes) -> bytes:
-    """A stored value as it is dumped; `key` is its key behind the space."""
+    """Returns a stored value as it is dumped; `key` is its key after the space."""
     return _moved(key, value, space, b"")
 
 
 def within_space(key: bytes, value: bytes, space: bytes) -> bytes:
-    """The same value as it is stored in `space`."""
+    """Returns a dumped value as it is stored in `space`."""
     return _moved(key, value, b"", space)
 
 

@@ -80,6 +80,6 @@ class ResultOperations:
 
     @operation(reads=True)
     def result(self, id: str) -> Any:
-        """What the job returned when it completed, or None. Reads 1 key."""
+        """Returns the result that the job completed with, or None. Reads 1 key."""
         text = result_text(self._ledger, check_jid(id))
         return None if text is None else from_json(text)

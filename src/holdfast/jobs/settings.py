@@ -85,7 +85,7 @@ def _check_value(option: str, value: str) -> None:
 
 
 class Settings:
-    """What is configured in one space. Made from the stored bytes, and the same for equal bytes."""
+    """The options of one space, made once for equal stored bytes."""
 
     __slots__ = (
         "given",

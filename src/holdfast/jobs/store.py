@@ -1,4 +1,4 @@
-"""What takes more than one transaction: waiting, and long work in bounded steps."""
+"""Calls that take more than one transaction: waits, and long work in bounded steps."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

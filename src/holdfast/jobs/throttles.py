@@ -2,7 +2,7 @@
 
 A job that names throttles takes a slot of each of them when it is popped and gives it back when its
 lock ends in any way. When one of them is full the job is set aside, in state `throttled`, and comes
-back into the work list when a slot is free, whoever has waited longest first.
+back into the work list when a slot is free, the longest waiting first.
 """
 
 from typing import TYPE_CHECKING

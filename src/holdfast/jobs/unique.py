@@ -1,6 +1,6 @@
 """Unique jobs: while a job owns a key, no other job is put under it.
 
-No operation gives a key back. Whoever wants it looks at its owner: the key is free when the owner
+No operation gives a key back. A put that wants it looks at its owner: the key is free when that
 has left the states for which it was taken. So jobs without a key pay nothing, and those with one
 pay only when they are put.
 """

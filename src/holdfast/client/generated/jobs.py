@@ -487,7 +487,7 @@ class CalledJobs(CalledLayer):
         return self._call(_REQUEUE_LETTERS, queue, match)
 
     def result(self, id: str) -> Any:
-        """What the job returned when it completed, or None. Reads 1 key."""
+        """Returns the result that the job completed with, or None. Reads 1 key."""
         return self._call(_RESULT, id)
 
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:

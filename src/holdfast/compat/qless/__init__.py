@@ -1,7 +1,7 @@
 """The commands of Qless as a pure function: `call(tx, command, now, words)`, words in, reply out.
 
 This is what the originals' unified script does: the same names and arguments, the same replies and
-error texts. A door that speaks their protocol needs to decode, call and encode.
+error texts. A server of their protocol decodes, calls and encodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -122,11 +122,11 @@ def _time_of(words: Sequence[str]) -> float | None:
     return now
 
 
-# --- commands that wait; to do so is the door's part ----------------------------------------------
+# --- commands that wait; the server does the waiting ----------------------------------------------
 
 
 class BlockingPop(msgspec.Struct, frozen=True, kw_only=True):
-    """What `bpop queue... worker count timeout` asks for; `now` is None for the store's time."""
+    """The request of `bpop queue... worker count timeout`; `now` is None for the store's time."""
 
     queues: list[str]
     worker: str

@@ -37,7 +37,7 @@ def _look_into(
     *,
     is_short: bool = True,
 ) -> Plan:
-    """The same for a command on keys of one kind; what may read many goes to a thread."""
+    """Reads keys of one kind; a command that may read many of them goes to a thread."""
     look = _look if is_short else _search
     if kind_of_name(key) == kind:
         return look(session, work, encode)
@@ -52,7 +52,7 @@ def _look_into(
 def _search(
     session: RespSession, work: Callable[[VirtualKeys], Any], encode: Callable[[Any], bytes]
 ) -> Plan:
-    """The same for what looks at everything: in a thread, so that no one waits for it."""
+    """Reads everything in a thread, so that no other client waits for it."""
     session.who().require("read", space=session.space.name, layer="jobs")
     space = session.space
 
@@ -257,5 +257,5 @@ def flushdb(session: RespSession, words: wire.Command) -> Plan:
 
 @command("FLUSHALL")
 def flushall(session: RespSession, words: wire.Command) -> Plan:
-    """The same: other databases are other spaces, and are not this client's to erase."""
+    """Like `FLUSHDB`: other databases are other spaces, not this client's to erase."""
     return flushdb(session, words)

@@ -3,7 +3,7 @@
 Nothing is stored for them: each is a view of the job queue, exists exactly while it has content,
 and can't be written. `score`, `kind` and `has` read a few keys, `size` a few where they are counted
 already. Where members are counted and stored in the order of their scores (`is_ordered`), `range`
-reads what it returns and passes over what lies before it, from the nearer end; all else reads what
+reads what it returns and passes over what comes before it, from the nearer end; all else reads what
 it shows.
 """
 
@@ -215,7 +215,7 @@ class VirtualKeys:
         return self._time_in(job, self._prefix(keys, part))
 
     def _time_in(self, job: JobRecord, prefix: bytes) -> float | None:
-        """The time under which a job stands in a list, if it does."""
+        """Returns the time under which a list has the job, None if it does not have it."""
         return time_and_jid(job.place, prefix)[0] if job.place.startswith(prefix) else None
 
     def _queue_part(self, keys: QueueKeys, part: str) -> Scored:
