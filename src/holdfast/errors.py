@@ -890,7 +890,8 @@ class BadArgument(BadInput):
     """An argument of an operation on jobs is missing, malformed or contradicts another."""
 
     code = "bad_argument"
-    argument = ""  # which one
+    facts: ClassVar = {"argument": str, "problem": str}
+    argument = ""  # which one, if it is about one
     problem = ""  # the message without the argument's name
 
     @classmethod
@@ -912,6 +913,7 @@ class CircularDependency(BadArgument):
     """A job would have to wait for itself, directly or through others."""
 
     code = "circular_dependency"
+    facts: ClassVar = {**BadArgument.facts, "jid": str}
     jid = ""
 
     @classmethod
@@ -926,6 +928,7 @@ class UnknownJob(NotFound):
     """No job has that id: it was never put, or was canceled, or completed long ago."""
 
     code = "unknown_job"
+    facts: ClassVar = {"jid": str}
     jid = ""
 
     @classmethod
@@ -940,6 +943,7 @@ class UnknownRecurringJob(NotFound):
     """No recurring job has that id."""
 
     code = "unknown_recurring_job"
+    facts: ClassVar = {"jid": str}
     jid = ""
 
     @classmethod
@@ -966,6 +970,7 @@ class WrongState(HoldfastError):
     """The job is not in a state that the operation can start from."""
 
     code, status = "wrong_state", 409
+    facts: ClassVar = {"jid": str, "state": str}
     jid = state = ""
 
     @classmethod
@@ -981,6 +986,7 @@ class JobLost(WrongState):
 
     code = "job_lost"
     hint = "Drop the work: the present holder of the job will finish it."
+    facts: ClassVar = {**WrongState.facts, "worker": str, "queue": str}
     worker = queue = ""  # the one that has it now
 
     @classmethod
@@ -1007,6 +1013,7 @@ class JobNeeded(WrongState):
 
     code = "job_needed"
     hint = "Cancel them together with it."
+    facts: ClassVar = {**WrongState.facts, "dependent": str}
     dependent = ""
 
     @classmethod
@@ -1219,13 +1226,18 @@ def at_position(error: BaseException, position: int) -> None:
 
 def facts_of(error: HoldfastError) -> dict[str, Any]:
     """Returns all that `error_from_wire` needs to build the error again, as plain values."""
-    facts = {name: getattr(error, name) for name in error.facts}
+    # Those of the error itself: what its class says by default is known on the other side.
+    facts = {name: vars(error).get(name) for name in error.facts}
     return {
         "error": type(error).__name__,
         "message": _text(error.message),
         "hint": _text(error.hint),
         "position": error.position,
-        "facts": {name: fact for name, fact in facts.items() if fact is not None},
+        "facts": {
+            name: _text(fact) if isinstance(fact, str) else fact
+            for name, fact in facts.items()
+            if fact is not None
+        },
     }
 
 
@@ -1245,7 +1257,8 @@ def error_from_wire(code: str, given: Mapping[str, Any]) -> HoldfastError:
         error.hint = given.get("hint", "")
     for name, make in kind.facts.items():
         fact = given.get("facts", {}).get(name)
-        setattr(error, name, None if fact is None else make(fact))
+        if fact is not None or not hasattr(kind, name):  # a class may have a default for it
+            setattr(error, name, None if fact is None else make(fact))
     position = given.get("position")
     if position is not None:
         at_position(error, position)

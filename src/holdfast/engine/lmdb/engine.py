@@ -51,6 +51,7 @@ from holdfast.errors import (
     HoldfastError,
     StoreBusy,
     StoreClosed,
+    StoreDamaged,
     StoreForked,
     StoreFull,
     StoreUnusable,
@@ -491,6 +492,9 @@ class LmdbEngine:
                 if problems := file_checks.structural_problems(self.path, txn):
                     return problems
                 return backup.problems(self._opened, txn)
+        except StoreDamaged as error:
+            # Commits that wait in the log could not be written to it: the file says more itself.
+            return file_checks.problems_of_newest(self.path) or [error.message]
         except lmdb.Error as error:
             self._refuse_unusable()  # closed in the middle: no problem of the file
             return [f"LMDB can't read the file: {error}"]

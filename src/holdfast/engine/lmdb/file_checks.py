@@ -136,6 +136,12 @@ def structural_problems(path: Path, txn: Any) -> list[str]:
     return [f"the file can't be read: {done.stderr.decode(errors='replace')[-200:].strip()}"]
 
 
+def problems_of_newest(path: Path) -> list[str]:
+    """Returns the problems of the pages of the newest commit in the file, without a snapshot."""
+    with _opened(path / DATA_FILE) as file:
+        return pages.problems_of(file)
+
+
 def _meta_of(file: int, txn: Any) -> pages.Meta | None:
     """The meta page that a snapshot began with, if two commits have not replaced it already."""
     try:
