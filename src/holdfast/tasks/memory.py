@@ -66,14 +66,16 @@ class Memory:
         self._known: dict[int, Step] = {}
         self._next = 0
         self._bytes = 0
-        self._later: list[Step] = []  # remembered with the next commit
-        self._raised: Step | None = None  # the last step, if it raised: it counts if it is caught
+        self._later: dict[int, Step] = {}  # by number: remembered with the next commit
+        self._raised: list[Step] = []  # steps that raised: they count if that is caught
+        self._broken: Exception | None = None  # of the store: what it has remembered is unknown
 
     def load(self) -> None:
-        """Reads what earlier runs have remembered. The first run of a job reads nothing."""
-        popped = sum(1 for entry in self._job.history if entry.what == "popped")
-        if popped < 2:
-            return
+        """Reads what earlier runs have remembered.
+
+        The first run reads too, for one empty page: a job's history may be cut, and a job that is
+        put again keeps its steps, so only the steps themselves say that there are none.
+        """
         last = -1
         while page := self._where.jobs.steps(self._job.id, after=last, count=_PAGE):
             for step in page:
@@ -158,9 +160,10 @@ class Memory:
     def _begin(self, name: str, verb: Callable[[int, Step | None], Verb]) -> Any:
         """Gives the verb its number now, also if it is awaited later, and drives it."""
         self._run.check()
-        if self._raised is not None:
-            self._later.append(self._raised)
-            self._raised = None
+        if self._broken is not None:  # the workflow caught it, and would go another way later
+            raise self._broken
+        self._later |= {step.number: step for step in self._raised}
+        self._raised.clear()
         number = self._next
         self._next += 1
         if number >= MAX_STEPS:
@@ -204,7 +207,7 @@ class Memory:
             if retries:
                 yield Write(lambda: self._remember(failed))
             else:
-                self._raised = failed
+                self._raised.append(failed)
             raise
         step = self._done(number, name, begun, attempts, value)
         yield Write(lambda: self._remember(step))
@@ -222,23 +225,36 @@ class Memory:
         if known is not None and known.ended:
             return replayed(known, returned_by(function))
         begun = self._clock()
+        # What the function and the report have raised. Work may run again, after reads that were
+        # out of date: only the error that ends the transaction counts.
+        own: list[Exception] = []
+        lost: list[Exception] = []
 
-        def work(tx: Any) -> Any:
-            value = function(tx, *args, **kwargs)
-            step = self._done(number, name, begun, 1, value, counts=False)
+        def work(tx: Any) -> tuple[Any, Report]:
             try:
-                tx.jobs.report([self._report(step)], all_or_none=True)
-            except _LOST as refusal:
-                self._run.lose(refusal.code, str(refusal))
+                value = function(tx, *args, **kwargs)
+            except Exception as error:
+                own.append(error)
                 raise
-            return value
+            report = self._report(self._done(number, name, begun, 1, value))
+            try:
+                tx.jobs.report([report], all_or_none=True)
+            except _LOST as refusal:
+                lost.append(refusal)
+                raise
+            return value, report
 
         try:
-            value = yield Write(partial(self._commit, work))
+            value, report = yield Write(partial(self._commit, work))
         except Exception as error:
-            self._raised = self._failed(number, name, begun, 1, error)
+            if isinstance(error, _LOST) and _is_in(error, lost):
+                self._run.lose(error.code, str(error))
+            elif _is_in(error, own) or _is_refused(error):
+                self._raised.append(self._failed(number, name, begun, 1, error))
+            else:  # it may have been committed: only the next run will know
+                self._broken = error
             raise
-        self._later.clear()
+        self._has_kept(report)
         return value
 
     def _commit(self, work: Callable[[Any], Any]) -> Any:
@@ -264,7 +280,7 @@ class Memory:
         step = Step(number=number, name="sleep", begun=begun, until=until)
         if now < until:
             self._park(step, until - now, message="the workflow sleeps")
-        self._later.append(msgspec.structs.replace(step, ended=now))
+        self._later[number] = msgspec.structs.replace(step, ended=now)
         return None
         yield  # a generator, as all verbs are
 
@@ -322,7 +338,7 @@ class Memory:
         errors = [each for each in results if "error" in each]
         if errors and not return_errors:
             error = child_failed(errors[0])
-            self._raised = self._failed(number, "gather", begun, 1, error)
+            self._raised.append(self._failed(number, "gather", begun, 1, error))
             raise error
         done = self._done(number, "gather", begun, 1, results)
         yield Write(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
@@ -343,16 +359,7 @@ class Memory:
 
     # --- commits ----------------------------------------------------------------------------------
 
-    def _done(
-        self,
-        number: int,
-        name: str,
-        begun: float,
-        attempts: int,
-        value: Any,
-        *,
-        counts: bool = True,
-    ) -> Step:
+    def _done(self, number: int, name: str, begun: float, attempts: int, value: Any) -> Step:
         plain = to_plain(value)
         size = len(_size(plain))
         if size > MAX_STEP_RESULT_BYTES:
@@ -363,8 +370,6 @@ class Memory:
             raise WorkflowTooLarge(
                 f"the results of workflow {self._job.id} have more than {MAX_WORKFLOW_BYTES} bytes"
             )
-        if counts:
-            self._bytes += size
         return Step(
             number=number,
             name=name,
@@ -394,17 +399,37 @@ class Memory:
             worker=self._job.worker,
             what="remember",
             lock=self._job.lock,
-            steps=(*self._later, step),
+            steps=(*self._later.values(), step),
             **more,
         )
 
     def _remember(self, step: Step, **more: Any) -> None:
-        reported = self._where.jobs.report([self._report(step, **more)])
+        report = self._report(step, **more)
+        try:
+            reported = self._where.jobs.report([report])
+        except Exception as error:
+            self._broken = error
+            raise
         for refusal in reported.refused:
             self._run.lose(refusal.code, refusal.message)
             self._run.check()
-        self._later.clear()
+        self._has_kept(report)
+
+    def _has_kept(self, report: Report) -> None:
+        """Notes what a commit has remembered; other steps may have come meanwhile."""
+        for step in report.steps:
+            self._later.pop(step.number, None)
+            self._bytes += len(_size(step.result))
 
     def _park(self, step: Step, delay: float, **more: Any) -> typing.NoReturn:
-        steps = (*self._later, step)
+        steps = (*self._later.values(), step)
         raise Parked(Outcome(what="retry", free=True, delay=delay, steps=steps, **more))
+
+
+def _is_in(error: Exception, errors: Sequence[Exception]) -> bool:
+    return any(error is each for each in errors)
+
+
+def _is_refused(error: Exception) -> bool:
+    """Returns whether the server has refused an operation of the batch, and so all of it."""
+    return getattr(error, "position", None) is not None
