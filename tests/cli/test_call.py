@@ -54,7 +54,7 @@ def test_values_of_entities_travel_as_over_the_network(
         (["paus"], "unknown_operation", "The layers are"),
         (["jobs.put", '{"queu": "emails"}'], "bad_input", "Did you mean `queue`?"),
         (["jobs.put", "[]"], "bad_input", "jobs.put takes queue"),
-        (["jobs.put", "{"], "bad_input", "Give one object in quotes"),
+        (["jobs.put", "{"], "bad_input", "Send one object: jobs.put takes queue"),
     ],
 )
 def test_a_mistake_is_explained(

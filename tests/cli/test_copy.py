@@ -49,14 +49,14 @@ def test_a_copy_that_was_killed_goes_on_when_it_is_run_again(full: Path, tmp_pat
     target = tmp_path / "copy"
     program = (
         "import os, signal, sys\n"
-        "from holdfast import copying\n"
+        "from holdfast import store_copy\n"
         "from holdfast.cli import main\n"
-        "write = copying._write\n"
+        "write = store_copy._write\n"
         "steps = iter(range(3))\n"
         "def write_or_die(tx, put, gone):\n"
         "    if next(steps, None) is None: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    write(tx, put, gone)\n"
-        "copying._write = write_or_die\n"
+        "store_copy._write = write_or_die\n"
         "main(sys.argv[1:])\n"
     )
     killed = subprocess.run(

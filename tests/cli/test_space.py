@@ -13,7 +13,7 @@ def test_spaces_are_listed_and_dropped(command: Command, store: holdfast.Store) 
     assert before == "default\nshop\n"
     assert dropped.json == {"dropped": "shop"}
     assert command("space", "list", "--json").json == {"spaces": ["default"]}
-    assert command("jobs", "list", "--queue", "emails", "--json").json == {"jobs": []}
+    assert command("jobs", "list", "--json").json == {"jobs": []}
 
 
 def test_a_dropped_space_can_be_used_again_at_once(command: Command, store: holdfast.Store) -> None:
@@ -79,10 +79,10 @@ def test_stored_keys_are_shown_by_prefix_and_page_by_page(
     some = command("inspect", "jobs, 29, 'job-'", "--limit", "3", "--json").json
     rest = command("inspect", "jobs, 29, 'job-'", "--after", some["next"], "--json").json
 
-    assert some["entries"][0]["key"] == "(jobs, 29, 'job-0')"
-    assert [each["key"] for each in rest["entries"]] == [f"(jobs, 29, 'job-{n}')" for n in (3, 4)]
+    assert some["entries"][0]["key"] == "(jobs, job, 'job-0')"
+    assert [each["key"] for each in rest["entries"]] == [f"(jobs, job, 'job-{n}')" for n in (3, 4)]
     assert "'queue': 'emails'" in rest["entries"][0]["value"]
-    assert "(jobs, 29, 'job-0') = {" in command("inspect", "jobs, 29").out
+    assert "(jobs, job, 'job-0') = {" in command("inspect", "jobs, 29").out
 
 
 def test_a_prefix_that_makes_no_sense_gets_a_hint(command: Command) -> None:

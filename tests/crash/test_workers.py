@@ -68,7 +68,7 @@ def test_tasks_with_a_transaction_count_exactly_once_however_often_workers_are_k
         workers = [start(work, url, f"worker-{number}") for number in range(2)]
         kills = 0
         while done(store) < count:
-            aim = min(count, done(store) + chance.randrange(1, max(2, count // 8)))
+            aim = min(count, done(store) + chance.randrange(1, min(200, max(2, count // 8))))
             until(lambda aim=aim: done(store) >= aim, 120)  # type: ignore[misc]  # bound now
             victim = chance.randrange(2)
             workers[victim].kill()

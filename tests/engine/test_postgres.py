@@ -364,7 +364,7 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
-    with pytest.raises(MissingDriver, match=r"holdfast\[postgres\]"):
+    with pytest.raises(MissingDriver, match=r"holdfastdb\[postgres\]"):
         open_engine("postgresql://127.0.0.1/db")
 
 

@@ -215,7 +215,7 @@ def test_clients_of_meduza_get_documents_as_before(client: RawClient) -> None:
 def test_the_cost_of_a_command_is_told_in_whole_sentences() -> None:
     costs = {name: each.cost for name, each in OPERATIONS.items() if each.cost}
 
-    assert costs["jobs.put"].endswith("each tag adds 4, each dependency 3.")
+    assert costs["jobs.put"].endswith("each tag adds 4, each dependency 3, a batch 2.")
     assert costs["jobs.complete"] == "Reads 4 keys, writes 6."
     assert [name for name, cost in costs.items() if not cost.endswith(".")] == []
 

@@ -60,7 +60,7 @@ def test_a_server_for_other_machines_closes_with_its_last_user(tmp_path: Path) -
         assert (said["code"], "holdfast user add" in said["hint"]) == ("noauth", True)
         assert server.get("/metrics").status == 401
         server.process.send_signal(signal.SIGHUP)
-        until(lambda: "read the users" in (tmp_path / "log").read_text())
+        until(lambda: "reloaded the users" in (tmp_path / "log").read_text())
         assert status(server) == 401
 
         again = add_user(tmp_path, "boss", "admin")

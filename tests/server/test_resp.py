@@ -503,7 +503,7 @@ def test_an_exact_connection_gets_errors_as_objects(client: RawClient) -> None:
         "message": "there is no job 'nobody'",
         "hint": "",
         "position": None,
-        "facts": {},
+        "facts": {"jid": "nobody"},
     }
     client.ask("RESET")
     assert "{" not in str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}'))

@@ -44,26 +44,11 @@ def command(location: Location, out: Output, operation: str | None, arguments: s
     layer, _, name = operation.partition(".")
     called = find(layer, name)
     text = sys.stdin.read() if arguments == "-" else arguments
-    given = _read(called, text)
+    given = payloads.read_arguments(called, text.encode(), is_json=True)
     with location.open(creates=not called.only_reads) as opened:
         result = called.call(getattr(opened.space, called.layer), given)
         written = payloads.travelling(called, result, is_json=True)
     out.json(written)
-
-
-def _read(called: "Operation", text: str) -> Any:
-    import msgspec
-
-    from holdfast.errors import BadInput
-    from holdfast.server import payloads
-
-    try:
-        return payloads.read_arguments(called, text.encode(), is_json=True)
-    except msgspec.DecodeError as error:
-        raise BadInput(
-            f"the arguments are not JSON: {error}",
-            hint='Give one object in quotes: \'{"queue": "emails"}\'.',
-        ) from None
 
 
 def _list(out: Output) -> None:

@@ -35,6 +35,7 @@ from holdfast.limits import (
 __all__ = ["FluxHandlers", "parse_text", "read_flux_handler", "read_flux_schema"]
 
 _OPERATIONS: Final = ("add", "remove", "count_frequency")
+_ESCAPED: Final = re.compile(r"\\(['\\])")
 _TERM: Final = re.compile(r"\s*(?:'((?:[^'\\]|\\.)*)'|([^,'\]]+?))\s*(,|\])")
 _STEPS: Final = re.compile(r"((?:\.[^.]+)*)\s*\Z")
 
@@ -177,6 +178,6 @@ def _parse_value(text: Any) -> Expression:
 
 def _term(literal: str | None, name: str | None) -> Term:
     if literal is not None:
-        return Literal(re.sub(r"\\(['\\])", r"\1", literal))
+        return Literal(_ESCAPED.sub(r"\1", literal))
     assert name is not None  # a term is one or the other
     return BuiltIn(name[1:]) if name.startswith("@") else Attribute(name)

@@ -19,8 +19,9 @@ def to_plain(value: Any, *, in_order: bool = False) -> Any:
 
     With `in_order` equal sets and dicts give equal lists and dicts, whatever order they have.
 
-    >>> to_plain({"seen": {1}, "at": datetime(2026, 1, 2)})
-    {'seen': [1], 'at': '2026-01-02T00:00:00'}
+    >>> from datetime import date
+    >>> to_plain({"seen": {1}, "at": date(2026, 1, 2)})
+    {'seen': [1], 'at': '2026-01-02'}
     """
     order: Any = "deterministic" if in_order else None
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_written, order=order)

@@ -237,10 +237,11 @@ def test_a_long_load_and_dump_take_constant_memory(server: Server, schema: str) 
 
     server.request("POST", at("/load", schema), lines(500))
     before = server.memory_bytes()
-    assert server.request("POST", at("/load", schema), lines(12_000)).body == b"OK\n"
-    assert len(server.get(at("/dump", schema, format="jsonl")).body) > 120_000_000
+    assert server.request("POST", at("/load", schema), lines(24_000)).body == b"OK\n"
+    assert len(server.get(at("/dump", schema, format="jsonl")).body) > 240_000_000
 
-    assert server.memory_bytes() - before < 60_000_000
+    # What it takes is what commits may hold until LMDB has them, however much is loaded.
+    assert server.memory_bytes() - before < 120_000_000
 
 
 @ROOTS
