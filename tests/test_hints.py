@@ -13,10 +13,10 @@ import holdfast
 from holdfast.errors import BadArgument, BadInput, InvalidTable, TableNotFound, Unreachable
 from holdfast.store import Store
 from tests.client.both_clients import connected
-from tests.client.conftest import client, colour, server, url
+from tests.client.conftest import client, mode, server, url
 from tests.server.running import Server
 
-__all__ = ["client", "colour", "server", "url"]
+__all__ = ["client", "mode", "server", "url"]
 
 TABLE = {
     "table": "pages",
@@ -32,12 +32,12 @@ tables:
 """
 
 
-def test_a_client_on_the_http_port_is_told_of_the_other_one(server: Server, colour: str) -> None:
+def test_a_client_on_the_http_port_is_told_of_the_other_one(server: Server, mode: str) -> None:
     address = f"holdfast://127.0.0.1:{server.http_port}?retries=0"
 
     with (
         pytest.raises(Unreachable, match=r"speaks HTTP: .* the RESP side, whose port is another"),
-        connected(colour, address),
+        connected(mode, address),
     ):
         pass
 

@@ -12,9 +12,9 @@ from holdfast.errors import InvalidEvent
 from holdfast.events import Event
 from holdfast.store import Store
 from tests.client.both_clients import connected
-from tests.client.conftest import colour, server, url
+from tests.client.conftest import mode, server, url
 
-__all__ = ["colour", "server", "url"]
+__all__ = ["mode", "server", "url"]
 
 SCHEMA = {"seen": [{"targets": ["['values']"], "add": "value"}]}
 
@@ -64,8 +64,8 @@ def test_a_value_that_no_event_can_carry_is_refused(store: Store, value: Any, ad
 
 
 @pytest.mark.parametrize(("value", "advice"), [each for each in UNFIT if type(each[0]) is not date])
-def test_a_client_has_it_refused_too(colour: str, url: str, value: Any, advice: str) -> None:
-    with connected(colour, url) as client:
+def test_a_client_has_it_refused_too(mode: str, url: str, value: Any, advice: str) -> None:
+    with connected(mode, url) as client:
         client.events.deploy(SCHEMA)
         event = {"name": "seen", "attributes": {"value": value}}
 
