@@ -208,11 +208,17 @@ def test_a_misspelt_option_of_a_queue_is_answered_with_the_nearest_one(
         store.jobs.config_set(option, 5)
 
 
-@pytest.mark.parametrize("option", ["foo", "my-own", "application", "emails-heartbeat", "colour"])
-def test_options_of_your_own_may_have_any_other_name(store: Store, option: str) -> None:
-    store.jobs.config_set(option, 5)
+@pytest.mark.parametrize("option", ["application", "emails-heartbeat", "emails-rate-per-key"])
+def test_options_that_mean_something_are_set(store: Store, option: str) -> None:
+    store.jobs.config_set(option, "5/60" if "rate" in option else 5)
 
-    assert store.jobs.config_get(option) in (5, "5")
+    assert store.jobs.config_get(option) in (5, "5", "5/60")
+
+
+@pytest.mark.parametrize("option", ["foo", "my-own", "colour"])
+def test_an_option_without_a_meaning_is_refused(store: Store, option: str) -> None:
+    with pytest.raises(BadArgument, match=option):
+        store.jobs.config_set(option, 5)
 
 
 def test_a_misspelt_option_of_a_job_is_refused_in_a_list_too(client: Any) -> None:
