@@ -13,7 +13,7 @@ def test_spaces_are_listed_and_dropped(command: Command, store: holdfast.Store) 
     assert before == "default\nshop\n"
     assert dropped.json == {"dropped": "shop"}
     assert command("space", "list", "--json").json == {"spaces": ["default"]}
-    assert command("jobs", "list", "--json").json == {"jobs": []}
+    assert command("jobs", "list", "--json").json == {"queues": []}
 
 
 def test_a_dropped_space_can_be_used_again_at_once(command: Command, store: holdfast.Store) -> None:
