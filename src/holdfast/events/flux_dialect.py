@@ -36,7 +36,8 @@ __all__ = ["FluxHandlers", "parse_text", "read_flux_handler", "read_flux_schema"
 
 _OPERATIONS: Final = ("add", "remove", "count_frequency")
 _ESCAPED: Final = re.compile(r"\\(['\\])")
-_TERM: Final = re.compile(r"\s*(?:'((?:[^'\\]|\\.)*)'|([^,'\]]+?))\s*(,|\])")
+# Possessive, so that a term without an end costs one look at each character.
+_TERM: Final = re.compile(r"\s*+(?:'((?:[^'\\]|\\.)*+)'\s*+|([^,'\]]*+))(,|\])")
 _STEPS: Final = re.compile(r"((?:\.[^.]+)*)\s*\Z")
 
 FluxHandlers = list[tuple[str, Handler]]  # prefix and handler, in the order of the text
@@ -150,9 +151,10 @@ def _parse_target(text: Any) -> Expression:
     at = begin + 1
     while True:
         found = _TERM.match(text, at)
-        if found is None:
+        name = found and found[2] and found[2].rstrip()
+        if found is None or (found[1] is None and not name):
             raise ExpressionProblem(f"{text!r}: expected a term at column {at + 1}")
-        terms.append(_term(found[1], found[2]))
+        terms.append(_term(found[1], name))
         at = found.end()
         if found[3] == "]":
             break
