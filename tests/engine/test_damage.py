@@ -149,6 +149,28 @@ def test_a_file_whose_last_pages_were_never_written_to_is_sound(tmp_path: Path) 
     assert content(tmp_path) == {b"small": b""}
 
 
+def test_commits_between_the_reads_of_two_meta_pages_are_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = lmdb.open(str(tmp_path), sync=False)
+    read = os.pread
+    commits = iter([2, 3, 3, 0])  # before each of the first reads
+
+    def commit_and_read(file: int, length: int, offset: int) -> bytes:
+        for _ in range(next(commits, 0)):
+            with env.begin(write=True) as txn:
+                txn.put(b"key", os.urandom(8))
+        return read(file, length, offset)
+
+    monkeypatch.setattr(os, "pread", commit_and_read)
+    with (tmp_path / "data.mdb").open("rb") as file:
+        newest = pages.read_metas(file.fileno())[0]
+
+    assert newest.transaction_id == env.info()["last_txnid"]
+    assert next(commits, None) is None, "no commit came between the reads"
+    env.close()
+
+
 def test_check_finds_a_damaged_page_of_an_open_store_and_goes_on(tmp_path: Path) -> None:
     engine = open_engine(tmp_path)
     engine.transact(fill_pages)

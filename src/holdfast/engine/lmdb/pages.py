@@ -47,6 +47,9 @@ _TREE: Final = struct.Struct("<IHHQQQQQ")
 _META_END: Final = struct.Struct("<QQ")
 _NODE_HEAD: Final = struct.Struct("<HHHH")
 _META_BYTES: Final = _META_HEAD.size + 2 * _TREE.size + _META_END.size
+_PAGE_SIZE_AT: Final = _HEADER + _META_HEAD.size  # the first number of the tree of free pages
+_META_READ: Final = _HEADER + _META_BYTES
+_MAX_LOOKS: Final = 1_000  # at meta pages that change with every look
 
 
 class Tree(NamedTuple):
@@ -86,15 +89,40 @@ class Foreign(Damaged):
 
 
 def read_metas(file: int) -> list[Meta]:
-    """Both meta pages, the newest first. Raises `Damaged` if one of them can't be one."""
-    start = os.pread(file, 4096, 0)
+    """Returns both meta pages, the newest first. Raises `Damaged` if one of them can't be one.
+
+    Another process may commit between the two reads, or in the middle of one. So a fault counts
+    only if a second look finds the same bytes.
+    """
+    seen = _meta_pages(file)
+    for _ in range(_MAX_LOOKS):
+        try:
+            return _parse_metas(file, *seen)
+        except Damaged:
+            again = _meta_pages(file)
+            if again == seen:
+                raise
+            seen = again
+    return _parse_metas(file, *seen)
+
+
+def _meta_pages(file: int) -> tuple[bytes, bytes]:
+    """Returns the start of meta page 0, and that of page 1 as far as the size in page 0 tells."""
+    first = os.pread(file, _META_READ, 0)
+    if len(first) < _PAGE_SIZE_AT + 4:
+        return first, b""
+    page_bytes = int.from_bytes(first[_PAGE_SIZE_AT : _PAGE_SIZE_AT + 4], "little")
+    return first, os.pread(file, _META_READ, page_bytes)
+
+
+def _parse_metas(file: int, start: bytes, next_page: bytes) -> list[Meta]:
     if len(start) < _HEADER + _META_HEAD.size:
         raise Damaged("it ends before meta page 0")
     sizes = (1 << power for power in range(9, 17))
     if all(os.pread(file, 4, at + _HEADER) != _MAGIC_BYTES for at in (0, *sizes)):
         raise Foreign("it does not begin as one")
     first = _read_meta(start, 0)
-    second = _read_meta(os.pread(file, 4096, first.page_bytes), 1)
+    second = _read_meta(next_page, 1)
     if first.page_bytes != second.page_bytes:
         raise Damaged("its two meta pages name pages of different sizes")
     metas = sorted((first, second), key=lambda meta: -meta.transaction_id)
