@@ -3,7 +3,8 @@
 A `Called` class has every method once, with its signature and docstring, and calls and returns.
 `Awaited` and `Recorded` classes name the same methods, to be awaited or kept for a batch: a line
 each. Signatures are those of the layers, copied from their source with the names that they use.
-What a client does beyond operations is written by hand beside them.
+What a client does beyond operations is written by hand, for threads; `twins.py` makes the async
+classes from it.
 
     python .ci/client_generator/generate.py
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+import twins
 from holdfast.operations import LAYERS, OPERATIONS, Operation
 
 ROOT = Path(__file__).parent.parent.parent
@@ -26,6 +28,7 @@ TARGET = Path("src/holdfast/client/generated")
 HEAD = '''"""The operations of {layer}, for a client. Made by `make client` from operations.py."""
 
 '''
+FIXED = "I,F401,TC005"  # the order of imports; those that nothing uses
 TEXTS = frozenset({"Moment", "bytes"})  # travel as text where an operation takes text too
 
 
@@ -40,6 +43,9 @@ def modules() -> dict[Path, str]:
     for layer in LAYERS:
         path = TARGET / f"{layer}.py"
         made[path] = formatted(module_of(layer), path)
+    for name, twin in twins.TWINS.items():
+        path = TARGET / f"{name}.py"
+        made[path] = formatted(twins.written(twin), path)
     made[TARGET / "__init__.py"] = '"""Made by `make client`: see .ci/client_generator/."""\n'
     return made
 
@@ -47,7 +53,7 @@ def modules() -> dict[Path, str]:
 def formatted(text: str, path: Path) -> str:
     ruff = str(Path(sys.executable).with_name("ruff"))
     named = ["--quiet", "--stdin-filename", str(path), "-"]
-    for each in ([ruff, "check", "--fix", "--select", "I", *named], [ruff, "format", *named]):
+    for each in ([ruff, "check", "--fix", "--select", FIXED, *named], [ruff, "format", *named]):
         text = subprocess.run(
             each, input=text, cwd=ROOT, check=True, capture_output=True, text=True
         ).stdout

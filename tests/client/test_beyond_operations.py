@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.async_handles import AsyncJobHandle, AsyncQueueHandle
+from holdfast.client.generated.async_handles import AsyncJobHandle, AsyncQueueHandle
 from holdfast.errors import UnknownJob
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.limits import EVENTS_PER_STREAM_STEP, JOBS_PER_STEP

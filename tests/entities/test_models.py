@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.client.generated.async_models import AsyncModelCalls
 from holdfast.entities import Col, Model, Page, col, column, index, now, schema_yaml, select
 from holdfast.entities.columns import Condition
-from holdfast.entities.mapper import AsyncModelCalls
 from holdfast.entities.messages import Change, Ordering
 from holdfast.entities.schema_file import parse_schema
 from holdfast.errors import (

@@ -8,10 +8,11 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from holdfast.client.async_client import AsyncClient, AsyncSpace
+    from holdfast.client.async_client import AsyncClient
     from holdfast.client.async_subscriptions import AsyncSubscription
     from holdfast.client.batches import Batch, Handle, Pipeline
     from holdfast.client.client import Client, ClientSpace
+    from holdfast.client.generated.async_space import AsyncSpace
     from holdfast.client.subscriptions import ClientSubscription
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 
 _HOMES: Final = {
     "AsyncClient": "async_client",
-    "AsyncSpace": "async_client",
+    "AsyncSpace": "generated.async_space",
     "AsyncSubscription": "async_subscriptions",
     "Batch": "batches",
     "Client": "client",

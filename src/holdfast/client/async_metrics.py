@@ -3,26 +3,17 @@
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, ParamSpec, Self, TypeVar, cast, overload
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
+from holdfast.client.generated.async_limiter import AsyncSleep, AwaitedLimiter
+from holdfast.client.generated.async_rates import AsyncPromiseReads
 from holdfast.client.generated.metrics import AwaitedMetrics
 from holdfast.client.metrics import ClientReader, Promise, ScopedMetrics, asked
 from holdfast.errors import OutcomeUnknown
-from holdfast.limits import ACQUIRE_SECONDS
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, LimiterPlan, make_plan
-from holdfast.metrics.entity import Components, EntityLike, Prefix
-from holdfast.metrics.exceeded import exceeded
-from holdfast.metrics.limiter import Batch, Limiter
-from holdfast.metrics.records import (
-    BatchResult,
-    Deleted,
-    LimitResult,
-    NamedBatchResult,
-    Number,
-    Operation,
-    Written,
-)
+from holdfast.metrics.entity import EntityLike, Prefix
+from holdfast.metrics.records import BatchResult, Deleted, Number, Written
 from holdfast.metrics.registry import OnConflict
 from holdfast.metrics.scope import NAMESPACE, PREFIX
 from holdfast.metrics.specs import Specs
@@ -31,7 +22,6 @@ from holdfast.metrics.writer import Writer
 
 P = ParamSpec("P")
 R = TypeVar("R")
-K = TypeVar("K")
 
 
 class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
@@ -79,16 +69,20 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         bucket_count: int = BUCKET_COUNT,
         algorithm: Algorithm = "estimate",
         on_conflict: OnConflict = "refuse",
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: AsyncSleep = asyncio.sleep,
     ) -> "AsyncLimiter":
         """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
 
         With `on_conflict="discard"` its first call deletes, before anything else, what other
         windows or other numbers of buckets have counted under these names.
         """
-        plan = make_plan(conditions, bucket_count, algorithm)
-        where = self._scope.arguments(prefix, namespace)
-        return AsyncLimiter(self, plan, where, sleep, on_conflict)
+        return AsyncLimiter(
+            _StoreLimits(self, on_conflict),
+            make_plan(conditions, bucket_count, algorithm),
+            **self._scope.arguments(prefix, namespace),
+            clock=time.time,
+            sleep=sleep,
+        )
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -247,7 +241,7 @@ class AsyncRatePromise:
         return self._promise
 
 
-class AsyncReader:
+class AsyncReader(AsyncPromiseReads):
     """Reads rates as of one moment, which it takes at its first use; see `Reader`."""
 
     def __init__(self, metrics: AsyncMetrics, reader: ClientReader, where: dict[str, Any]) -> None:
@@ -292,48 +286,6 @@ class AsyncReader:
             for promise, rate in zip(promises, found, strict=True):
                 promise.fill(rate)
 
-    @overload
-    async def total(self, promises: Mapping[K, AsyncRatePromise]) -> dict[K, Number]: ...
-    @overload
-    async def total(self, promises: list[AsyncRatePromise]) -> list[Number]: ...
-    async def total(self, promises: Any) -> Any:
-        """The totals of a list or a map of promises, with its keys."""
-        return await _resolved(promises, "total")
-
-    @overload
-    async def per_second(self, promises: Mapping[K, AsyncRatePromise]) -> dict[K, float]: ...
-    @overload
-    async def per_second(self, promises: list[AsyncRatePromise]) -> list[float]: ...
-    async def per_second(self, promises: Any) -> Any:
-        return await _resolved(promises, "per_second")
-
-    @overload
-    async def per_minute(self, promises: Mapping[K, AsyncRatePromise]) -> dict[K, float]: ...
-    @overload
-    async def per_minute(self, promises: list[AsyncRatePromise]) -> list[float]: ...
-    async def per_minute(self, promises: Any) -> Any:
-        return await _resolved(promises, "per_minute")
-
-    @overload
-    async def per_hour(self, promises: Mapping[K, AsyncRatePromise]) -> dict[K, float]: ...
-    @overload
-    async def per_hour(self, promises: list[AsyncRatePromise]) -> list[float]: ...
-    async def per_hour(self, promises: Any) -> Any:
-        return await _resolved(promises, "per_hour")
-
-    @overload
-    async def per_day(self, promises: Mapping[K, AsyncRatePromise]) -> dict[K, float]: ...
-    @overload
-    async def per_day(self, promises: list[AsyncRatePromise]) -> list[float]: ...
-    async def per_day(self, promises: Any) -> Any:
-        return await _resolved(promises, "per_day")
-
-
-async def _resolved(promises: Any, name: str) -> Any:
-    if isinstance(promises, Mapping):
-        return {key: await getattr(promise, name)() for key, promise in promises.items()}
-    return [await getattr(promise, name)() for promise in promises]
-
 
 def _not_here(*args: Any, **options: Any) -> Any:
     raise NotImplementedError  # `AsyncReader.fetch` does it
@@ -342,91 +294,8 @@ def _not_here(*args: Any, **options: Any) -> Any:
 # --- limiting ------------------------------------------------------------------------------------
 
 
-class AsyncLimiter:
+class AsyncLimiter(AwaitedLimiter):
     """Rate limits on entities; each call is one transaction."""
-
-    def __init__(
-        self,
-        metrics: AsyncMetrics,
-        plan: LimiterPlan,
-        where: dict[str, Any],
-        sleep: Callable[[float], Awaitable[None]],
-        on_conflict: OnConflict,
-    ) -> None:
-        self.plan = plan
-        self._metrics = metrics
-        self._asked = asked(plan)
-        self._where = where
-        self._sleep = sleep
-        self._on_conflict = on_conflict
-
-    async def try_incr(
-        self, condition: str, entity: EntityLike = None, amount: int = 1
-    ) -> LimitResult:
-        """Counts `amount` if it is allowed. A denied attempt is not counted."""
-        return (await self.try_all([_operation(condition, entity, amount)])).results[0]
-
-    async def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
-        """Returns what `try_incr` would return. `amount=0` asks whether the limit is passed."""
-        return (await self.peek_all([_operation(condition, entity, amount)])).results[0]
-
-    async def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
-        """Counts `amount` without asking."""
-        await self.incr_all([_operation(condition, entity, amount)])
-
-    charge = incr
-
-    async def require(
-        self, condition: str, entity: EntityLike = None, amount: int = 1
-    ) -> LimitResult:
-        """`try_incr` that raises `LimitExceeded` when it is denied."""
-        result = await self.try_incr(condition, entity, amount)
-        if not result.allowed:
-            raise exceeded(result, [result])
-        return result
-
-    def batch(self, default_amount: int = 1) -> "AsyncLimitBatch":
-        """Operations that are allowed all together or not at all, with results by condition."""
-        return AsyncLimitBatch(self, default_amount)
-
-    async def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
-        """Counts all operations if all are allowed. Entities are used as they are."""
-        await self._settle()
-        return await self._metrics.try_incr(list(operations), *self._asked, **self._where)
-
-    async def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
-        await self._settle()
-        return await self._metrics.peek(list(operations), *self._asked, **self._where)
-
-    async def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
-        await self._settle()
-        await self._metrics.limit_incr(list(operations), *self._asked, **self._where)
-
-    async def _settle(self) -> None:
-        """Discards what contradicts the conditions, once, if that was asked for."""
-        if self._on_conflict != "refuse":
-            where = {"prefix": self._where["prefix"]}
-            await self._metrics.define_limits(*self._asked, self._on_conflict, **where)
-            self._on_conflict = "refuse"
-
-    async def acquire(
-        self,
-        condition: str,
-        entity: EntityLike = None,
-        amount: int = 1,
-        timeout: float = ACQUIRE_SECONDS,
-    ) -> LimitResult:
-        """Waits until `amount` is allowed, for at most `timeout` seconds.
-
-        It returns the last denied result as soon as the next try would come too late.
-        """
-        deadline = time.time() + timeout
-        while True:
-            result = await self.try_incr(condition, entity, amount)
-            wait = result.retry_after
-            if result.allowed or wait is None or time.time() + wait > deadline:
-                return result
-            await self._sleep(wait)
 
     def limit(
         self, condition: str, *, entity: Any = None, amount: int = 1
@@ -445,47 +314,36 @@ class AsyncLimiter:
         return decorate
 
 
-class AsyncLimitBatch:
-    """Operations under different conditions, then `try_incr`, `peek` or `incr` for all of them."""
+class _StoreLimits:
+    """A server as a limiter uses it. The first call discards old counts, if that was asked for."""
 
-    def __init__(self, limiter: AsyncLimiter, default_amount: int) -> None:
-        self._limiter = limiter
-        unused = Limiter(_not_here, limiter.plan, prefix=(), namespace="", clock=time.time)  # type: ignore[arg-type]  # it collects, and decides nothing
-        self._batch: Batch = unused.batch(default_amount)
+    def __init__(self, metrics: AsyncMetrics, on_conflict: OnConflict) -> None:
+        self._metrics = metrics
+        self._on_conflict = on_conflict
 
-    def local_op(
-        self, condition: str, components: Components | int = (), amount: int | None = None
-    ) -> Self:
-        """Adds an operation on a local entity."""
-        self._batch.local_op(condition, components, amount)
-        return self
+    async def try_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult:
+        plan = await self._settled(conditions, prefix)
+        where = {"prefix": prefix, "namespace": namespace}
+        return await self._metrics.try_incr(operations, *plan, **where)
 
-    def global_op(
-        self, condition: str, components: Components | int = (), amount: int | None = None
-    ) -> Self:
-        """Adds an operation on a global entity."""
-        self._batch.global_op(condition, components, amount)
-        return self
+    async def peek(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult:
+        plan = await self._settled(conditions, prefix)
+        return await self._metrics.peek(operations, *plan, prefix=prefix, namespace=namespace)
 
-    async def try_incr(self) -> NamedBatchResult:
-        """Counts all operations if all are allowed, none otherwise."""
-        return self._batch.by_name(await self._limiter.try_all(self._batch.operations))
+    async def limit_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> None:
+        plan = await self._settled(conditions, prefix)
+        await self._metrics.limit_incr(operations, *plan, prefix=prefix, namespace=namespace)
 
-    async def peek(self) -> NamedBatchResult:
-        """Returns what `try_incr` would return."""
-        return self._batch.by_name(await self._limiter.peek_all(self._batch.operations))
-
-    async def incr(self) -> None:
-        """Counts all operations without asking."""
-        await self._limiter.incr_all(self._batch.operations)
-
-    async def require(self) -> NamedBatchResult:
-        """`try_incr` that raises `LimitExceeded` when it is denied."""
-        result = await self.try_incr()
-        if not result.allowed:
-            raise exceeded(result, result.failed.values())
-        return result
-
-
-def _operation(condition: str, entity: Any, amount: int) -> Operation:
-    return Operation(condition=condition, entity=entity, amount=amount)
+    async def _settled(self, conditions: LimiterPlan, prefix: Any) -> tuple[Any, ...]:
+        """Returns the plan as arguments, once what contradicts it is discarded."""
+        plan = asked(conditions)
+        if self._on_conflict != "refuse":
+            await self._metrics.define_limits(*plan, self._on_conflict, prefix=prefix)
+            self._on_conflict = "refuse"
+        return plan

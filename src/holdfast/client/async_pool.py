@@ -8,9 +8,10 @@ import asyncio
 from typing import Any
 
 from holdfast.client.async_connection import AsyncConnection
+from holdfast.client.batches import Pipeline
 from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import late
-from holdfast.client.pool import pause_before
+from holdfast.client.pool import PIPELINE_STEP, pause_before
 from holdfast.client.replies import ReplyError
 from holdfast.client.urls import Target
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
@@ -90,6 +91,23 @@ class AsyncPool:
             return False
         await asyncio.sleep(pause)
         return True
+
+    async def send_pipeline(self, recording: Pipeline, space: str, *, timeout: float) -> None:
+        """Sends what was recorded, step by step, and settles every handle."""
+        commands = recording._taken()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        connection = await self.shared(space, end)
+        for begin in range(0, len(commands), PIPELINE_STEP):
+            # Asked within one turn of the loop, they travel in one packet.
+            left = max(0.001, end - loop.time())
+            step = commands[begin : begin + PIPELINE_STEP]
+            answers = [connection.ask(command, 1, left) for command in step]
+            replies = await asyncio.gather(*answers, return_exceptions=True)
+            for position, reply in enumerate(replies, begin):
+                recording._settle_one(position, reply)
+            if any(map(is_dropped_space, replies)):
+                self.forget(space)
 
     # --- connections -----------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """The client for threads: a space of a server as `Space` is one of a store."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from holdfast.client import calls
 from holdfast.client.batches import Batch, Pipeline
-from holdfast.client.calls import Broken, Call, Values
+from holdfast.client.calls import Call, Values
 from holdfast.client.pool import Pool
 from holdfast.client.subscriptions import ClientSubscription
 from holdfast.client.urls import Target
@@ -24,11 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PIPELINE_STEP: Final = 500  # commands sent before replies are read; neither side's buffers fill up
-
-
 # What a store offers and a client offers in another way.
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     **dict.fromkeys(
         ("transact", "transaction", "view"),
         "Your function can't run where the store is: record operations with "
@@ -53,7 +49,7 @@ class ClientSpace:
         def __getattr__(self, name: str) -> Any:
             from holdfast.error_text import no_attribute
 
-            raise no_attribute(self, name, _ELSEWHERE)
+            raise no_attribute(self, name, ELSEWHERE)
 
     # --- layers: one attribute each, loaded when it is first used ---------------------------------
 
@@ -100,7 +96,11 @@ class ClientSpace:
         is_quick = call.kind in ("read", "write")
         timeout = self._timeout if is_quick else patience(self._pool.target, call, values)
         reply = self._exchange(
-            call.command(values), self.name, timeout=timeout, only_reads=call.only_reads
+            call.command(values),
+            self.name,
+            timeout=timeout,
+            only_reads=call.only_reads,
+            apart=not is_quick,
         )
         return call.result(reply)
 
@@ -135,37 +135,11 @@ class ClientSpace:
         recording = Pipeline()
         yield recording
         if recording:
-            self._send_pipeline(recording)
-
-    def _send_pipeline(self, recording: Pipeline) -> None:
-        commands = recording._taken()
-        end = time.monotonic() + self._timeout
-        connection = self._pool.take(self.name, end)
-        replies: list[Any] = []
-        try:
-            for begin in range(0, len(commands), PIPELINE_STEP):
-                step = commands[begin : begin + PIPELINE_STEP]
-                left = end - time.monotonic()
-                connection.ask_each(b"".join(step), len(step), left, replies)
-        except Broken as broken:
-            self._pool.drop(connection)
-            recording._settle(replies)
-            sent = (len(replies) // PIPELINE_STEP + 1) * PIPELINE_STEP
-            recording._refuse_rest(len(replies), sent, broken)
-            return
-        except BaseException:
-            self._pool.drop(connection)
-            raise
-        if any(map(calls.is_dropped_space, replies)):
-            self._pool.forget(self.name)
-            self._pool.drop(connection)
-        else:
-            self._pool.give_back(connection)
-        recording._settle(replies)
+            self._pool.send_pipeline(recording, self.name, timeout=self._timeout)
 
     def subscribe(self, topic_prefix: str = "") -> ClientSubscription:
-        """The notices of this space from now on, in the order of their commits."""
-        return ClientSubscription(self._pool.target, self.name, topic_prefix)
+        """Returns the notices of this space from now on; use it in `with`."""
+        return ClientSubscription(self._pool, self.name, topic_prefix)
 
 
 class Client(ClientSpace):

@@ -7,10 +7,10 @@ import msgspec
 
 from holdfast.client import conversions
 from holdfast.client.batches import Handle
-from holdfast.client.generated.entities import AwaitedEntities, CalledEntities, RecordedEntities
+from holdfast.client.generated.entities import CalledEntities, RecordedEntities
 from holdfast.entities import mapper
 from holdfast.entities.columns import EVERYTHING
-from holdfast.entities.mapper import AsyncModelCalls, ModelCalls, Seconds
+from holdfast.entities.mapper import ModelCalls, Seconds
 from holdfast.entities.messages import (
     CHANGED,
     Change,
@@ -36,14 +36,12 @@ from holdfast.entities.statements import (
 from holdfast.limits import DEFAULT_PAGE_ENTITIES
 
 if TYPE_CHECKING:
-    from holdfast.client.async_client import AsyncSpace
-    from holdfast.client.async_subscriptions import AsyncSubscription
     from holdfast.client.client import ClientSpace
     from holdfast.client.subscriptions import ClientSubscription
 
 M = TypeVar("M", bound=Model)
 
-_read_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
+decode_notice = msgspec.msgpack.Decoder(ChangeNotice).decode
 
 
 def topic_of(table: str) -> str:
@@ -68,27 +66,7 @@ class ClientEntities(CalledEntities, ModelCalls):
     @staticmethod
     def read_notice(payload: bytes) -> ChangeNotice:
         """Decodes a change notice."""
-        return _read_notice(payload)
-
-
-class AsyncEntities(AwaitedEntities, AsyncModelCalls):
-    """The entities of one space of a server."""
-
-    _space: "AsyncSpace"
-
-    async def execute(self, queries: Sequence[Query]) -> list[Reply]:
-        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
-        listed = list(queries)
-        return conversions.replies(listed, await super().execute(listed))
-
-    def subscribe(self, table: str = "") -> "AsyncSubscription":
-        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
-        return self._space.subscribe(topic_of(table))
-
-    @staticmethod
-    def read_notice(payload: bytes) -> ChangeNotice:
-        """Decodes a change notice."""
-        return _read_notice(payload)
+        return decode_notice(payload)
 
 
 class BatchEntities(RecordedEntities):

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.client import conversions
 from holdfast.client.batches import Handle
-from holdfast.client.generated.events import AwaitedEvents, CalledEvents, RecordedEvents
-from holdfast.events import AnyEvent, KeySubscription, Query, Result
+from holdfast.client.generated.events import CalledEvents, RecordedEvents
+from holdfast.events import AnyEvent, Query, Result
 from holdfast.events.layout import CHANGED
 from holdfast.events.records import EventError, FanOutReport, SendManyReply
+from holdfast.events.store import KeySubscription
 from holdfast.limits import EVENTS_PER_STREAM_STEP
 
 if TYPE_CHECKING:
-    from holdfast.client.async_client import AsyncSpace
-    from holdfast.client.async_subscriptions import AsyncKeySubscription
     from holdfast.client.client import ClientSpace
 
 
@@ -38,32 +37,6 @@ class ClientEvents(CalledEvents):
         """Returns the changes of a key, or of all keys that begin with `prefix`, from now on."""
         wanted = prefix if key is None else key
         return KeySubscription(self._space.subscribe(CHANGED + wanted), key)
-
-
-class AsyncEvents(AwaitedEvents):
-    """The events of one space of a server."""
-
-    _space: "AsyncSpace"
-
-    async def read(self, queries: Sequence[Query]) -> list[Result]:
-        """Many reads in one snapshot, each answered as if it were asked alone."""
-        return conversions.answers(queries, await super().read(queries))
-
-    async def send_stream(
-        self, events: Iterable[AnyEvent], schema: str | None = None
-    ) -> SendManyReply:
-        """Ingests any number of events in bounded memory, a transaction for each 1,000."""
-        total = Total()
-        for step in steps(events):
-            total.add(await self.send_many(step, schema))
-        return total.reply
-
-    def subscribe(self, key: str | None = None, *, prefix: str = "") -> "AsyncKeySubscription":
-        """The changes of a key, or of all keys that begin with `prefix`, from now on."""
-        from holdfast.client.async_subscriptions import AsyncKeySubscription
-
-        wanted = prefix if key is None else key
-        return AsyncKeySubscription(self._space.subscribe(CHANGED + wanted), key)
 
 
 class BatchEvents(RecordedEvents):

@@ -1,20 +1,19 @@
 """Jobs of a server: the operations, waits of any length, and handles on one queue or job."""
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.client.async_handles import AsyncJobHandle, AsyncQueueHandle
-from holdfast.client.generated.jobs import AwaitedJobs, CalledJobs
+from holdfast.client.generated.jobs import CalledJobs
 from holdfast.errors import BadArgument
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.records import COMPLETE, FAILED, Job
 from holdfast.limits import JOBS_PER_STEP, WAIT_STEP_SECONDS
 
 if TYPE_CHECKING:
-    from holdfast.client.jobs_v1 import AsyncJobsV1, ClientJobsV1
+    from holdfast.client.jobs_v1 import ClientJobsV1
 
-_ENDED: Final = (COMPLETE, FAILED)
+ENDED: Final = (COMPLETE, FAILED)
 
 
 class ClientJobs(CalledJobs):
@@ -49,7 +48,7 @@ class ClientJobs(CalledJobs):
         If the connection breaks meanwhile, a job may have been popped and its answer lost: it
         raises `OutcomeUnknown`, and such a job comes back when its lock ends.
         """
-        for step in _waits(timeout, "Pop_wait"):
+        for step in wait_steps(timeout):
             jobs = super().pop_wait(queues, worker, count, timeout=step, lock_seconds=lock_seconds)
             if jobs:
                 return jobs
@@ -57,9 +56,9 @@ class ClientJobs(CalledJobs):
 
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
         """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
-        for step in _waits(timeout, "Result_wait"):
+        for step in wait_steps(timeout):
             job = super().result_wait(id, timeout=step)
-            if job.state in _ENDED:
+            if job.state in ENDED:
                 break
         return job
 
@@ -69,65 +68,11 @@ class ClientJobs(CalledJobs):
             yield from self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker)
 
 
-class AsyncJobs(AwaitedJobs):
-    """The job queue of one space of a server."""
+def wait_steps(timeout: float | None) -> Iterator[float]:
+    """Yields the seconds of each step of a wait, so that a server that hangs is noticed.
 
-    def queue(self, name: str) -> AsyncQueueHandle:
-        """A handle on one queue: `await client.jobs.queue("emails").pop("worker")`."""
-        return AsyncQueueHandle(self, name)
-
-    def __getitem__(self, id: str) -> AsyncJobHandle:
-        """A handle on one job: `await client.jobs["welcome"].complete("worker")`."""
-        return AsyncJobHandle(self, id)
-
-    @property
-    def v1(self) -> "AsyncJobsV1":
-        """Returns the calls of the seed, the first Qless, with `await`."""
-        from holdfast.client.jobs_v1 import AsyncJobsV1
-
-        return AsyncJobsV1(self)
-
-    async def pop_wait(
-        self,
-        queues: str | Sequence[str],
-        worker: str,
-        count: int = 1,
-        *,
-        timeout: float | None = None,
-        lock_seconds: float | None = None,
-    ) -> list[Job]:
-        """Pops from the first of `queues` that has a job; waits up to `timeout` seconds.
-
-        If the connection breaks meanwhile, a job may have been popped and its answer lost: it
-        raises `OutcomeUnknown`, and such a job comes back when its lock ends.
-        """
-        for step in _waits(timeout, "Pop_wait"):
-            jobs = await super().pop_wait(
-                queues, worker, count, timeout=step, lock_seconds=lock_seconds
-            )
-            if jobs:
-                return jobs
-        return []
-
-    async def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
-        for step in _waits(timeout, "Result_wait"):
-            job = await super().result_wait(id, timeout=step)
-            if job.state in _ENDED:
-                break
-        return job
-
-    async def put_all(self, jobs: Sequence[Any], *, worker: str = "") -> AsyncIterator[str]:
-        """Puts any number of jobs, `JOBS_PER_STEP` in a transaction; yields their ids."""
-        for at in range(0, len(jobs), JOBS_PER_STEP):
-            for id in await self.put_many(jobs[at : at + JOBS_PER_STEP], worker=worker):
-                yield id
-
-
-def _waits(timeout: float | None, call: str) -> Iterator[float]:
-    """A wait in steps, so that a server that hangs is found out; there is always a first one.
-
-    A server that stops answers at once: what is left of the time is asked of it again.
+    There is always a first step. A server that stops answers at once, and is asked again for the
+    time that is left.
     """
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
         raise BadArgument(f"timeout must be a number or None, not {timeout!r:.200}")

@@ -9,7 +9,8 @@ import msgspec
 from holdfast.compat.qless.v1 import V1_CALLS, JobsV1
 
 if TYPE_CHECKING:
-    from holdfast.client.jobs import AsyncJobs, ClientJobs
+    from holdfast.client.generated.async_jobs import AsyncJobs
+    from holdfast.client.jobs import ClientJobs
 
 
 def _arguments(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from holdfast.client.batches import Handle
 
 if TYPE_CHECKING:
-    from holdfast.client.async_client import AsyncSpace
     from holdfast.client.batches import Recording
     from holdfast.client.client import ClientSpace
+    from holdfast.client.generated.async_space import AsyncSpace
 
 P = ParamSpec("P")
 T = TypeVar("T")

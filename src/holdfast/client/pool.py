@@ -9,14 +9,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
+from holdfast.client.batches import Pipeline
 from holdfast.client.calls import Broken, is_busy, is_dropped_space
 from holdfast.client.connection import Connection
 from holdfast.client.replies import ReplyError
 from holdfast.client.urls import Target
 from holdfast.errors import ServerBusy, StoreClosed, Unreachable
 from holdfast.limits import MAX_RETRY_SECONDS, RETRY_SECONDS
+
+PIPELINE_STEP: Final = 500  # commands sent before replies are read; neither side's buffers fill up
 
 
 class Pool:
@@ -39,11 +42,19 @@ class Pool:
         self._closed = False
 
     def exchange(
-        self, data: bytes, space: str, *, timeout: float, only_reads: bool, replies: int = 1
+        self,
+        data: bytes,
+        space: str,
+        *,
+        timeout: float,
+        only_reads: bool,
+        replies: int = 1,
+        apart: bool = False,
     ) -> Any:
         """Sends commands at once and returns the reply, or the replies.
 
         `timeout` is for all of it, retries included; `only_reads` says that it may be sent again.
+        `apart` changes nothing here: a thread has its connection for itself.
         """
         end = time.monotonic() + timeout
         tries = 0
@@ -87,6 +98,33 @@ class Pool:
             return False
         self._sleep(pause)
         return True
+
+    def send_pipeline(self, recording: Pipeline, space: str, *, timeout: float) -> None:
+        """Sends what was recorded, step by step, and settles every handle."""
+        commands = recording._taken()
+        end = time.monotonic() + timeout
+        connection = self.take(space, end)
+        replies: list[Any] = []
+        try:
+            for begin in range(0, len(commands), PIPELINE_STEP):
+                step = commands[begin : begin + PIPELINE_STEP]
+                left = end - time.monotonic()
+                connection.ask_each(b"".join(step), len(step), left, replies)
+        except Broken as broken:
+            self.drop(connection)
+            recording._settle(replies)
+            sent = (len(replies) // PIPELINE_STEP + 1) * PIPELINE_STEP
+            recording._refuse_rest(len(replies), sent, broken)
+            return
+        except BaseException:
+            self.drop(connection)
+            raise
+        if any(map(is_dropped_space, replies)):
+            self.forget(space)
+            self.drop(connection)
+        else:
+            self.give_back(connection)
+        recording._settle(replies)
 
     # --- connections -----------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from holdfast import wire
 from holdfast.client import calls
 from holdfast.client.calls import Broken
 from holdfast.client.connection import Connection
-from holdfast.client.pool import pause_before
-from holdfast.client.urls import Target
+from holdfast.client.pool import Pool, pause_before
 from holdfast.engine.contract import Notice
 from holdfast.errors import Unreachable
 
@@ -23,10 +22,10 @@ class ClientSubscription:
     lost, so read again what you follow.
     """
 
-    def __init__(self, target: Target, space: str, topic_prefix: str) -> None:
+    def __init__(self, pool: Pool, space: str, topic_prefix: str) -> None:
         calls.refuse_no_text(topic_prefix, "a topic")
-        self._target = target
-        self._tls = target.tls()
+        self._target = pool.target
+        self._tls = pool.target.tls()
         self._space = space
         self._topic = topic_prefix
         self._queue: deque[Notice] = deque()

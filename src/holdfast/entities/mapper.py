@@ -4,10 +4,10 @@
     store.entities.select(select(User).where(User.name == "ann").order_by(User.rank.desc()))
 
 `ModelCalls` extends any class with the `_raw` operations: the store, a transaction, a client.
-`AsyncModelCalls` is the same with `await`. What they share is in the functions below them.
+The client generator makes `AsyncModelCalls` from it; what they share is in the functions below.
 """
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -180,80 +180,7 @@ class StoredModelCalls(ModelCalls):
         return Page(objects, found.total, found.partial)
 
 
-class AsyncModelCalls:
-    """`ModelCalls` with `await`, on a class whose raw operations are coroutines."""
-
-    if TYPE_CHECKING:
-        put_raw: Any
-        get_raw: Any
-        select_raw: Any
-        update_raw: Any
-        delete_raw: Any
-        count_raw: Any
-        execute: Any
-
-    async def put(
-        self, *objects: Model, ttl: Seconds | None = None, mode: PutMode = "merge"
-    ) -> list[str]:
-        puts = to_put(objects, ttl, mode)
-        if len(puts) == 1:
-            ids = await self.put_raw(puts[0].table, puts[0].entities, mode=mode)
-        else:
-            ids = [id for reply in await self.execute(puts) for id in reply]
-        return put_done(objects, ids)
-
-    async def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
-        if not ids:
-            return []
-        table, wanted = table_of(model), names(model, properties)
-        return load(model, await self.get_raw(table, texts(ids), properties=wanted))
-
-    async def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
-        found = await self.get(model, id, properties=properties)
-        return found[0] if found else None
-
-    @overload
-    def select(self, model: Select[M], *filters: Where) -> Awaitable[Page[M]]: ...
-
-    @overload
-    def select(
-        self,
-        model: type[M],
-        *filters: Where,
-        order: Order | None = None,
-        limit: int = DEFAULT_PAGE_ENTITIES,
-        offset: int = 0,
-        properties: Sequence[Any] = (),
-        count: bool = True,
-    ) -> Awaitable[Page[M]]: ...
-
-    async def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
-        chosen = selection(model, filters, options)
-        raw = await self.select_raw(*selected(chosen), **select_options(chosen))
-        return page(chosen.model, raw)
-
-    async def count(self, model: type[Model], *filters: Where) -> int:
-        number: int = await self.count_raw(table_of(model), flat(filters) or (EVERYTHING,))
-        return number
-
-    async def update(
-        self,
-        model: type[Model],
-        *filters_and_changes: Where | Change,
-        expire: Seconds | None = None,
-        **values: Any,
-    ) -> int:
-        filters, changes = to_update(model, filters_and_changes, expire, values)
-        updated = await self.update_raw(table_of(model), filters, changes)
-        number: int = updated.num
-        return number
-
-    async def delete(self, model: type[Model], *filters: Where) -> int:
-        number: int = await self.delete_raw(table_of(model), flat(filters))
-        return number
-
-
-# --- shared by both, without any I/O --------------------------------------------------------------
+# --- shared with the async twin, without any I/O -------------------------------------------------
 
 
 def table_of(model: type[Model]) -> str:

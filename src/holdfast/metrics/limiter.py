@@ -68,15 +68,15 @@ class Limiter:
         return self._try_one(condition, entity, amount)
 
     def _try_listed(self, condition: str, entity: EntityLike, amount: int) -> LimitResult:
-        return self.try_all([_operation(condition, entity, amount)]).results[0]
+        return self.try_all([operation_of(condition, entity, amount)]).results[0]
 
     def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
         """Returns the result `try_incr` would have; `amount=0` asks whether the limit is passed."""
-        return self.peek_all([_operation(condition, entity, amount)]).results[0]
+        return self.peek_all([operation_of(condition, entity, amount)]).results[0]
 
     def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
         """Counts `amount` without checking the limit."""
-        self.incr_all([_operation(condition, entity, amount)])
+        self.incr_all([operation_of(condition, entity, amount)])
 
     charge = incr
 
@@ -178,13 +178,13 @@ class Batch:
         self, condition: str, components: "Components | int" = (), amount: int | None = None
     ) -> Self:
         """Adds an operation on a local entity."""
-        return self._add(condition, LocalEntityKey(_named(condition, components)), amount)
+        return self._add(condition, LocalEntityKey(named(condition, components)), amount)
 
     def global_op(
         self, condition: str, components: "Components | int" = (), amount: int | None = None
     ) -> Self:
         """Adds an operation on a global entity."""
-        return self._add(condition, GlobalEntityKey(_named(condition, components)), amount)
+        return self._add(condition, GlobalEntityKey(named(condition, components)), amount)
 
     def try_incr(self) -> NamedBatchResult:
         """Counts all operations if all are allowed, none otherwise."""
@@ -210,7 +210,7 @@ class Batch:
         if condition in self._operations:
             raise DuplicateCondition(f"the batch already has an operation under {condition!r}")
         wanted = self._default_amount if amount is None else check_amount(amount)
-        self._operations[condition] = _operation(condition, entity, wanted)
+        self._operations[condition] = operation_of(condition, entity, wanted)
         return self
 
     @property
@@ -227,11 +227,11 @@ class Batch:
         )
 
 
-def _operation(condition: str, entity: Any, amount: int) -> Operation:
+def operation_of(condition: str, entity: Any, amount: int) -> Operation:
     return Operation(condition=condition, entity=entity, amount=amount)
 
 
-def _named(condition: str, components: Any) -> list[Any]:
+def named(condition: str, components: Any) -> list[Any]:
     """Returns the condition's name and the components; a single value counts as a list."""
     if type(components) is list:
         return [condition, *components]

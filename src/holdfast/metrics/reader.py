@@ -81,7 +81,53 @@ class RatePromise(Generic[N]):
         return self._span.first, self._span.last
 
 
-class Reader:
+class PromiseReads:
+    """Reads a list or a map of promises at once; the result has its keys."""
+
+    @overload
+    def total(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, Number]: ...
+    @overload
+    def total(self, promises: list[RatePromise[Any]]) -> list[Number]: ...
+    def total(self, promises: Any) -> Any:
+        """Returns the totals of a list or a map of promises, with its keys."""
+        return self._resolved(promises, "total")
+
+    @overload
+    def per_second(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_second(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_second(self, promises: Any) -> Any:
+        return self._resolved(promises, "per_second")
+
+    @overload
+    def per_minute(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_minute(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_minute(self, promises: Any) -> Any:
+        return self._resolved(promises, "per_minute")
+
+    @overload
+    def per_hour(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_hour(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_hour(self, promises: Any) -> Any:
+        return self._resolved(promises, "per_hour")
+
+    @overload
+    def per_day(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
+    @overload
+    def per_day(self, promises: list[RatePromise[Any]]) -> list[float]: ...
+    def per_day(self, promises: Any) -> Any:
+        return self._resolved(promises, "per_day")
+
+    def _resolved(self, promises: Any, name: str) -> Any:
+        resolve = methodcaller(name)  # a client's promises have methods of their own
+        if isinstance(promises, Mapping):
+            return {key: resolve(promise) for key, promise in promises.items()}
+        return [resolve(promise) for promise in promises]
+
+
+class Reader(PromiseReads):
     """Reads rates as of one moment, which it takes at its first use.
 
     What has been found stays as it was found, so a reader is a snapshot: make a new one to see
@@ -171,48 +217,3 @@ class Reader:
         return {
             number: found[number] for number in sorted(found) if span.first <= number <= span.last
         }
-
-    # --- many at once -------------------------------------------------------------------------
-
-    @overload
-    def total(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, Number]: ...
-    @overload
-    def total(self, promises: list[RatePromise[Any]]) -> list[Number]: ...
-    def total(self, promises: Any) -> Any:
-        """Returns the totals of a list or a map of promises, with its keys."""
-        return _resolved(promises, "total")
-
-    @overload
-    def per_second(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
-    @overload
-    def per_second(self, promises: list[RatePromise[Any]]) -> list[float]: ...
-    def per_second(self, promises: Any) -> Any:
-        return _resolved(promises, "per_second")
-
-    @overload
-    def per_minute(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
-    @overload
-    def per_minute(self, promises: list[RatePromise[Any]]) -> list[float]: ...
-    def per_minute(self, promises: Any) -> Any:
-        return _resolved(promises, "per_minute")
-
-    @overload
-    def per_hour(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
-    @overload
-    def per_hour(self, promises: list[RatePromise[Any]]) -> list[float]: ...
-    def per_hour(self, promises: Any) -> Any:
-        return _resolved(promises, "per_hour")
-
-    @overload
-    def per_day(self, promises: Mapping[K, RatePromise[Any]]) -> dict[K, float]: ...
-    @overload
-    def per_day(self, promises: list[RatePromise[Any]]) -> list[float]: ...
-    def per_day(self, promises: Any) -> Any:
-        return _resolved(promises, "per_day")
-
-
-def _resolved(promises: Any, name: str) -> Any:
-    resolve = methodcaller(name)  # a client's promises have methods of their own
-    if isinstance(promises, Mapping):
-        return {key: resolve(promise) for key, promise in promises.items()}
-    return [resolve(promise) for promise in promises]

@@ -16,9 +16,9 @@ from holdfast.tasks.run import HEADER
 from holdfast.tasks.values import from_plain
 
 if TYPE_CHECKING:
-    from holdfast.client.async_client import AsyncSpace
     from holdfast.client.batches import Recording
     from holdfast.client.client import ClientSpace
+    from holdfast.client.generated.async_space import AsyncSpace
     from holdfast.store import Space, Tx
 
 __all__ = ["Puts", "Task", "TaskCall"]

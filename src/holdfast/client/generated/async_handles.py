@@ -1,6 +1,6 @@
 """Handles on one queue or one job of a server, for programs that `await`.
 
-A worker that is not named is this process, as in `holdfast.jobs.handles`.
+Made by `make client` from holdfast.jobs.handles.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from holdfast.jobs.handles import this_worker, worker_and_count
 from holdfast.jobs.records import Job, QueueCounts, QueueStats
 
 if TYPE_CHECKING:
-    from holdfast.client.jobs import AsyncJobs
+    from holdfast.client.generated.async_jobs import AsyncJobs
 
 
 class AsyncQueueHandle:
@@ -35,7 +35,7 @@ class AsyncQueueHandle:
     async def pop_wait(
         self, worker: str | int = "", count: int = 1, *, timeout: float | None = None
     ) -> list[Job]:
-        """Takes jobs as soon as there are any; see `StoreJobs.pop_wait`."""
+        """Takes jobs as soon as there are any; see `AsyncJobs.pop_wait`."""
         worker, count = worker_and_count(worker, count)
         return await self._jobs.pop_wait(self.name, worker, count, timeout=timeout)
 
@@ -52,7 +52,7 @@ class AsyncQueueHandle:
         return await self._jobs.stats(self.name, date)
 
     async def pause(self, *, stop_running: bool = False) -> None:
-        """Gives out no more jobs; see `StoreJobs.pause`."""
+        """Gives out no more jobs; see `AsyncJobs.pause`."""
         await self._jobs.pause(self.name, stop_running=stop_running)
 
     async def unpause(self) -> None:
@@ -60,7 +60,7 @@ class AsyncQueueHandle:
         await self._jobs.unpause(self.name)
 
     async def length(self) -> int:
-        """How many jobs are in the queue: what `len` is for a handle that calls."""
+        """Returns the number of jobs in the queue."""
         return await self._jobs.length(self.name)
 
 

@@ -1,0 +1,200 @@
+"""Rate limits of a server for programs that `await`.
+
+Made by `make client` from holdfast.metrics.limiter.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, Self
+
+from holdfast.errors import BadLimit, DuplicateCondition
+from holdfast.limits import ACQUIRE_SECONDS
+from holdfast.metrics.conditions import LimiterPlan, check_amount
+from holdfast.metrics.entity import (
+    Components,
+    EntityKey,
+    EntityLike,
+    GlobalEntityKey,
+    LocalEntityKey,
+)
+from holdfast.metrics.exceeded import exceeded
+from holdfast.metrics.limiter import named, operation_of
+from holdfast.metrics.records import BatchResult, LimitResult, NamedBatchResult, Operation
+
+AsyncSleep = Callable[[float], Awaitable[None]]
+
+
+AsyncTryOne = Callable[[str, EntityLike, int], Awaitable[LimitResult]]
+
+
+class AsyncLimitBackend(Protocol):
+    """Makes a limiter's decisions: the layer on a transaction, a store, or a client."""
+
+    async def try_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult: ...
+
+    async def peek(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> BatchResult: ...
+
+    async def limit_incr(
+        self, operations: list[Any], conditions: Any, *, prefix: Any, namespace: str
+    ) -> None: ...
+
+
+class AwaitedLimiter:
+    """Rate limits on entities; each call is one transaction, or part of the one that made it."""
+
+    def __init__(
+        self,
+        backend: AsyncLimitBackend,
+        plan: LimiterPlan,
+        *,
+        prefix: tuple[str, ...],
+        namespace: str,
+        clock: Callable[[], float],
+        sleep: AsyncSleep | None = asyncio.sleep,
+        try_one: AsyncTryOne | None = None,
+    ) -> None:
+        """`try_one`, if given, is a faster path for a single operation."""
+        self.plan = plan
+        self._backend = backend
+        self._try_one: AsyncTryOne = try_one or self._try_listed
+        self._where: dict[str, Any] = {"prefix": prefix, "namespace": namespace}
+        self._clock = clock
+        self._sleep = sleep
+
+    async def try_incr(
+        self, condition: str, entity: EntityLike = None, amount: int = 1
+    ) -> LimitResult:
+        """Counts `amount` if it is allowed. A denied attempt is not counted."""
+        return await self._try_one(condition, entity, amount)
+
+    async def _try_listed(self, condition: str, entity: EntityLike, amount: int) -> LimitResult:
+        return (await self.try_all([operation_of(condition, entity, amount)])).results[0]
+
+    async def peek(self, condition: str, entity: EntityLike = None, amount: int = 1) -> LimitResult:
+        """Returns the result `try_incr` would have; `amount=0` asks whether the limit is passed."""
+        return (await self.peek_all([operation_of(condition, entity, amount)])).results[0]
+
+    async def incr(self, condition: str, entity: EntityLike = None, amount: int = 1) -> None:
+        """Counts `amount` without checking the limit."""
+        await self.incr_all([operation_of(condition, entity, amount)])
+
+    charge = incr
+
+    async def require(
+        self, condition: str, entity: EntityLike = None, amount: int = 1
+    ) -> LimitResult:
+        """Like `try_incr`, but raises `LimitExceeded` if denied, which undoes a transaction."""
+        result = await self.try_incr(condition, entity, amount)
+        if not result.allowed:
+            raise exceeded(result, [result])
+        return result
+
+    # --- several operations -------------------------------------------------------------------
+
+    def batch(self, default_amount: int = 1) -> "AsyncLimitBatch":
+        """Returns a batch, whose operations are allowed all together or not at all."""
+        return AsyncLimitBatch(self, check_amount(default_amount))
+
+    async def try_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        """Counts all operations if all are allowed. Entities are used as they are."""
+        return await self._backend.try_incr(list(operations), self.plan, **self._where)
+
+    async def peek_all(self, operations: Iterable[Operation | dict[str, Any]]) -> BatchResult:
+        return await self._backend.peek(list(operations), self.plan, **self._where)
+
+    async def incr_all(self, operations: Iterable[Operation | dict[str, Any]]) -> None:
+        await self._backend.limit_incr(list(operations), self.plan, **self._where)
+
+    # --- waiting and decorating ---------------------------------------------------------------
+
+    async def acquire(
+        self,
+        condition: str,
+        entity: EntityLike = None,
+        amount: int = 1,
+        timeout: float = ACQUIRE_SECONDS,
+    ) -> LimitResult:
+        """Waits until `amount` is allowed, for at most `timeout` seconds.
+
+        It returns the last denied result as soon as the next try would come too late.
+        """
+        if self._sleep is None:
+            raise BadLimit(
+                "a limiter in a transaction can't wait",
+                hint="Use store.metrics.limiter(...).acquire before the transaction.",
+            )
+        deadline = self._clock() + timeout
+        while True:
+            result = await self.try_incr(condition, entity, amount)
+            wait = result.retry_after
+            if result.allowed or wait is None or self._clock() + wait > deadline:
+                return result
+            await self._sleep(wait)
+
+
+class AsyncLimitBatch:
+    """Operations under different conditions, then `try_incr`, `peek` or `incr` for all of them.
+
+    The entity of an operation begins with its condition's name, as in the original.
+    """
+
+    def __init__(self, limiter: AwaitedLimiter, default_amount: int) -> None:
+        self._limiter = limiter
+        self._default_amount = default_amount
+        self._operations: dict[str, Operation] = {}
+
+    def local_op(
+        self, condition: str, components: "Components | int" = (), amount: int | None = None
+    ) -> Self:
+        """Adds an operation on a local entity."""
+        return self._add(condition, LocalEntityKey(named(condition, components)), amount)
+
+    def global_op(
+        self, condition: str, components: "Components | int" = (), amount: int | None = None
+    ) -> Self:
+        """Adds an operation on a global entity."""
+        return self._add(condition, GlobalEntityKey(named(condition, components)), amount)
+
+    async def try_incr(self) -> NamedBatchResult:
+        """Counts all operations if all are allowed, none otherwise."""
+        return self.by_name(await self._limiter.try_all(self.operations))
+
+    async def peek(self) -> NamedBatchResult:
+        """Returns the result that `try_incr` would have."""
+        return self.by_name(await self._limiter.peek_all(self.operations))
+
+    async def incr(self) -> None:
+        """Counts all operations without checking the limits."""
+        await self._limiter.incr_all(self.operations)
+
+    async def require(self) -> NamedBatchResult:
+        """Like `try_incr`, but raises `LimitExceeded` if it is denied."""
+        result = await self.try_incr()
+        if not result.allowed:
+            raise exceeded(result, result.failed.values())
+        return result
+
+    def _add(self, condition: str, entity: EntityKey, amount: int | None) -> Self:
+        self._limiter.plan.find(condition)
+        if condition in self._operations:
+            raise DuplicateCondition(f"the batch already has an operation under {condition!r}")
+        wanted = self._default_amount if amount is None else check_amount(amount)
+        self._operations[condition] = operation_of(condition, entity, wanted)
+        return self
+
+    @property
+    def operations(self) -> list[Operation]:
+        """What was added, in its order."""
+        return list(self._operations.values())
+
+    def by_name(self, result: BatchResult) -> NamedBatchResult:
+        """Returns the results of these operations by the names of their conditions."""
+        return NamedBatchResult(
+            allowed=result.allowed,
+            retry_after=result.retry_after,
+            results=dict(zip(self._operations, result.results, strict=True)),
+        )
