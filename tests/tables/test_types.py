@@ -1,8 +1,10 @@
 """All types round-trip, and sort in keys as the specification says, ascending and descending."""
 
+import ast
 import struct
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.errors import InvalidAttributeValue
 from holdfast.keys.encoding import COMPLEMENT
+from holdfast.store import Store
+from holdfast.tables import types
 from holdfast.tables.json_parser import parse_json
 from holdfast.tables.migration import first_record
 from holdfast.tables.plan import TablePlan, pack_value
 from holdfast.tables.schema import normalise
-from holdfast.tables.types import COMPONENTS, equal, json_text, type_of
+from holdfast.tables.types import ATTRIBUTE_KINDS, AttributeKind, equal, type_of
 from tests.tables.schemas import hash_on
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,7 +123,7 @@ def test_a_set_is_sorted_without_duplicates_and_comes_back(kind: str, data: st.D
     given_values = data.draw(st.lists(VALUES[kind], max_size=6))
     members = found.accept(given_values * 2)
 
-    order = COMPONENTS.get(kind, json_text)
+    order = ATTRIBUTE_KINDS[kind].order
     assert [order(m) for m in members or []] == sorted({order(type_of(kind).accept(v))
                                                         for v in given_values})  # fmt: skip
     assert through_a_row(table_of(found.name), members) == members
@@ -129,12 +134,12 @@ def test_a_set_is_sorted_without_duplicates_and_comes_back(kind: str, data: st.D
     assert (None if again is None else found.accept(again)) == members
 
 
-@pytest.mark.parametrize("kind", sorted(COMPONENTS))
+@pytest.mark.parametrize("kind", [kind for kind in VALUES if type_of(kind).component])
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_components_sort_as_their_values_do(kind: str, data: st.DataObject) -> None:
     left, right = data.draw(VALUES[kind]), data.draw(VALUES[kind])
-    one, two = COMPONENTS[kind](left), COMPONENTS[kind](right)
+    one, two = (ATTRIBUTE_KINDS[kind].order(each) for each in (left, right))
     a, b = as_ordered(kind, left), as_ordered(kind, right)
 
     assert (one < two, one == two) == (a < b, a == b)
@@ -156,7 +161,8 @@ def test_a_float_is_its_nearest_single_in_rows_and_predicates() -> None:
     value = type_of("float").accept(-3.434)
 
     assert value == struct.unpack(">f", struct.pack(">f", -3.434))[0] == -3.434000015258789
-    assert COMPONENTS["float"](-0.0) == COMPONENTS["float"](0.0)
+    order = ATTRIBUTE_KINDS["float"].order
+    assert order(-0.0) == order(0.0)
 
 
 def test_json_has_one_kind_of_numbers() -> None:
@@ -165,3 +171,59 @@ def test_json_has_one_kind_of_numbers() -> None:
     assert kind.accept([1, 1.0, {"a": [2.0]}, {"a": [2]}]) == [1, {"a": [2.0]}]
     assert equal(type_of("json"), {"a": 2}, {"a": 2.0})
     assert not equal(type_of("json"), 1, True)
+
+
+def test_every_type_has_values_to_be_tested_with() -> None:
+    assert VALUES.keys() == ATTRIBUTE_KINDS.keys()
+
+
+def accept_percent(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= 100:
+        raise ValueError("a percentage is between 0 and 100")
+    return value
+
+
+@pytest.mark.every_engine
+def test_an_entry_in_the_table_is_all_that_a_new_type_needs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    percent = AttributeKind(
+        accept=accept_percent,
+        from_text=lambda text: accept_percent(int(text.removesuffix("%"))),
+        to_json=lambda value: f"{value}%",
+        component=ATTRIBUTE_KINDS["int"].component,
+        python=int,
+        zero=0,
+    )
+    monkeypatch.setitem(ATTRIBUTE_KINDS, "percent", percent)
+    attributes = {"key": "string", "done": "percent", "part": "percent", "seen": "set<percent>"}
+    ranged = {"attribute": "done", "type": "range", "order": "desc"}
+    index = [hash_on("key"), ranged]
+    store.tables.create({"table": "t", "attributes": attributes, "index": index})
+
+    for done in (5, 100, 40):
+        store.tables.put("t", {"key": "a", "done": done, "part": 1, "seen": [7, 3, 7]})
+    store.tables.put("t", {"key": "a", "done": 40, "part": {"incr": 2}})
+
+    rows = store.tables.get("t", {"key": "a", "done": {"ge": 40}}).items
+    assert [(row["done"], row["part"], row["seen"]) for row in rows] == [
+        (100, 1, [3, 7]),
+        (40, 3, [3, 7]),
+    ]
+    shown = store.tables.get("t", {"key": "a", "done": 40}, form="json").items
+    assert (shown[0]["part"], shown[0]["seen"]) == ("3%", ["3%", "7%"])
+    with pytest.raises(InvalidAttributeValue, match="between 0 and 100"):
+        store.tables.put("t", {"key": "a", "done": 101})
+
+
+def test_no_other_module_of_the_layer_decides_by_the_name_of_a_type() -> None:
+    names = ATTRIBUTE_KINDS.keys() - {"json"}  # which is also a form of values
+    found = {
+        path.name
+        for path in Path(types.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(each, ast.Constant) and each.value in names for each in ast.walk(node))
+    }
+
+    assert found == {"versions.py"}  # a version is a timeuuid

@@ -22,18 +22,6 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _WHOLE_SPACE: Final = b'{"holdfast"'  # how a dump of `all` begins
 _ROWS_HINT: Final = "Rows are lines of JSON, an array of JSON, or CSV below a line of attributes."
 
-# Types whose JSON form is a text: a cell of CSV is taken as it is. Cells of other types are JSON.
-_TEXT_TYPES: Final = {
-    "string",
-    "blob",
-    "decimal",
-    "varint",
-    "long",
-    "timeuuid",
-    "uuid",
-    "timestamp",
-}
-
 
 class Record(NamedTuple):
     """One record: a line of JSON without its end, or a BSON document."""
@@ -197,7 +185,9 @@ def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
 def _cell(cell: str, type: str) -> Any:
     import msgspec
 
-    if type in _TEXT_TYPES:
+    from holdfast.tables.types import ATTRIBUTE_KINDS
+
+    if type in ATTRIBUTE_KINDS and ATTRIBUTE_KINDS[type].is_text:
         return cell
     try:
         return msgspec.json.decode(cell, type=msgspec.Raw)

@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from holdfast.errors import RowKeyTooLong, TableUnavailable
-from holdfast.keys import pack_int, pack_str, pack_time_uuid_desc
+from holdfast.keys import pack_int, pack_str
 from holdfast.keys.encoding import COMPLEMENT
 from holdfast.limits import (
     MAX_HASH_VALUE_BYTES,
@@ -30,8 +30,8 @@ from holdfast.tables.layout import hash_key
 from holdfast.tables.policies import Policy, policy_of
 from holdfast.tables.records import Item, TableRecord
 from holdfast.tables.schema import Schema
-from holdfast.tables.types import COMPONENTS, AttributeType, type_of, unpack_extension
-from holdfast.tables.values import accept_decimal, accept_string, normalised_decimal
+from holdfast.tables.types import AttributeKind, AttributeType, Component, type_of, unpack_extension
+from holdfast.tables.values import accept_string
 from holdfast.tables.versions import version_attribute
 
 LAYOUT: Final = 1  # of the rows; a table with a newer one is refused
@@ -66,7 +66,7 @@ class Element:
         self.name = attribute.name
         self.id = attribute.id
         self.accept = attribute.accept
-        self.component = _descending(component) if desc else component
+        self.component = _descending(attribute.type.kind, component) if desc else component
         self.part = _part(attribute.accept, self.component)
         self.desc = desc
         self.max_bytes = max_bytes
@@ -379,25 +379,15 @@ def encode_record(record: TableRecord) -> bytes:
 
 def _attribute(name: str, id: int, kind: str, is_key: bool, is_static: bool) -> Attribute:
     found = type_of(kind)
-    accept = found.accept
-    if is_key and kind == "decimal":
-        accept = _accept_key_decimal
+    accept = (found.kind.accept_key if is_key else None) or found.accept
     return Attribute(name, id, found, accept, is_key, is_static)
 
 
-def _accept_key_decimal(value: Any) -> Any:
-    return normalised_decimal(accept_decimal(value))
+def _descending(kind: AttributeKind, component: Component) -> Component:
+    return kind.descending or (lambda value: component(value).translate(COMPLEMENT))
 
 
-def _descending(component: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    if component is COMPONENTS["timeuuid"]:
-        return pack_time_uuid_desc
-    return lambda value: component(value).translate(COMPLEMENT)
-
-
-def _part(
-    accept: Callable[[Any], Any], component: Callable[[Any], bytes]
-) -> Callable[[Any], bytes]:
+def _part(accept: Callable[[Any], Any], component: Component) -> Component:
     """Returns the function from a given value to its bytes in a key."""
     if accept is accept_string and component is pack_str:
         return _text_part

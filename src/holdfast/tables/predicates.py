@@ -36,7 +36,7 @@ def invalid_value(attribute: Attribute, value: Any, error: ValueError) -> Invali
 def is_operators(attribute: Attribute, value: Any) -> bool:
     """Returns whether a value is an object of operators. Node's form of a Buffer is a value."""
     return isinstance(value, dict) and not (
-        attribute.type.name in ("blob", "string") and is_node_buffer(value)
+        attribute.type.kind.takes_buffers and not attribute.type.is_set and is_node_buffer(value)
     )
 
 
@@ -103,7 +103,7 @@ def _operand(attribute: Attribute, operator: str, value: Any) -> Any:
                 f"Attribute {attribute.name!r} of type {attribute.type.name} has no order: use eq",
                 attribute=attribute.name,
             )
-        if attribute.type.name == "timeuuid":
+        if attribute.type.kind.has_time:  # a set has no order
             moment = _moment(value)
             if moment is not None:
                 return first_of(moment) if operator in ("ge", "lt") else last_of(moment)

@@ -244,22 +244,23 @@ def _partial(attribute: Attribute, value: dict[str, Any]) -> Callable[[Any], Any
     """Returns the change that `{"incr": 1}` or `{"add": [...]}` makes to a stored value."""
     if attribute.is_key or not value:
         return None
-    kind = attribute.type
-    if kind.is_set and value.keys() <= {"add", "remove"}:
+    type = attribute.type
+    if type.is_set and value.keys() <= {"add", "remove"}:
         added, removed = (
-            kind.accept([] if members is None else members)
+            type.accept([] if members is None else members)
             for members in (value.get("add"), value.get("remove"))
         )
 
         def change(before: Any) -> Any:
-            members = kind.accept([*(before or []), *(added or [])]) or []
-            return types.without(kind.element, members, removed or [])
+            members = type.accept([*(before or []), *(added or [])]) or []
+            return types.without(type.kind, members, removed or [])
 
         return change
-    if not kind.is_set and value.keys() == {"incr"} and kind.name not in ("json", "blob", "string"):
+    may_be_value = type.kind.takes_buffers or type.kind.takes_objects
+    if not type.is_set and value.keys() == {"incr"} and not may_be_value:
         amount = value["incr"]
-        types.increased(kind, None, amount)
-        return lambda before: types.increased(kind, before, amount)
+        types.increased(type, None, amount)
+        return lambda before: types.increased(type, before, amount)
     return None
 
 

@@ -10,7 +10,7 @@ from holdfast.limits import MAX_ATTRIBUTES, MAX_TABLE_NAME_BYTES, MAX_TTL_SECOND
 from holdfast.tables.compression import check_compression
 from holdfast.tables.durations import seconds_of
 from holdfast.tables.policies import check_policy, normalise_policy
-from holdfast.tables.types import TYPE_NAMES, type_of
+from holdfast.tables.types import is_type, type_of
 from holdfast.tables.values import accept_json
 
 Schema = dict[str, Any]
@@ -159,7 +159,7 @@ def _attributes(attributes: Any) -> dict[str, str]:
                 attribute=str(name),
                 hint=f"Use 1 to {MAX_TABLE_NAME_BYTES} bytes that do not begin with '_'.",
             )
-        if not isinstance(kind, str) or kind not in TYPE_NAMES:
+        if not isinstance(kind, str) or not is_type(kind):
             raise InvalidTableSchema(
                 f"Invalid type of attribute {shown(name)}: {shown(kind)}", attribute=name
             )

@@ -1,6 +1,10 @@
-"""The 26 types of attributes, each with all that the layer asks of a type."""
+"""The types of attributes, each with all that the layer asks of a type.
+
+A type is one entry of `ATTRIBUTE_KINDS`; for each there is a set of it, `set<string>` for example.
+"""
 
 import json
+import operator
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
@@ -11,29 +15,72 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.keys.encoding import PACKERS, TimeUUID
+from holdfast.keys.encoding import PACKERS, TimeUUID, pack_time_uuid_desc
 from holdfast.limits import MAX_DECIMAL_ZEROS
-from holdfast.tables.values import ACCEPT, EXACT, FROM_TEXT
+from holdfast.tables.values import (
+    EXACT,
+    accept_blob,
+    accept_boolean,
+    accept_decimal,
+    accept_double,
+    accept_float,
+    accept_int,
+    accept_json,
+    accept_key_decimal,
+    accept_long,
+    accept_string,
+    accept_timestamp,
+    accept_timeuuid,
+    accept_uuid,
+    accept_varint,
+    text_boolean,
+    text_timestamp,
+)
 
 Convert = Callable[[Any], Any]
+Component = Callable[[Any], bytes]
 
 _SAFE_INTEGER: Final = 2**53 - 1  # what every JSON parser keeps
 _BIG_JSON: Final = 1  # codes of msgpack extensions: values with integers beyond 64 bits, as text
 _BIG_INTEGER: Final = 2
 
 
+class AttributeKind(msgspec.Struct, frozen=True, kw_only=True):
+    """All facts about one type of attribute. There are sets of each, too."""
+
+    accept: Convert  # anything to the stored value; ValueError says what is wrong
+    accept_key: Convert | None = None  # like `accept`, in a key; None: it is `accept`
+    from_text: Convert | None = None  # like `accept`, from the text of a URL; None: it is `accept`
+    to_json: Convert | None = None  # None: the value is its own JSON form
+    pack: Convert | None = None  # None: msgpack takes the value as it is
+    component: Component | None = None  # bytes that sort as the values do; None: can't be in a key
+    descending: Component | None = None  # None: the complement of `component`
+    python: Any = Any  # what msgspec decodes a stored value into
+    zero: Any = None  # the value that `incr` starts from; None: can't be increased
+    add: Callable[[Any, Any], Any] = operator.add  # a value and what it is increased by
+    takes_buffers: bool = False  # Node's form of a Buffer is a value
+    takes_objects: bool = False  # every object of JSON is a value
+    has_time: bool = False  # a range of values can be given as times
+    is_text: bool = False  # a cell of CSV is the text itself, not JSON
+
+    @property
+    def order(self) -> Component:
+        """Returns the function whose bytes order the members of a set."""
+        return self.component or json_text
+
+
 class AttributeType(msgspec.Struct, frozen=True, kw_only=True):
-    """One type: how its values are accepted, stored, sorted and shown."""
+    """A type that a schema names: how its values are accepted, stored, sorted and shown."""
 
     name: str
-    element: str  # the type itself, or what the set holds
+    kind: AttributeKind  # of the value, or of the members of a set
     is_set: bool
     accept: Convert  # anything to the stored value; ValueError says what is wrong
     from_text: Convert  # like `accept`, from the text of a URL
     to_json: Convert | None  # None: the value is its own JSON form
     pack: Convert | None  # None: msgpack takes the value as it is
-    component: Callable[[Any], bytes] | None  # None: can't be indexed
-    hint: Any  # what msgspec decodes the stored value into
+    component: Component | None  # None: can't be indexed
+    hint: Any  # what msgspec decodes the stored value, or null, into
 
 
 def plain_text(value: Decimal) -> str:
@@ -108,89 +155,136 @@ def _blob_json(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-# The bytes of a value in a key, which sort as the values do. `json` can't be in keys.
-COMPONENTS: Final[dict[str, Callable[[Any], bytes]]] = {
-    "string": PACKERS[str],
-    "blob": PACKERS[bytes],
-    "boolean": PACKERS[bool],
-    "int": PACKERS[int],
-    "long": PACKERS[int],
-    "varint": PACKERS[int],
-    "decimal": PACKERS[Decimal],
-    "float": PACKERS[float],
-    "double": PACKERS[float],
-    "timeuuid": PACKERS[TimeUUID],
-    "uuid": PACKERS[UUID],
-    "timestamp": PACKERS[datetime],
+# One entry for each type; docs/why/extending.md says how to add one.
+ATTRIBUTE_KINDS: Final[dict[str, AttributeKind]] = {
+    "string": AttributeKind(
+        accept=accept_string,
+        component=PACKERS[str],
+        python=str,
+        takes_buffers=True,
+        is_text=True,
+    ),
+    "blob": AttributeKind(
+        accept=accept_blob,
+        to_json=_blob_json,
+        component=PACKERS[bytes],
+        python=bytes,
+        takes_buffers=True,
+        is_text=True,
+    ),
+    "boolean": AttributeKind(
+        accept=accept_boolean,
+        from_text=text_boolean,
+        component=PACKERS[bool],
+        python=bool,
+    ),
+    "int": AttributeKind(accept=accept_int, component=PACKERS[int], python=int, zero=0),
+    "long": AttributeKind(
+        accept=accept_long,
+        to_json=str,
+        component=PACKERS[int],
+        python=int,
+        zero=0,
+        is_text=True,
+    ),
+    "varint": AttributeKind(
+        accept=accept_varint,
+        to_json=_varint_json,
+        pack=_pack_varint,
+        component=PACKERS[int],
+        zero=0,
+        is_text=True,
+    ),
+    "decimal": AttributeKind(
+        accept=accept_decimal,
+        accept_key=accept_key_decimal,
+        to_json=plain_text,
+        component=PACKERS[Decimal],
+        python=Decimal,
+        zero=Decimal(0),
+        add=EXACT.add,
+        is_text=True,
+    ),
+    "float": AttributeKind(
+        accept=accept_float,
+        component=PACKERS[float],
+        python=float,
+        zero=0.0,
+    ),
+    "double": AttributeKind(
+        accept=accept_double,
+        component=PACKERS[float],
+        python=float,
+        zero=0.0,
+    ),
+    "timeuuid": AttributeKind(
+        accept=accept_timeuuid,
+        to_json=str,
+        component=PACKERS[TimeUUID],
+        descending=pack_time_uuid_desc,
+        python=UUID,
+        has_time=True,
+        is_text=True,
+    ),
+    "uuid": AttributeKind(
+        accept=accept_uuid,
+        to_json=str,
+        component=PACKERS[UUID],
+        python=UUID,
+        is_text=True,
+    ),
+    "timestamp": AttributeKind(
+        accept=accept_timestamp,
+        from_text=text_timestamp,
+        to_json=iso_text,
+        component=PACKERS[datetime],
+        python=datetime,
+        is_text=True,
+    ),
+    "json": AttributeKind(accept=accept_json, pack=_pack_json, takes_objects=True),
 }
 
-_TO_JSON: Final[dict[str, Convert]] = {
-    "blob": _blob_json,
-    "long": str,
-    "varint": _varint_json,
-    "decimal": plain_text,
-    "timeuuid": str,
-    "uuid": str,
-    "timestamp": iso_text,
-}
 
-_PACK: Final[dict[str, Convert]] = {"varint": _pack_varint, "json": _pack_json}
+def type_names() -> list[str]:
+    """Returns the names of all types, and of sets of them."""
+    return [*ATTRIBUTE_KINDS, *(f"set<{name}>" for name in ATTRIBUTE_KINDS)]
 
-_HINTS: Final[dict[str, Any]] = {
-    "string": str,
-    "blob": bytes,
-    "boolean": bool,
-    "int": int,
-    "long": int,
-    "varint": Any,
-    "decimal": Decimal,
-    "float": float,
-    "double": float,
-    "timeuuid": UUID,
-    "uuid": UUID,
-    "timestamp": datetime,
-    "json": Any,
-}
 
-_ZERO: Final[dict[str, Any]] = {
-    "int": 0,
-    "long": 0,
-    "varint": 0,
-    "decimal": Decimal(0),
-    "float": 0.0,
-    "double": 0.0,
-}
+def is_type(name: str) -> bool:
+    """Returns whether a schema can name this type."""
+    return _element_name(name) in ATTRIBUTE_KINDS
 
-TYPE_NAMES: Final = frozenset([*ACCEPT, *(f"set<{name}>" for name in ACCEPT)])
+
+def _element_name(name: str) -> str:
+    return name[4:-1] if name.startswith("set<") and name.endswith(">") else name
 
 
 @lru_cache(maxsize=64)
 def type_of(name: str) -> AttributeType:
-    """Returns the type of that name, which is one of `TYPE_NAMES`."""
-    if not name.startswith("set<"):
+    """Returns the type of that name, which is one of `type_names()`."""
+    kind = ATTRIBUTE_KINDS[_element_name(name)]
+    if name in ATTRIBUTE_KINDS:
         return AttributeType(
             name=name,
-            element=name,
+            kind=kind,
             is_set=False,
-            accept=ACCEPT[name],
-            from_text=FROM_TEXT[name],
-            to_json=_TO_JSON.get(name),
-            pack=_PACK.get(name),
-            component=COMPONENTS.get(name),
-            hint=_HINTS[name] | None if _HINTS[name] is not Any else Any,
+            accept=kind.accept,
+            from_text=kind.from_text or kind.accept,
+            to_json=kind.to_json,
+            pack=kind.pack,
+            component=kind.component,
+            hint=Any if kind.python is Any else kind.python | None,
         )
-    element = name[4:-1]
-    to_json, pack = _TO_JSON.get(element), _PACK.get(element)
     return AttributeType(
         name=name,
-        element=element,
+        kind=kind,
         is_set=True,
-        accept=partial(accept_set, element),
+        accept=partial(accept_set, kind),
         from_text=_no_text,
-        to_json=None if to_json is None else partial(_each, to_json),
-        pack=None if pack is None else partial(_each, pack),
+        to_json=None if kind.to_json is None else partial(_each, kind.to_json),
+        pack=None if kind.pack is None else partial(_each, kind.pack),
         component=None,
-        hint=_optional_list(_HINTS[element]),
+        hint=_optional_list(kind.python),
     )
 
 
@@ -198,11 +292,11 @@ def _optional_list(hint: Any) -> Any:
     return list[hint] | None
 
 
-def accept_set(element: str, value: Any) -> list[Any] | None:
+def accept_set(kind: AttributeKind, value: Any) -> list[Any] | None:
     """Returns a sorted set without duplicates (the first form stays); None if it is empty."""
     if not isinstance(value, list | tuple | set | frozenset):
         raise ValueError("an array is expected")
-    accept, order = ACCEPT[element], COMPONENTS.get(element, json_text)
+    accept, order = kind.accept, kind.order
     members: dict[bytes, Any] = {}
     for each in value:
         if each is None:
@@ -212,28 +306,28 @@ def accept_set(element: str, value: Any) -> list[Any] | None:
     return [members[key] for key in sorted(members)] or None
 
 
-def without(element: str, members: list[Any], removed: list[Any]) -> list[Any] | None:
+def without(kind: AttributeKind, members: list[Any], removed: list[Any]) -> list[Any] | None:
     """Returns the members of a set that equal none of `removed`."""
-    order = COMPONENTS.get(element, json_text)
+    order = kind.order
     gone = set(map(order, removed))
     return [member for member in members if order(member) not in gone] or None
 
 
-def increased(kind: AttributeType, value: Any, amount: Any) -> Any:
-    """`value` plus `amount`, exactly where the type is exact; no value counts as 0."""
-    if kind.is_set or kind.name not in _ZERO:
-        raise ValueError(f"a {kind.name} can't be increased, only numbers can")
-    amount = ACCEPT["decimal" if kind.name == "decimal" else kind.name](amount)
-    before = _ZERO[kind.name] if value is None else value
-    return kind.accept(EXACT.add(before, amount) if kind.name == "decimal" else before + amount)
+def increased(type: AttributeType, value: Any, amount: Any) -> Any:
+    """Returns `value` plus `amount`, exact where the type is exact; no value counts as 0."""
+    kind = type.kind
+    if type.is_set or kind.zero is None:
+        raise ValueError(f"a {type.name} can't be increased, only numbers can")
+    before = kind.zero if value is None else value
+    return kind.accept(kind.add(before, kind.accept(amount)))
 
 
-def equal(kind: AttributeType, left: Any, right: Any) -> bool:
+def equal(type: AttributeType, left: Any, right: Any) -> bool:
     """Returns whether two values, neither of them null, are the same to their type."""
-    if kind.component is not None:
-        return kind.component(left) == kind.component(right)
-    if kind.is_set:
-        order = COMPONENTS.get(kind.element, json_text)
+    if type.component is not None:
+        return type.component(left) == type.component(right)
+    if type.is_set:
+        order = type.kind.order
         return list(map(order, left)) == list(map(order, right))
     return json_text(left) == json_text(right)
 

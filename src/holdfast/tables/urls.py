@@ -219,7 +219,7 @@ def _fixed(plan: TablePlan, index: Index, values: list[str]) -> dict[str, str]:
 
 
 def _from_text(attribute: Attribute, text: str, operator: str) -> Any:
-    if attribute.type.name == "timeuuid" and operator != "eq":
+    if attribute.type.kind.has_time and not attribute.type.is_set and operator != "eq":
         return text  # or a time, which the predicate tells apart
     try:
         return attribute.type.from_text(text)

@@ -11,7 +11,6 @@ import re
 import struct
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import MAX_PREC, Context, Decimal
 from typing import Any, Final
@@ -204,9 +203,9 @@ def _as_decimal(value: Any) -> Decimal:
     raise ValueError("a decimal number is expected")
 
 
-def normalised_decimal(value: Decimal) -> Decimal:
+def accept_key_decimal(value: Any) -> Decimal:
     """Returns 1.40 as 1.4: the form of a decimal in a key."""
-    return accept_decimal(value.normalize(EXACT))
+    return accept_decimal(accept_decimal(value).normalize(EXACT))
 
 
 def accept_double(value: Any) -> float:
@@ -329,26 +328,3 @@ def text_boolean(text: str) -> bool:
 
 def text_timestamp(text: str) -> datetime:
     return accept_timestamp(int(text) if len(text) < 20 and _INTEGER.fullmatch(text) else text)
-
-
-ACCEPT: Final[dict[str, Callable[[Any], Any]]] = {
-    "string": accept_string,
-    "blob": accept_blob,
-    "boolean": accept_boolean,
-    "int": accept_int,
-    "long": accept_long,
-    "varint": accept_varint,
-    "decimal": accept_decimal,
-    "float": accept_float,
-    "double": accept_double,
-    "timeuuid": accept_timeuuid,
-    "uuid": accept_uuid,
-    "timestamp": accept_timestamp,
-    "json": accept_json,
-}
-
-FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
-    **ACCEPT,
-    "boolean": text_boolean,
-    "timestamp": text_timestamp,
-}

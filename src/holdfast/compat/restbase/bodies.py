@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from holdfast.error_text import did_you_mean, shown
 from holdfast.errors import InvalidTableQuery, InvalidTableRequest, TableError, TableMismatch
-from holdfast.tables.plan import TablePlan
+from holdfast.tables.plan import Attribute, TablePlan
 from holdfast.tables.predicates import OPERATORS
 from holdfast.tables.queries import Query
 from holdfast.tables.records import CreateResult, Page, PutResult
@@ -44,7 +44,7 @@ def is_query(plan: TablePlan, body: Mapping[str, Any]) -> bool:
         asks = [
             attribute.name
             for attribute in named
-            if attribute.type.name != "json" and _has_operators(attributes[attribute.name])
+            if not _is_json(attribute) and _has_operators(attributes[attribute.name])
         ]
     writes = [name for name in _ONLY_IN_PUT if name in body]
     if asks and writes:
@@ -53,6 +53,10 @@ def is_query(plan: TablePlan, body: Mapping[str, Any]) -> bool:
             hint="Send a query with GET, QUERY or POST, and a write with PUT.",
         )
     return bool(asks)
+
+
+def _is_json(attribute: Attribute) -> bool:
+    return attribute.type.kind.takes_objects and not attribute.type.is_set
 
 
 def refuse_bare_key(plan: TablePlan, attributes: Mapping[str, Any]) -> None:
