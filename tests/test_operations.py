@@ -31,6 +31,12 @@ def test_the_table_of_operations_changes_only_on_purpose() -> None:
     assert [row(each) for each in OPERATIONS.values()] == pinned
 
 
+def test_every_operation_names_its_cost() -> None:
+    silent = [each.full_name for each in OPERATIONS.values() if not each.cost]
+
+    assert silent == []
+
+
 def test_a_public_method_without_a_declaration_fails_the_build() -> None:
     class Forgetful:
         @operation(reads=True)

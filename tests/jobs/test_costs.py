@@ -1,12 +1,17 @@
-"""Costs: what an operation touches does not grow with its queue or its batch."""
+"""Costs: what an operation touches does not grow with its queue or its batch, and is what its
+docstring says."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from holdfast.jobs import Jobs, JobSearch, NewJob
 from holdfast.metrics import Metrics
+from holdfast.operations import OPERATIONS
 from holdfast.store import Store
 
 FEW, MANY = 20, 1_500
@@ -17,36 +22,41 @@ class CountingTransaction:
 
     def __init__(self, tx: Any) -> None:
         self._tx = tx
-        self.touched = 0
+        self.reads = 0
+        self.writes = 0
+
+    @property
+    def touched(self) -> int:
+        return self.reads + self.writes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)
 
     def get(self, key: bytes) -> bytes | None:
-        self.touched += 1
+        self.reads += 1
         found: bytes | None = self._tx.get(key)
         return found
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self.touched += len(keys)
+        self.reads += len(keys)
         found: list[bytes | None] = self._tx.get_many(keys)
         return found
 
     def scan(self, *args: Any, **options: Any) -> Iterator[tuple[bytes, bytes]]:
         for pair in self._tx.scan(*args, **options):
-            self.touched += 1
+            self.reads += 1
             yield pair
 
     def put(self, key: bytes, value: bytes) -> None:
-        self.touched += 1
+        self.writes += 1
         self._tx.put(key, value)
 
     def delete(self, key: bytes) -> None:
-        self.touched += 1
+        self.writes += 1
         self._tx.delete(key)
 
     def add(self, key: bytes, delta: int) -> None:
-        self.touched += 1
+        self.writes += 1
         self._tx.add(key, delta)
 
 
@@ -116,3 +126,86 @@ def test_a_page_of_a_search_touches_what_it_looks_at(stores: Any, size: int) -> 
         page = touched(store, lambda jobs: jobs.search(JobSearch(queue="emails"), count=5))
 
     assert page < 1_000 + 60  # a scan of one bounded chunk, and the jobs of the page
+
+
+def put(store: Store, count: int, **options: Any) -> list[str]:
+    jobs = [NewJob(queue="q", id=f"{number:05}", **options) for number in range(count)]
+    return list(store.jobs.put_all(jobs))
+
+
+def put_into_batch(store: Store, count: int) -> None:
+    store.jobs.batch_open("batch")
+    put(store, count, batch="batch")
+
+
+def settle_batch(store: Store, count: int) -> None:
+    put_into_batch(store, count)
+    for job in store.jobs.pop("q", "worker", count):
+        store.jobs.complete(job.id, "worker")
+    store.jobs.batch_close("batch")
+
+
+def fail(store: Store, count: int) -> None:
+    put(store, count)
+    for job in store.jobs.pop("q", "worker", count):
+        store.jobs.fail(job.id, "worker", "group", "message")
+
+
+def throttle(store: Store, count: int) -> None:
+    store.jobs.throttle_set("throttle", 1)
+    put(store, count + 1, throttles=["throttle"])
+    store.jobs.pop("q", "worker", count + 1)
+
+
+# What is there before, and the call; its docstring says "reads 2 keys and writes 3 ... for each".
+LONG: dict[str, tuple[Callable[[Store, int], Any], Callable[[int, Any], Any]]] = {
+    "cancel": (put, lambda count, jobs: jobs.cancel(*[f"{n:05}" for n in range(count)])),
+    "cancel_queue": (put, lambda count, jobs: jobs.cancel_queue("q")),
+    "unfail": (fail, lambda count, jobs: jobs.unfail("q", "group", count)),
+    "batch_cancel": (put_into_batch, lambda count, jobs: jobs.batch_cancel("batch")),
+    "batch_forget": (settle_batch, lambda count, jobs: jobs.batch_forget("batch")),
+    "throttle_delete": (throttle, lambda count, jobs: jobs.throttle_delete("throttle")),
+}
+
+
+def count_keys(store: Store, work: Callable[[Any], Any]) -> tuple[int, int]:
+    """How many keys the transactions of `work` read and wrote."""
+    engine: Any = store.engine
+    counted: list[CountingTransaction] = []
+    transact, view = engine.transact, engine.view
+
+    def counting(tx: Any) -> CountingTransaction:
+        counted.append(CountingTransaction(tx))
+        return counted[-1]
+
+    @contextmanager
+    def counting_view(**options: Any) -> Iterator[Any]:
+        with view(**options) as reader:
+            yield counting(reader)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            engine, "transact", lambda run, **space: transact(lambda tx: run(counting(tx)), **space)
+        )
+        patch.setattr(engine, "view", counting_view)
+        work(store.jobs)
+    return sum(each.reads for each in counted), sum(each.writes for each in counted)
+
+
+@pytest.mark.only_on("lmdb")
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_operation_touches_what_its_docstring_says(stores: Any, name: str) -> None:
+    prepare, call = LONG[name]
+    said = re.search(
+        r"[Rr]eads (\d+) (?:keys )?and writes (\d+)[^.;]* for each", OPERATIONS[f"jobs.{name}"].doc
+    )
+    assert said is not None
+    touched: list[tuple[int, int]] = []
+    for count in (10, 110):
+        with stores.open() as store:
+            prepare(store, count)
+            touched.append(count_keys(store, partial(call, count)))
+
+    (few_reads, few_writes), (many_reads, many_writes) = touched
+    for_each = round((many_reads - few_reads) / 100), round((many_writes - few_writes) / 100)
+    assert for_each == (int(said[1]), int(said[2]))

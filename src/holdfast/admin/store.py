@@ -215,7 +215,8 @@ class StoreAdmin:
     def backup(self, target: str) -> BackupReport:
         """Writes a consistent copy of the whole store into the folder `target`, and verifies it.
 
-        A server writes it below the folder that it was given with `--backups`.
+        A server writes it below the folder that it was given with `--backups`. Reads every key of
+        the store twice: to copy it, and in the copy.
         """
         if not target:
             raise BadInput("a backup needs a folder to go to")
@@ -229,7 +230,8 @@ class StoreAdmin:
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> bool:
         """Removes a space with all that is in it, and says whether there was one.
 
-        Works in bounded steps between which others write.
+        Works in bounded steps between which others write. Reads and deletes every key of the space,
+        1,000 in a transaction.
         """
         if name == DEFAULT_SPACE:
             raise BadInput(
@@ -242,7 +244,7 @@ class StoreAdmin:
 
     @operation(reads=True, role="admin", scope="store")
     def users(self) -> list[UserEntry]:
-        """The users of the store, by name."""
+        """Returns the users of the store, by name. Reads 1 key for each."""
         return [
             UserEntry(
                 name=user.name, login=user.login, grants=[str(grant) for grant in user.grants]
@@ -280,7 +282,8 @@ class StoreAdmin:
     def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
         """Gives a user these grants in place of the old ones; password and token stay.
 
-        Over the network, refuses to take the grant `admin` from the last user who has it.
+        Over the network, refuses to take the grant `admin` from the last user who has it,
+        which reads a key for each user. Reads 1 key, writes 1.
         """
         home = self._home
         user = grant_user(home.engine, name, parse_grants(grants), keep_admin=home.keeps_admin)
@@ -301,7 +304,8 @@ class StoreAdmin:
     def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one.
 
-        Over the network, refuses to remove the last user with the grant `admin`.
+        Over the network, refuses to remove the last user with the grant `admin`, which reads a key
+        for each user. Reads 1 key, deletes 1.
         """
         return remove_user(self._home.engine, name, keep_admin=self._home.keeps_admin)
 

@@ -201,7 +201,10 @@ class Entities(StoredModelCalls):
 
     @operation(holds_values=True)
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
-        """Runs queries, on any tables, one after the other and all or none; a reply for each."""
+        """Runs queries, on any tables, one after the other and all or none; a reply for each.
+
+        Costs what each query does alone, and one commit.
+        """
         check_queries(len(queries))
         together = self if self._meter is not None else Entities(self._tx, selections.AnswerMeter())
         return [together._execute(query) for query in queries]

@@ -209,7 +209,8 @@ class Events:
     def send_many(self, events: Sequence[AnyEvent], schema: str | None = None) -> SendManyReply:
         """Writes a batch of events in one transaction; a bad one fails alone, by its position.
 
-        Like `send`, but a key that several events write is read and written once.
+        Like `send`, but a key that several events write is read and written once. Reads 1 key, and
+        reads and writes 1 key for each target key.
         """
         return self._ingestion(schema).send_many(events)
 
@@ -413,7 +414,8 @@ class Events:
         """Runs many reads on one snapshot, each answered as if it were asked alone.
 
         A query names the operation and its arguments: `{"op": "top", "key": "popular", "k": 3}`.
-        The text `"#key"` asks for the size of a key, any other text for its members.
+        The text `"#key"` asks for the size of a key, any other text for its members. Reads what
+        each of them reads alone.
         """
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
             raise BadInput(f"queries are a list, not {shown(queries)}")

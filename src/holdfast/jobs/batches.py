@@ -94,6 +94,7 @@ class BatchOperations:
         """Forgets a batch whose jobs are all settled; the jobs stay. Says whether it existed.
 
         Removes at most `JOBS_PER_STEP` of its entries; `store.jobs` goes on until all are gone.
+        Reads 2 keys and writes 2 for each.
         """
         existed = load(self._ledger, check_name(id, "id")) is not None
         forget_step(self._ledger, id)

@@ -80,7 +80,7 @@ class CancelOperations:
         """Cancels jobs and returns `ids`; unknown and complete ones are passed over.
 
         Every job that depends on one of them must be canceled with it, else `JobNeeded` is raised
-        and none is. Reads 1 key and writes 3 to 6 for each job.
+        and none is. Reads 2 keys and writes 3 to 6 for each job.
         """
         check_jobs_count(len(ids))
         cancel_jobs(self._ledger, map(check_jid, ids), self._ledger.time(now))

@@ -73,7 +73,7 @@ class FailureOperations:
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
 
-        Writes 7 keys for each.
+        Reads 5 keys and writes 6 for each.
         """
         if count > JOBS_PER_STEP:
             raise BadArgument(

@@ -96,7 +96,10 @@ class QueueOperations:
 
     @operation()
     def queue_forget(self, *queues: str) -> None:
-        """Takes `queues` off the known ones; their jobs stay, and a put brings them back."""
+        """Takes `queues` off the known ones; their jobs stay, and a put brings them back.
+
+        Reads 1 key and writes 1 for each.
+        """
         for queue in queues:
             forget_queue(self._ledger, queue)
 

@@ -49,12 +49,15 @@ class Tables:
 
     @operation(reads=True)
     def schema(self, table: str) -> Schema:
-        """Returns the normalised schema of a table: as submitted, with the defaults filled in."""
+        """Returns the normalised schema of a table: as submitted, with the defaults filled in.
+
+        Reads 1 key.
+        """
         return catalogue.find(self._tx, table).copy_of_schema()
 
     @operation(reads=True)
     def schema_etag(self, table: str) -> str:
-        """Returns the entity tag of a table's schema: its version and a digest."""
+        """Returns the entity tag of a table's schema: its version and a digest. Reads 1 key."""
         plan = catalogue.find(self._tx, table)
         return f"{plan.schema['version']}-{plan.digest}"
 
@@ -62,21 +65,25 @@ class Tables:
     def drop(self, table: str) -> bool:
         """Drops a table with all its rows and says whether there was one.
 
-        It is gone at once; what it stored is removed in bounded steps from then on.
+        It is gone at once; what it stored is removed in bounded steps from then on. Reads 2 keys,
+        writes 3.
         """
         return catalogue.drop(self._tx, table)
 
     @operation(reads=True)
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
-        """Returns the names of the tables, in order: at most `limit`, from those after `after`."""
+        """Returns the names of the tables, in order: at most `limit`, from those after `after`.
+
+        Reads 1 key for each.
+        """
         return catalogue.names(self._tx, after=after, limit=limit)
 
     @operation(reads=True)
     def facts(self, table: str) -> Facts:
         """Returns how many rows, bytes, index entries and rows that will expire a table has.
 
-        Every write keeps these figures, so asking costs 5 reads whatever the size. Rows that have
-        expired count until they are removed.
+        Rows that have expired count until they are removed. Reads 5 keys, however large the table
+        is: every write keeps these figures.
         """
         return catalogue.facts(self._tx, catalogue.find(self._tx, table))
 
@@ -92,7 +99,7 @@ class Tables:
 
     @operation(reads=True)
     def index_progress(self, table: str, index: str) -> IndexProgress:
-        """Returns how far the building of an index has come."""
+        """Returns how far the building of an index has come. Reads 3 keys."""
         return index_build.progress(self._tx, catalogue.find(self._tx, table), index)
 
     # --- rows ------------------------------------------------------------------------------------
@@ -207,7 +214,8 @@ class Tables:
         """Deletes all rows of a slice of the primary index, with their index entries.
 
         With nothing but the hash key its static values go too. `if_`, `if_match` and
-        `if_none_match` are as in `put`; on a row they need its whole primary key.
+        `if_none_match` are as in `put`; on a row they need its whole primary key. Reads the table
+        and 1 key for each row; deletes 1, and 1 for each index entry, and writes 3 counters.
         """
         plan = catalogue.find_to_write(self._tx, table)
         delete = deletes.prepare(
@@ -231,7 +239,8 @@ class Tables:
 
         Each is `{"op": "put" | "delete", "table": ..., "attributes": ..., "if": ...}`. Conditions
         look at what was stored before the batch; if one is not met nothing is written and `failed`
-        is the number of its operation.
+        is the number of its operation. Costs what each does alone, with the table read and the
+        counters written once.
         """
         return batches.run(self._tx, operations, self._make_version)
 

@@ -95,7 +95,7 @@ class CalledAdmin(CalledLayer):
         return self._call(_STATUS)
 
     def users(self) -> list[UserEntry]:
-        """The users of the store, by name."""
+        """Returns the users of the store, by name. Reads 1 key for each."""
         return self._call(_USERS)
 
 

@@ -90,7 +90,7 @@ class CalledEntities(CalledLayer):
         return self._call(_GET_RAW, table, ids, properties)
 
     def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
-        """`load` of whole documents or lines that are at hand; returns how many."""
+        """Loads whole documents or lines of a dump, as `load` does; returns how many."""
         return self._call(_LOAD_SOME, table, dump, atomic)
 
     def plan(self, schema: Schema, *, prune: bool = False) -> Plan:

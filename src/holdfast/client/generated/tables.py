@@ -99,7 +99,7 @@ class CalledTables(CalledLayer):
         return self._call(_IMPORT_ROWS, table, as_text(lines), atomic)
 
     def index_progress(self, table: str, index: str) -> IndexProgress:
-        """Returns how far the building of an index has come."""
+        """Returns how far the building of an index has come. Reads 3 keys."""
         return self._call(_INDEX_PROGRESS, table, index)
 
     def names(self, *, after: str | None = None, limit: int = DEFAULT_PAGE_ROWS) -> list[str]:
@@ -129,7 +129,7 @@ class CalledTables(CalledLayer):
         return self._call(_SCHEMA, table)
 
     def schema_etag(self, table: str) -> str:
-        """Returns the entity tag of a table's schema: its version and a digest."""
+        """Returns the entity tag of a table's schema: its version and a digest. Reads 1 key."""
         return self._call(_SCHEMA_ETAG, table)
 
 
