@@ -25,10 +25,11 @@ import hiredis
 
 import holdfast
 from benchmarks.rounds import Contender, fact, reach, report, run_benchmark, seconds_each
+from holdfast.defaults import LAYERS
 from holdfast.entities import Model, column
 from holdfast.entities.schema import Index, Schema
 from holdfast.jobs import NewJob
-from holdfast.store import LAYERS, Store
+from holdfast.store import Store
 
 SIZES = (1_000, 100_000, 1_000_000)
 CLIENTS = (1, 4, 16, 64)

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from holdfast.defaults import LAYERS
 from holdfast.engine.contract import Engine
 from holdfast.store import Store
 from holdfast.testing import Clock
@@ -83,9 +84,6 @@ def _take_back_stores(servers: Servers) -> Iterator[None]:
 def stores(servers: Servers, engine_name: str) -> Stores:
     """Fresh, empty stores on the engine that the test runs on."""
     return Stores(servers, engine_name)
-
-
-LAYERS = {"entities", "events", "jobs", "metrics", "tables"}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from holdfast.store import LAYERS
+from holdfast.defaults import LAYERS
 
 ROOT = Path(__file__).parent.parent
 RULES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]

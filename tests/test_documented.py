@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import pkgutil
 import re
 import runpy
 import tomllib
@@ -12,14 +11,10 @@ import pytest
 
 import holdfast
 from holdfast import errors, limits
+from holdfast.defaults import LAYERS
 
 ROOT = Path(__file__).parent.parent
 DOCS = {page.relative_to(ROOT): page.read_text() for page in sorted(ROOT.glob("docs/**/*.md"))}
-LAYERS = [
-    module.name
-    for module in pkgutil.iter_modules(holdfast.__path__)
-    if (ROOT / "src" / "holdfast" / module.name / "layout.py").exists()
-]
 
 
 def test_the_reference_says_what_the_source_says() -> None:

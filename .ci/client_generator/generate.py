@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 import twins
-from holdfast.operations import LAYERS, OPERATIONS, Operation
+from holdfast.operations import LAYER_CLASSES, OPERATIONS, Operation
 
 ROOT = Path(__file__).parent.parent.parent
 TARGET = Path("src/holdfast/client/generated")
@@ -40,7 +40,7 @@ def main() -> None:
 def modules() -> dict[Path, str]:
     """Every generated module, by its path from the root of the project."""
     made = {}
-    for layer in LAYERS:
+    for layer in LAYER_CLASSES:
         path = TARGET / f"{layer}.py"
         made[path] = formatted(module_of(layer), path)
     for name, twin in twins.TWINS.items():
@@ -111,7 +111,7 @@ class Method:
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        on_transaction, on_store = LAYERS[operation.layer]
+        on_transaction, on_store = LAYER_CLASSES[operation.layer]
         owner = on_transaction if operation.kind in ("read", "write") else on_store
         self.function = inspect.unwrap(getattr(owner, operation.method))
         self.home = self.function.__module__

@@ -81,7 +81,7 @@ def call_sections() -> Iterator[str]:
         "Over HTTP `POST /{space}/layer/operation`, over RESP `LAYER.OPERATION payload`; "
         "[the server](../howto/server.md) tells how. Arguments in brackets may be left out."
     )
-    for layer in operations.LAYERS:
+    for layer in operations.LAYER_CLASSES:
         rows = [
             f"| `{call.name}` | {arguments_of(call)} | {call.declaration.role} | {cell(call.doc)} |"
             for call in operations.OPERATIONS.values()

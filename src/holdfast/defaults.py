@@ -1,7 +1,8 @@
-"""Defaults: the space, and the ports of a server."""
+"""What several packages must agree on: the layers, the default space, the ports of a server."""
 
 from typing import Final
 
+LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
 DEFAULT_SPACE: Final = "default"
 RESP_PORT: Final = 9977
 HTTP_PORT: Final = 9966

@@ -27,11 +27,11 @@ from holdfast.jobs import Jobs, StoreJobs
 from holdfast.metrics import Metrics, StoreMetrics
 from holdfast.tables import StoreTables, Tables
 
-__all__ = ["LAYERS", "OPERATIONS", "Operation", "find"]
+__all__ = ["LAYER_CLASSES", "OPERATIONS", "Operation", "find"]
 
 Kind = Literal["read", "write", "long", "wait"]
 
-LAYERS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
+LAYER_CLASSES: Final[dict[str, tuple[type[Any], type[Any]]]] = {
     "admin": (object, StoreAdmin),
     "entities": (Entities, StoreEntities),
     "events": (Events, StoreEvents),
@@ -81,7 +81,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def refusal(self, argument: str, *, is_beyond: bool) -> type[HoldfastError]:
         """The error for an argument of the wrong type: the layer's own, if it has one."""
-        own = getattr(LAYERS[self.layer][0], "_error_for_argument", None)
+        own = getattr(LAYER_CLASSES[self.layer][0], "_error_for_argument", None)
         return (own and own(self.name, argument, is_beyond=is_beyond)) or BadInput
 
     def call(self, layer: Any, arguments: msgspec.Struct) -> Any:
@@ -138,13 +138,13 @@ def find(layer: str, name: str) -> Operation:
     if operation is not None:
         return operation
     near = difflib.get_close_matches(f"{layer}.{name}", OPERATIONS, 1)
-    hint = f"Did you mean {near[0]}?" if near else f"The layers are {', '.join(LAYERS)}."
+    hint = f"Did you mean {near[0]}?" if near else f"The layers are {', '.join(LAYER_CLASSES)}."
     raise UnknownOperation(f"there is no operation {layer}.{name}", hint=hint)
 
 
 def _operations() -> dict[str, Operation]:
     found = {}
-    for layer, (on_transaction, on_store) in LAYERS.items():
+    for layer, (on_transaction, on_store) in LAYER_CLASSES.items():
         for method in _methods(on_transaction):
             # What a store does in several steps of its own is called there.
             if method in vars(on_store):

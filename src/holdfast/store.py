@@ -32,7 +32,7 @@ from typing import (
 
 from holdfast import expiry
 from holdfast.binding import EVERY_SPACE, can_run_again
-from holdfast.defaults import DEFAULT_SPACE
+from holdfast.defaults import DEFAULT_SPACE, LAYERS
 from holdfast.engine import open_engine
 from holdfast.engine.contract import (
     Backup,
@@ -77,8 +77,6 @@ SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the n
 SPACE_DROPPED: Final = "spaces.dropped"  # likewise
 NOWHERE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
 Durability = Literal["commit", "interval"]
-
-LAYERS: Final = ("entities", "events", "jobs", "metrics", "tables")
 
 
 @cache

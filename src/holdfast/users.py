@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from holdfast.declarations import Role
+from holdfast.defaults import LAYERS
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.errors import BadInput, LastAdmin, UnknownUser, UserExists
 from holdfast.keys import pack, prefix_range
@@ -22,7 +23,7 @@ from holdfast.limits import MAX_PASSWORD_BYTES, MAX_USER_NAME_BYTES
 ROLES: Final[dict[str, int]] = {"read": 0, "write": 1, "admin": 2}
 EVERYTHING: Final = "*"
 # What a grant may be for: the layers, and `pubsub`, which is what clients publish themselves.
-LAYERS: Final = ("*", "admin", "entities", "events", "jobs", "metrics", "pubsub", "tables")
+GRANTED: Final = tuple(sorted([EVERYTHING, "admin", "pubsub", *LAYERS]))
 USERS_CHANGED: Final = "users.changed"  # the topic of the notice that makes all servers look
 
 _DIRECTORY: Final = pack(0)
@@ -65,9 +66,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if (divider and not space.strip()) or (second and not layer.strip()):
             missing = "space" if not space.strip() else "layer"
             raise BadInput(f"the grant {text!r} has an empty {missing}", hint=_EXPECTED)
-        if layer and layer not in LAYERS:
-            near = difflib.get_close_matches(layer, LAYERS, 1)
-            there = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(LAYERS)}."
+        if layer and layer not in GRANTED:
+            near = difflib.get_close_matches(layer, GRANTED, 1)
+            there = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(GRANTED)}."
             raise BadInput(
                 f"the grant {text!r} is for the layer {layer!r}, which does not exist",
                 hint=f"{there} Behind a space with a colon in its name, write :* for all layers.",

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.admin.inspection import LAYERS, packed_prefix, shown_key, shown_value
+from holdfast.admin.inspection import LAYER_CODES, packed_prefix, shown_key, shown_value
+from holdfast.defaults import LAYERS
 from holdfast.errors import BadInput
 from holdfast.keys import pack
 
@@ -17,9 +18,9 @@ parts = st.lists(
 )
 
 
-@given(st.sampled_from(sorted(LAYERS)), parts)
+@given(st.sampled_from(sorted(LAYER_CODES)), parts)
 def test_a_key_that_is_shown_finds_itself(layer: str, rest: list[object]) -> None:
-    key = pack(LAYERS[layer], *rest)  # type: ignore[arg-type]
+    key = pack(LAYER_CODES[layer], *rest)  # type: ignore[arg-type]
 
     assert key.startswith(packed_prefix(shown_key(key)))
 
@@ -63,4 +64,5 @@ def test_an_unknown_kind_of_key_is_answered_with_the_nearest(store: holdfast.Sto
 
 
 def test_every_layer_has_a_code_of_its_own() -> None:
-    assert len(set(LAYERS.values())) == len(LAYERS)
+    assert len(set(LAYER_CODES.values())) == len(LAYER_CODES)
+    assert LAYER_CODES.keys() == {"expiry", *LAYERS}

@@ -13,6 +13,7 @@ from holdfast.engine.contract import Engine
 from holdfast.server.blocking_calls import WAITS
 from holdfast.server.bounds import Bounds
 from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.options import DispatcherOptions
 from holdfast.server.resp import RespServer
 from tests.server.running import DEADLINE, RawClient
 
@@ -47,7 +48,7 @@ def small_server(
     async def run() -> None:
         with holdfast.open(folder / "small", durability="interval") as store:
             prepare(store.engine)
-            dispatcher = Dispatcher(store, bounds=Bounds(**bounds))
+            dispatcher = Dispatcher(store, DispatcherOptions(bounds=Bounds(**bounds)))
             dispatcher.waits.update(WAITS)
             door = RespServer(dispatcher)
             server = await door.open("127.0.0.1", 0)

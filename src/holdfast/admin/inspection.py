@@ -27,8 +27,8 @@ _LAYOUTS: Final = {
     "jobs": jobs,
     "metrics": metrics,
 }
-LAYERS: Final = {"expiry": expiry.LAYER} | {name: map.LAYER for name, map in _LAYOUTS.items()}
-_NAMES: Final = {pack(code): name for name, code in LAYERS.items()}
+LAYER_CODES: Final = {"expiry": expiry.LAYER} | {name: map.LAYER for name, map in _LAYOUTS.items()}
+_NAMES: Final = {pack(code): name for name, code in LAYER_CODES.items()}
 # The kinds of keys that a layer has, in the words of its map.
 _KINDS: Final[dict[str, dict[str, int]]] = {
     name: {kind: code for code, kind in enumerate(map.KEY_NAMES)} for name, map in _LAYOUTS.items()
@@ -72,13 +72,13 @@ def packed_prefix(text: str) -> bytes:
         return b""
     layer, comma, rest = words.partition(",")
     parts = _parts(layer.strip(), rest) if comma else ()
-    code = LAYERS.get(layer.strip())
+    code = LAYER_CODES.get(layer.strip())
     if code is None:
         try:
             code = int(layer)
         except ValueError:
-            near = difflib.get_close_matches(layer.strip(), LAYERS, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(LAYERS)}."
+            near = difflib.get_close_matches(layer.strip(), LAYER_CODES, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(LAYER_CODES)}."
             raise BadInput(f"{layer.strip()!r} is no layer", hint=hint) from None
     try:
         if parts and isinstance(parts[-1], str):

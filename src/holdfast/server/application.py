@@ -2,19 +2,17 @@
 
 import asyncio
 from collections.abc import Iterable
-from pathlib import Path
 
 from holdfast.compat.flux import http as flux  # noqa: F401  # it serves paths
 from holdfast.compat.meduza import control  # noqa: F401  # it serves paths
 from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so does this
-from holdfast.metrics.middleware import networks
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
 from holdfast.server.blocking_calls import WAITS
-from holdfast.server.bounds import Bounds
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import Receive, Scope, Send
+from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.store import Store
 
 
@@ -36,9 +34,11 @@ class Application:
         allowed_hosts: Iterable[str] | None = None,
     ) -> None:
         self._store = store
-        self._pixel = pixel
-        self._trusted_proxies = tuple(trusted_proxies)
-        self._allowed_hosts = None if allowed_hosts is None else tuple(allowed_hosts)
+        self._options = DispatcherOptions(
+            pixel=pixel,
+            trusted_proxies=tuple(trusted_proxies),
+            allowed_hosts=None if allowed_hosts is None else tuple(allowed_hosts),
+        )
         self._api: HttpApi | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,12 +57,7 @@ class Application:
 
     def _begin(self) -> HttpApi:
         if self._api is None:
-            dispatcher = make_dispatcher(
-                self._store,
-                pixel=self._pixel,
-                trusted_proxies=self._trusted_proxies,
-                allowed_hosts=self._allowed_hosts,
-            )
+            dispatcher = make_dispatcher(self._store, self._options)
             self._api = HttpApi(dispatcher)
             self._sweeping = asyncio.ensure_future(sweep(dispatcher))
         return self._api
@@ -77,27 +72,8 @@ class Application:
                 return
 
 
-def make_dispatcher(
-    store: Store,
-    *,
-    flush: bool = False,
-    pixel: bool = False,
-    bounds: Bounds | None = None,
-    backups: Path | None = None,
-    schemas: Path | None = None,
-    trusted_proxies: Iterable[str] = (),
-    allowed_hosts: Iterable[str] | None = None,
-) -> Dispatcher:
+def make_dispatcher(store: Store, options: DispatcherOptions = DEFAULT_OPTIONS) -> Dispatcher:
     """Returns the dispatcher that RESP and HTTP share."""
-    dispatcher = Dispatcher(
-        store,
-        allows_flush=flush,
-        allows_pixel=pixel,
-        bounds=bounds,
-        backups=backups,
-        schemas=schemas,
-        trusted_proxies=networks(trusted_proxies),
-        allowed_hosts=allowed_hosts,
-    )
+    dispatcher = Dispatcher(store, options)
     dispatcher.waits.update(WAITS)
     return dispatcher

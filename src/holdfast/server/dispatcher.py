@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -48,16 +48,17 @@ from holdfast.limits import (
     MAX_QUEUED_WRITES,
     READING_THREADS,
 )
-from holdfast.metrics.middleware import Network
+from holdfast.metrics.middleware import networks
 from holdfast.operations import Operation
 from holdfast.server.addresses import Address
 from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
-from holdfast.server.bounds import Bounds, MemoryBudget
+from holdfast.server.bounds import MemoryBudget
 from holdfast.server.browser_checks import Hosts
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
 from holdfast.server.notice_feed import NoticeFeed
+from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.subscribers import Subscribers
 from holdfast.store import (
@@ -100,33 +101,22 @@ class Dispatcher:
     """Runs the operations of all connections, over RESP and HTTP, on one engine. Lives on one event
     loop."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        allows_flush: bool = False,
-        allows_pixel: bool = False,
-        bounds: Bounds | None = None,
-        backups: Path | None = None,
-        schemas: Path | None = None,
-        trusted_proxies: Sequence[Network] = (),
-        allowed_hosts: Iterable[str] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, options: DispatcherOptions = DEFAULT_OPTIONS) -> None:
         self.store = store
         store.keeps_admin = True  # nobody could undo it over the network
-        self.bounds = bounds or Bounds()
+        self.bounds = options.bounds
         self.memory_budget = MemoryBudget()
         self.back_pressure = BackPressure(
             asyncio.get_running_loop(), stalled_seconds=self.bounds.stalled_seconds
         )
         self.started = time.time()
         self.connections = 0  # over RESP and HTTP
-        self.allows_flush = allows_flush
-        self.allows_pixel = allows_pixel
-        self.trusted_proxies = trusted_proxies  # whose X-Forwarded-For is believed
-        self.hosts = Hosts(allowed_hosts)
-        self.backups = backups  # the folder that backups go to; None: none are made
-        self.schemas = schemas  # the folder whose files clients may name; None: none
+        self.allows_flush = options.allow_flush
+        self.allows_pixel = options.pixel
+        self.trusted_proxies = networks(options.trusted_proxies)
+        self.hosts = Hosts(options.allowed_hosts)
+        self.backups = options.backups
+        self.schemas = options.schemas
         self.stopping = False
         self.resp_address: Address | None = None  # where Redis clients connect, if they can
         self.started_with: dict[str, object] = {}

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.operations import LAYERS, OPERATIONS, Operation
+from holdfast.operations import LAYER_CLASSES, OPERATIONS, Operation
 from holdfast.version import VERSION
 
 
@@ -31,7 +31,7 @@ def document() -> bytes:
         {
             "openapi": "3.1.0",
             "info": {"title": "Holdfast", "version": VERSION, "description": _ABOUT},
-            "tags": [{"name": layer} for layer in LAYERS],
+            "tags": [{"name": layer} for layer in LAYER_CLASSES],
             "security": [{}, {"token": []}, {"password": []}],
             "paths": paths,
             "components": {

@@ -17,6 +17,7 @@ from holdfast.server.background import sweep
 from holdfast.server.bounds import Bounds
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
+from holdfast.server.options import DispatcherOptions
 from holdfast.server.resp import RespServer
 from holdfast.server.tls import Certificate
 from holdfast.server.uvicorn_server import HttpServer
@@ -76,6 +77,18 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Certificate(self.tls_cert, self.tls_key)
 
+    def for_dispatcher(self) -> DispatcherOptions:
+        """Returns the settings that are not about ports."""
+        return DispatcherOptions(
+            allow_flush=self.allow_flush,
+            pixel=self.pixel,
+            bounds=self.limits,
+            backups=self.backups,
+            schemas=self.schemas,
+            trusted_proxies=self.trusted_proxies,
+            allowed_hosts=self.allowed_host,
+        )
+
     def shown(self) -> dict[str, object]:
         """Returns the settings for `/confdump`, without the name of the key's file."""
         return {
@@ -113,16 +126,7 @@ async def serve(
     SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called with
     the addresses once both ports are open.
     """
-    dispatcher = make_dispatcher(
-        store,
-        flush=settings.allow_flush,
-        pixel=settings.pixel,
-        bounds=settings.limits,
-        backups=settings.backups,
-        schemas=settings.schemas,
-        trusted_proxies=settings.trusted_proxies,
-        allowed_hosts=settings.allowed_host,
-    )
+    dispatcher = make_dispatcher(store, settings.for_dispatcher())
     dispatcher.started_with.update(settings.shown())
     try:
         settings.check(is_open=dispatcher.authenticator.is_open)

@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from holdfast.operations import LAYERS, OPERATIONS
+from holdfast.operations import LAYER_CLASSES, OPERATIONS
 from holdfast.server.addresses import Address
 from holdfast.version import VERSION
 
@@ -37,7 +37,7 @@ curl {{URL}}/default/jobs/queues -d '{{}}'{{REDIS}}</pre>
 <a href="{{ROOT}}/metrics">/metrics</a> is for Prometheus,
 <a href="{{ROOT}}/readyz">/readyz</a> for balancers.</p>
 <h2>What you can call</h2>
-{"".join(map(_table, LAYERS))}
+{"".join(map(_table, LAYER_CLASSES))}
 """
 
 

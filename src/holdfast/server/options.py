@@ -1,0 +1,23 @@
+"""What the owner of a server decides for RESP and HTTP alike."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast.server.bounds import Bounds
+
+
+class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a dispatcher; without any, clients can do nothing beyond operations."""
+
+    allow_flush: bool = False
+    pixel: bool = False  # whether a GET of an image can send an event
+    bounds: Bounds = Bounds()
+    backups: Path | None = None  # the folder that backups go to; None: none are made
+    schemas: Path | None = None  # the folder whose files clients may name; None: none
+    trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
+    allowed_hosts: tuple[str, ...] | None = None  # names that HTTP answers to; None: all
+
+
+DEFAULT_OPTIONS: Final = DispatcherOptions()
