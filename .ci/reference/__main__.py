@@ -313,17 +313,24 @@ def error_sections() -> Iterator[str]:
         "`hint` that says what to do next. An `except` of a class catches all that are below it."
     )
     yield fenced(tree.rsplit("\n\n", 1)[0], language="text")
-    source = Source.of(errors)
-    classes = [node for node in source.tree.body if isinstance(node, ast.ClassDef)]
-    for section, names in by_section(source, {node.name: node.lineno for node in classes}):
+    for module in error_modules():
         rows = []
-        for name in names:
-            error = getattr(errors, name)
-            meaning = " ".join(docstring(error).split("\n\n")[0].split())
-            rows.append((f"`{name}`", code(error.code), str(error.status), meaning, error.hint))
-        title = section if section != "" else "the store"
-        yield f"## {title.capitalize()}"
+        for node in Source.of(module).tree.body:
+            if isinstance(node, ast.ClassDef):
+                error = getattr(module, node.name)
+                meaning = " ".join(docstring(error).split("\n\n")[0].split())
+                row = (f"`{node.name}`", code(error.code), str(error.status), meaning, error.hint)
+                rows.append(row)
+        yield f"## {docstring(module).splitlines()[0].rstrip('.')}"
         yield table("error", "code", "status", "meaning", "what to do", rows=rows)
+
+
+def error_modules() -> list[ModuleType]:
+    """Returns the modules that define errors, those that all layers share first."""
+    names = [each.name for each in pkgutil.iter_modules(errors.__path__) if each.name != "wire"]
+    first = ["base", "stores", "server"]
+    ordered = [*first, *sorted(set(names) - set(first))]
+    return [importlib.import_module(f"holdfast.errors.{name}") for name in ordered]
 
 
 def limit_sections() -> Iterator[str]:

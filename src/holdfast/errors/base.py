@@ -1,0 +1,47 @@
+"""The errors that all others derive from."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """Anything that went wrong, with what every protocol needs to report it.
+
+    `code` names the error for programs, `status` is its HTTP status, `hint` says what to do next.
+    `position` says which operation of a batch it was, counted from 0.
+    """
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    facts: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # attributes that travel, beside these
+    hint: str = ""
+    position: int | None = None
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if hint is not None:
+            self.hint = hint
+
+    def __str__(self) -> str:
+        end = "" if self.message.endswith("?") else "."
+        return f"{self.message}{end} {self.hint}" if self.hint else self.message
+
+
+class BadInput(HoldfastError):
+    """The input is not valid; nothing was changed."""
+
+    code, status = "bad_input", 400
+
+
+class NotFound(HoldfastError):
+    """The thing asked for does not exist."""
+
+    code, status = "not_found", 404
+
+
+class Conflict(HoldfastError):
+    """Someone else changed what this transaction had read."""
+
+    code, status = "conflict", 409
+    hint = "Run it again; `store.transact(work)` does so by itself."
