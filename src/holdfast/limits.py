@@ -81,6 +81,7 @@ CHECKED_PER_STEP: Final = 1_000  # keys that one call of `admin.check` looks at
 MAX_REPORTED_PROBLEMS: Final = 1_000  # of one such call: one damaged table has as many as rows
 DEFAULT_INSPECTED_KEYS: Final = 100  # what people read at once
 MAX_INSPECTED_KEYS: Final = 10_000  # of one page; it is held in memory
+MAX_COUNTED_KEYS: Final = 1_000_000  # of one call that counts a space: about a second's reading
 MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, shown to people
 COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
 COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch is held in memory

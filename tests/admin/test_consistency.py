@@ -11,6 +11,20 @@ from tests.engine.faulty_link import FaultyLink
 from tests.servers import Servers
 
 
+@pytest.mark.every_engine
+def test_the_keys_of_a_space_are_counted_alone_or_beside_others(store: holdfast.Store) -> None:
+    store.jobs.put("emails", id="welcome")
+    alone = store.admin.count_keys()
+    other = store.space("other")
+    other.jobs.put("emails", id="welcome")
+
+    assert alone is not None
+    assert alone > 2
+    assert store.admin.count_keys() == alone
+    assert other.admin.count_keys() == alone
+    assert sum(step.keys for step in store.admin.dump()) == alone
+
+
 @pytest.mark.only_on("valkey")
 def test_a_server_that_is_lost_in_the_middle_is_no_damage(servers: Servers) -> None:
     with servers.lending("valkey") as url, FaultyLink(parse(url).hosts[0][1]) as link:

@@ -201,6 +201,32 @@ def test_the_bar_is_not_among_the_data(folder: Path) -> None:
     assert lines[-1].endswith(" keys")
 
 
+def test_the_bar_of_a_whole_space_has_a_total(folder: Path, tmp_path: Path) -> None:
+    with holdfast.open(folder, durability="interval") as store:
+        list(store.jobs.put_all([NewJob(queue="emails", data=n) for n in range(2_000)]))
+        keys = store.admin.count_keys() or 0
+
+    written = on_a_terminal("dump", "all", "--data", str(folder), "-o", str(tmp_path / "dump"))
+
+    assert f"of {keys:,} keys" in written
+    assert len((tmp_path / "dump").read_bytes().splitlines()) == keys + 1  # and the head
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "jobs --help", "config show"])
+def test_a_full_disk_is_said_in_one_line(words: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words.split()],
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert ran.returncode == 1
+    assert re.fullmatch(r"Error: .*no space left on device\n", ran.stderr)
+
+
 def test_times_have_a_zone_and_one_job_is_no_jobs(command: Command, store: holdfast.Store) -> None:
     store.jobs.put("emails", id="a")
     store.jobs.pop("emails", worker="w")

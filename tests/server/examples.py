@@ -520,6 +520,7 @@ ADMIN = _calls(
     ("check", {"after": "nowhere"}),
     ("check_engine", {}),
     ("check_directory", {}, "checked"),
+    ("count_keys", {}),
     ("dump_some", {"after": "nowhere"}),
     ("load_some", {}),
     ("backup", {}),

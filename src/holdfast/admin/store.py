@@ -20,13 +20,13 @@ from holdfast.admin.records import (
 from holdfast.binding import Runner
 from holdfast.declarations import operation
 from holdfast.defaults import DEFAULT_SPACE
-from holdfast.engine.contract import Backup, Engine
+from holdfast.engine.contract import Backup, Engine, Reader
 from holdfast.entities import StoreEntities
 from holdfast.errors import BadInput
 from holdfast.events import StoreEvents
 from holdfast.jobs import StoreJobs
-from holdfast.keys import pack
-from holdfast.limits import DEFAULT_INSPECTED_KEYS, FAILED_GROUPS_SHOWN
+from holdfast.keys import pack, prefix_range
+from holdfast.limits import DEFAULT_INSPECTED_KEYS, FAILED_GROUPS_SHOWN, MAX_COUNTED_KEYS
 from holdfast.metrics import StoreMetrics
 from holdfast.metrics.registry import every_spec
 from holdfast.tables import StoreTables
@@ -151,6 +151,21 @@ class StoreAdmin:
         """
         with self._runner.view() as reader:
             return inspection.inspect(reader, prefix, limit, after)
+
+    @operation(reads=True, role="admin")
+    def count_keys(self) -> int | None:
+        """Returns how many keys this space has; None if it shares a store and has over a million.
+
+        The only space of a store has all of the engine's keys but the directory's; in a large store
+        on PostgreSQL that is an estimate. Otherwise reads every key of the space, up to 1,000,000.
+        """
+        all_keys = self._home.engine.stats().get("keys")
+        if all_keys is not None and self._home.spaces() == [self._space.name]:
+            with self._home.engine.view(space=DIRECTORY) as reader:
+                return max(0, all_keys - _count(reader, None))
+        with self._runner.view() as reader:
+            found = _count(reader, MAX_COUNTED_KEYS + 1)
+        return found if found <= MAX_COUNTED_KEYS else None
 
     @operation(local=True, role="admin")
     def dump(self) -> Iterator[SpaceDump]:
@@ -320,3 +335,7 @@ class StoreAdmin:
     def _table_names(self) -> list[str]:
         # The space `*` holds schemas, and no rows that could be counted.
         return [] if self._space.name == "*" else self._space.tables.names()
+
+
+def _count(reader: Reader, limit: int | None) -> int:
+    return sum(1 for _ in reader.scan(*prefix_range(reader.space), limit=limit))

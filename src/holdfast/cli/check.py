@@ -60,7 +60,7 @@ def problems_of(
         if found:
             return 0, found  # what the layers read of such a file says nothing, and may be fatal
     checked = 0
-    total = opened.space.admin.status().store.get("keys") if engine else None
+    total = _total(opened, spaces, engine=engine) if out.has_bar() else None
     with out.progress("check", total, "key") as tell:
         for name in [*spaces, *([None] if engine else [])]:
             admin = opened.space.admin
@@ -70,6 +70,13 @@ def problems_of(
                 found += [{"space": name, "problem": problem} for problem in step.problems]
                 tell(checked)
     return checked, found
+
+
+def _total(opened: Opened, spaces: list[str], *, engine: bool) -> int | None:
+    """Counts the keys to look at: of the whole store, or of the space that was named."""
+    if engine:
+        return opened.space.admin.status().store.get("keys")
+    return opened.at(spaces[0]).admin.count_keys()
 
 
 def _steps(look: "Callable[..., CheckStep]") -> "Iterator[CheckStep]":

@@ -39,10 +39,11 @@ def command(
     with location.open() as opened:
         subject = find_subject(opened.space, name, out)
         pieces = _pieces(opened, subject, subject.format(kind))
-        total = _total(opened, subject)
+        is_beside_data = output in (None, "-")
+        total = _total(opened, subject) if out.has_bar(is_beside_data=is_beside_data) else None
         with (
             writing(output) as file,
-            out.progress(name, total, subject.noun, is_beside_data=output in (None, "-")) as tell,
+            out.progress(name, total, subject.noun, is_beside_data=is_beside_data) as tell,
         ):
             for piece, number in pieces:
                 file.write(piece)
@@ -55,7 +56,9 @@ def _total(opened: Opened, subject: Subject) -> int | None:
     space = opened.space
     if subject.kind == "entities":
         return space.entities.stats()[subject.name].num_rows
-    return space.tables.facts(subject.name).rows if subject.kind == "tables" else None
+    if subject.kind == "tables":
+        return space.tables.facts(subject.name).rows
+    return space.admin.count_keys()
 
 
 def _pieces(opened: Opened, subject: Subject, kind: str) -> Iterator[tuple[bytes, int]]:

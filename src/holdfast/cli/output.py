@@ -148,6 +148,11 @@ class Output:
         ]
         click.echo("\n\n".join(shown))
 
+    def has_bar(self, *, is_beside_data: bool = False) -> bool:
+        """Whether `progress` draws a bar: only then is a total worth what it costs."""
+        is_in_the_way = is_beside_data and sys.stdout.isatty()
+        return sys.stderr.isatty() and not self.is_json and not is_in_the_way
+
     @contextmanager
     def progress(
         self,
@@ -162,8 +167,7 @@ class Output:
         It is drawn on standard error. `is_beside_data`: data goes to standard output, so on a
         terminal that shows both there is no bar.
         """
-        is_in_the_way = is_beside_data and sys.stdout.isatty()
-        if self.is_json or not sys.stderr.isatty() or is_in_the_way:
+        if not self.has_bar(is_beside_data=is_beside_data):
             yield lambda done: None
             return
         from rich.console import Console

@@ -1,6 +1,7 @@
 """The command at the root: settings from a file, commands that are imported when they are called,
 and one way to say what went wrong."""
 
+import errno
 import importlib
 import os
 import sys
@@ -47,6 +48,21 @@ def _summary(command: click.Command) -> str:
 
 class Explaining(Group):
     """A command at the root, which says in one way what went wrong."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except OSError as error:  # --help and --version write before anything is invoked
+            if error.errno == errno.EPIPE:
+                raise  # click ends quietly
+            reason = (error.strerror or str(error)).lower()
+            raise click.ClickException(f"can't write the output: {reason}") from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -52,6 +52,12 @@ class CalledAdmin(CalledLayer):
         """Reads everything that the engine stores; what is wrong with it, a sentence each."""
         return self._call(_CHECK_ENGINE)
 
+    def count_keys(self) -> int | None:
+        """Returns how many keys this space has; None if it shares a store and has over a
+        million.
+        """
+        return self._call(_COUNT_KEYS)
+
     def drop_space(self, name: str) -> bool:
         """Removes a space with all that is in it, and says whether there was one."""
         return self._call(_DROP_SPACE, name)
@@ -107,6 +113,7 @@ class AwaitedAdmin(AwaitedLayer):
     check = awaited(CalledAdmin.check)
     check_directory = awaited(CalledAdmin.check_directory)
     check_engine = awaited(CalledAdmin.check_engine)
+    count_keys = awaited(CalledAdmin.count_keys)
     drop_space = awaited(CalledAdmin.drop_space)
     dump_some = awaited(CalledAdmin.dump_some)
     grant_user = awaited(CalledAdmin.grant_user)
@@ -130,6 +137,7 @@ _CHECK_DIRECTORY: Final = Call(
     "admin.check_directory", "long", CalledAdmin.check_directory, only_reads=True
 )
 _CHECK_ENGINE: Final = Call("admin.check_engine", "long", CalledAdmin.check_engine)
+_COUNT_KEYS: Final = Call("admin.count_keys", "long", CalledAdmin.count_keys, only_reads=True)
 _DROP_SPACE: Final = Call("admin.drop_space", "long", CalledAdmin.drop_space)
 _DUMP_SOME: Final = Call("admin.dump_some", "long", CalledAdmin.dump_some, only_reads=True)
 _GRANT_USER: Final = Call("admin.grant_user", "long", CalledAdmin.grant_user)
