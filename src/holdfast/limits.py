@@ -397,6 +397,19 @@ SECOND_SIGNAL_SECONDS: Final = 0.1  # closer ones are the first: `make` passes o
 STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, made and sent at once
 STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # of events of a stream that are held and sent at once
 
+# --- dashboard ----------------------------------------------------------------------------------
+
+SESSION_SECONDS: Final = 12 * 3600  # of a login in a browser: a working day, not a forgotten week
+MAX_ENDED_SESSIONS: Final = 10_000  # that were logged out and are remembered until their end
+MAX_NOTICE_CHARS: Final = 500  # of the sentence that an action leaves for the next page
+MAX_FORM_BYTES: Final = 2 * 1024 * 1024  # of a form: the data of a job, pasted by hand
+MAX_FORM_FIELDS: Final = 2_000  # of a form: a page of selected jobs, and some more
+MAX_COPIED_CALLS: Final = 20  # of a page that "copy as" shows; further ones are alike
+MAX_SHOWN_CHARS: Final = 20_000  # of one value on a page; the rest is in its JSON
+MAX_LIVE_STREAMS: Final = 200  # of pages that are live at the same time; others stay as they are
+LIVE_SECONDS: Final = 1.0  # between two words of a live page, however much changes
+LIVE_QUIET_SECONDS: Final = 10.0  # after which a live page is brought up to date without a notice
+
 # --- client -----------------------------------------------------------------------------------
 
 MAX_REPLY_BYTES: Final = 512 * 1024 * 1024  # of one reply: more than a server of ours sends

@@ -24,14 +24,11 @@ def test_a_healthy_server_says_so(server: Server, path: str) -> None:
     assert server.get(path).body == b"ok\n"
 
 
-def test_the_start_page_tells_a_newcomer_what_is_there(server: Server) -> None:
-    page = server.get("/")
+def test_the_start_page_tells_a_program_what_is_there(server: Server) -> None:
+    told = server.get("/").json
 
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert f"curl {server.url}/default/jobs/put".encode() in page.body
-    assert b"/openapi.json" in page.body
-    for layer in ("tables", "entities", "events", "jobs", "metrics"):
-        assert f"<summary>{layer}</summary>".encode() in page.body
+    assert told["operations"] == f"{server.url}/{{space}}/{{layer}}/{{operation}}"
+    assert told["openapi"] == f"{server.url}/openapi.json"
 
 
 def test_the_description_is_valid_and_names_every_operation(server: Server) -> None:

@@ -26,7 +26,12 @@ from holdfast.errors import BadInput
 from holdfast.events import StoreEvents
 from holdfast.jobs import StoreJobs
 from holdfast.keys import pack, prefix_range
-from holdfast.limits import DEFAULT_INSPECTED_KEYS, FAILED_GROUPS_SHOWN, MAX_COUNTED_KEYS
+from holdfast.limits import (
+    DEFAULT_INSPECTED_KEYS,
+    FAILED_GROUPS_SHOWN,
+    MAX_COUNTED_KEYS,
+    MAX_INSPECTED_KEYS,
+)
 from holdfast.metrics import StoreMetrics
 from holdfast.metrics.registry import every_spec
 from holdfast.tables import StoreTables
@@ -50,6 +55,8 @@ class Home(Protocol):
     keeps_admin: bool  # whether users are changed over the network
 
     def spaces(self) -> list[str]: ...
+
+    def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]: ...
 
     def has_space(self, name: str) -> bool: ...
 
@@ -136,9 +143,18 @@ class StoreAdmin:
         return found
 
     @operation(reads=True, role="admin", scope="store")
-    def spaces(self) -> SpaceList:
-        """The names of all spaces of the store. Reads a key for each."""
-        return SpaceList(spaces=self._home.spaces())
+    def spaces(self, *, after: str | None = None, limit: int | None = None) -> SpaceList:
+        """Returns the names of all spaces of the store, or up to `limit` behind the name `after`.
+
+        Reads a key for each.
+        """
+        if limit is None and after is None:
+            return SpaceList(spaces=self._home.spaces())
+        most = DEFAULT_INSPECTED_KEYS if limit is None else limit
+        if not 0 < most <= MAX_INSPECTED_KEYS:
+            raise BadInput(f"limit is {most}, from 1 to {MAX_INSPECTED_KEYS} are possible")
+        page = self._home.page_of_spaces(after=after, limit=most)
+        return SpaceList(spaces=[name for name, _ in page])
 
     @operation(reads=True, role="admin")
     def inspect(

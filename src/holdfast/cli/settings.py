@@ -80,6 +80,7 @@ _SERVE: Final = (
     Setting("insecure", "Let everyone in, from other machines too.", False, is_flag=True),
     Setting("allow_flush", "Let FLUSHDB erase the jobs of a database.", False, is_flag=True),
     Setting("pixel", "Serve /{space}/events/pixel.gif.", False, is_flag=True),
+    Setting("no_ui", "Serve no dashboard at /ui/.", False, is_flag=True),
     Setting("trusted_proxies", "Proxies that say where a client is, as in 10.0.0.0/8,::1.", None,
             "NETWORKS"),
     Setting("allowed_host", "Names that HTTP answers to, beside addresses and localhost.", None,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
+from holdfast import dashboard  # noqa: F401  # and this serves /ui/
 from holdfast.compat.flux import http as flux  # noqa: F401  # it serves paths
 from holdfast.compat.meduza import control  # noqa: F401  # it serves paths
 from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so does this
@@ -21,8 +22,9 @@ class Application:
 
     It begins with the first request, on the loop of that request, and looks after what expires.
     `await application.close()` ends it; as the application that a server runs, it hears of the end
-    by itself. The store stays open. Which names of a host are answered is up to the application
-    around it, unless `allowed_hosts` lists them; see browser_checks.py.
+    by itself. The store stays open. The dashboard is below `ui/`, unless `ui=False`. Which names
+    of a host are answered is up to the application around it, unless `allowed_hosts` lists them;
+    see browser_checks.py.
     """
 
     def __init__(
@@ -30,12 +32,14 @@ class Application:
         store: Store,
         *,
         pixel: bool = False,
+        ui: bool = True,
         trusted_proxies: Iterable[str] = (),
         allowed_hosts: Iterable[str] | None = None,
     ) -> None:
         self._store = store
         self._options = DispatcherOptions(
             pixel=pixel,
+            ui=ui,
             trusted_proxies=tuple(trusted_proxies),
             allowed_hosts=None if allowed_hosts is None else tuple(allowed_hosts),
         )

@@ -123,6 +123,17 @@ class Authenticator:
         user = self._users.get(identity.name)
         return None if user is None or identity is EVERYONE else Identity(user.name, user.grants)
 
+    def session_key(self, name: str) -> bytes | None:
+        """Returns the key that signs a user's sessions in browsers; None for an unknown name.
+
+        It is made of the digests of password and token: when one changes, all sessions end.
+        """
+        user = self._users.get(name)
+        if user is None:
+            return None
+        digests = b"%b %b %b" % (user.salt, user.password, user.token)
+        return hmac.digest(b"holdfast session", digests, "sha256")
+
     # --- logging in ------------------------------------------------------------------------------
 
     def recall(self, name: str, secret: str) -> Identity | None:

@@ -113,6 +113,7 @@ class Dispatcher:
         self.connections = 0  # over RESP and HTTP
         self.allows_flush = options.allow_flush
         self.allows_pixel = options.pixel
+        self.serves_ui = options.ui
         self.trusted_proxies = networks(options.trusted_proxies)
         self.hosts = Hosts(options.allowed_hosts)
         self.backups = options.backups

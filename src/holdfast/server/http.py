@@ -49,6 +49,7 @@ T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpApi", HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
 
 ANY_METHOD: Final = "*"
+_DASHBOARD: Final = "ui"  # the first segment of its paths
 
 
 class Route(NamedTuple):
@@ -133,6 +134,8 @@ class HttpApi:
         shape = tuple([each if each in _words else _OTHER for each in segments[:_SHAPE_SEGMENTS]])
         allowed = []
         for candidate in _routes_for(shape):
+            if candidate.segments[0] == _DASHBOARD and not self.dispatcher.serves_ui:
+                continue
             if candidate.method == request.method or candidate.method == ANY_METHOD:
                 found = candidate.match(segments)
                 assert found is not None  # its shape did

@@ -214,6 +214,7 @@ class HttpResponse:
         self.body = body
         self.status = status
         self.headers = {"content-type": content_type, **(headers or {})}
+        self.cookies: list[str] = []  # each is a header of its own
 
 
 def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
@@ -270,6 +271,7 @@ async def _begin(response: HttpResponse, send: Send) -> None:
         (name.encode("latin-1"), value.encode("latin-1"))
         for name, value in response.headers.items()
     ]
+    headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in response.cookies]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
 
 

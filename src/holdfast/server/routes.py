@@ -23,7 +23,7 @@ from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, an
 from holdfast.server.job_metrics import job_families
 from holdfast.server.openapi import document
 from holdfast.server.server_metrics import families
-from holdfast.server.start_page import start_page
+from holdfast.server.start_page import start_facts, start_page
 from holdfast.store import Space, View
 from holdfast.tables import EVERY_DOMAIN
 
@@ -108,9 +108,15 @@ async def openapi(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
 
 @route("GET HEAD", "/")
 async def start(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    host = request.headers.get("host", "localhost")
-    resp = api.dispatcher.resp_address
-    page = start_page(host, request.root, scheme=api.scheme_of(request), resp=resp)
+    """Leads browsers to the dashboard, and tells programs where everything is."""
+    host, resp = request.headers.get("host", "localhost"), api.dispatcher.resp_address
+    scheme = api.scheme_of(request)
+    if not request.accepts("text/html"):
+        has_ui = api.dispatcher.serves_ui
+        return HttpResponse(start_facts(host, request.root, scheme=scheme, resp=resp, ui=has_ui))
+    if api.dispatcher.serves_ui:
+        return HttpResponse(status=303, headers={"location": f"{request.root}/ui/"})
+    page = start_page(host, request.root, scheme=scheme, resp=resp)
     return HttpResponse(page, content_type="text/html; charset=utf-8")
 
 

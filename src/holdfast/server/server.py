@@ -37,6 +37,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False  # listen everywhere, though every client is an admin
     allow_flush: bool = False
     pixel: bool = False
+    no_ui: bool = False
     backups: Path | None = None  # the folder for backups that clients ask for
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
@@ -82,6 +83,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return DispatcherOptions(
             allow_flush=self.allow_flush,
             pixel=self.pixel,
+            ui=not self.no_ui,
             bounds=self.limits,
             backups=self.backups,
             schemas=self.schemas,
@@ -96,6 +98,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "http": str(self.http),
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
+            "ui": not self.no_ui,
             "trusted_proxies": list(self.trusted_proxies),
             "allowed_hosts": list(self.allowed_host),
             "bounds": msgspec.structs.asdict(self.limits),

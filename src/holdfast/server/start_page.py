@@ -1,7 +1,9 @@
-"""The page that a browser shows for the server's root."""
+"""The answer for the server's root: addresses for programs, and a page where no dashboard is."""
 
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from holdfast.operations import LAYER_CLASSES, OPERATIONS
 from holdfast.server.addresses import Address
@@ -52,16 +54,45 @@ def start_page(host: str, root: str, *, scheme: str = "http", resp: Address | No
     return shown.replace("{ROOT}", _escape(root)).encode(errors="replace")
 
 
+def start_facts(
+    host: str, root: str, *, scheme: str = "http", resp: Address | None = None, ui: bool = True
+) -> bytes:
+    """Returns the same as JSON: the real addresses of this server, as its caller reaches them."""
+    url = f"{scheme}://{host}{root}"
+    told = {
+        "holdfast": VERSION,
+        "http": url,
+        "operations": f"{url}/{{space}}/{{layer}}/{{operation}}",
+        "openapi": f"{url}/openapi.json",
+        "metrics": f"{url}/metrics",
+        "ready": f"{url}/readyz",
+        "dashboard": f"{url}/ui/" if ui else None,
+        "resp": None if resp is None else _reached(host, scheme, resp),
+        "redis_cli": None if resp is None else f"{_redis_cli(host, scheme, resp)} {_POP}",
+    }
+    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+
+
 _POP: Final = """JOBS.POP '{"queue": "emails", "worker": "me"}'"""
 
 
 def _redis_cli(host: str, scheme: str, resp: Address) -> str:
     """The command that reaches the RESP port from where the page is read."""
+    where = _resp_host(host, resp)
+    options = " --tls" if scheme == "https" else ""
+    options += "" if where in ("127.0.0.1", "localhost") else f" -h {where}"
+    return f"redis-cli{options} -p {resp.port}"
+
+
+def _reached(host: str, scheme: str, resp: Address) -> str:
+    """The URL of the RESP port from where the page is read."""
+    where = Address(_resp_host(host, resp), resp.port)
+    return f"{'rediss' if scheme == 'https' else 'redis'}://{where}"
+
+
+def _resp_host(host: str, resp: Address) -> str:
     try:
         name = urlsplit(f"//{host}").hostname or "127.0.0.1"
     except ValueError:  # brackets that are not around an address
         name = "127.0.0.1"
-    where = resp.host if resp.host in ("127.0.0.1", "::1", "localhost") else name
-    options = " --tls" if scheme == "https" else ""
-    options += "" if where in ("127.0.0.1", "localhost") else f" -h {where}"
-    return f"redis-cli{options} -p {resp.port}"
+    return resp.host if resp.host in ("127.0.0.1", "::1", "localhost") else name

@@ -92,9 +92,11 @@ class CalledAdmin(CalledLayer):
         """Makes a new token for a user and tells it; the old one is refused at once."""
         return self._call(_RENEW_TOKEN, name, revoke)
 
-    def spaces(self) -> SpaceList:
-        """The names of all spaces of the store. Reads a key for each."""
-        return self._call(_SPACES)
+    def spaces(self, *, after: str | None = None, limit: int | None = None) -> SpaceList:
+        """Returns the names of all spaces of the store, or up to `limit` behind the name
+        `after`.
+        """
+        return self._call(_SPACES, after, limit)
 
     def status(self) -> Status:
         """The store and this space at a glance."""

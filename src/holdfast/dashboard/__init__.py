@@ -1,0 +1,10 @@
+"""The dashboard: web pages for all that is in a store, served below `/ui/`.
+
+Built on the operations that every other client calls; README.md beside this file says how to add a
+page. Importing it adds the paths to the server.
+"""
+
+from holdfast.dashboard import (
+    overview,  # noqa: F401  # and these are its pages
+    routes,  # noqa: F401  # it serves paths
+)

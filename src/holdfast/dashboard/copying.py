@@ -1,0 +1,77 @@
+"""A page as commands: the calls behind it for curl and for Python, and their results as JSON."""
+
+import shlex
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from holdfast.limits import MAX_COPIED_CALLS
+from holdfast.server import payloads
+
+if TYPE_CHECKING:
+    from holdfast.dashboard.visit import Call, Visit
+
+
+class Copied(NamedTuple):
+    """The calls of a page, to be used elsewhere."""
+
+    curl: str
+    python: str
+    json: str  # the address of their results
+
+
+def commands(visit: "Visit", calls: "list[Call]") -> Copied:
+    """Returns the first `MAX_COPIED_CALLS` calls of a page as commands."""
+    shown = calls[:MAX_COPIED_CALLS]
+    return Copied(
+        curl="\n".join(_curl(visit, call) for call in shown),
+        python="\n".join([_connect(visit), *(_python(call) for call in shown)]),
+        json=visit.here(format="json"),
+    )
+
+
+def as_json(calls: "list[Call]") -> bytes:
+    """Returns the calls of a page with their results, as the HTTP API would write them."""
+    written = [
+        {
+            "operation": call.operation.full_name,
+            "arguments": call.arguments,
+            "result": msgspec.Raw(payloads.encoder(call.operation, is_json=True)(call.result)),
+        }
+        for call in calls
+    ]
+    return msgspec.json.encode({"calls": written})
+
+
+def _curl(visit: "Visit", call: "Call") -> str:
+    base = f"{visit.api.scheme_of(visit.request)}://{_host(visit)}{visit.request.root}"
+    space = quote(visit.space, safe="", errors="surrogateescape")
+    url = f"{base}/{space}/{call.operation.full_name.replace('.', '/')}"
+    body = msgspec.json.encode(call.arguments).decode()
+    login = "" if visit.session.is_open else ' -H "Authorization: Bearer $TOKEN"'
+    return f"curl {shlex.quote(url)} -d {shlex.quote(body)}{login}"
+
+
+def _connect(visit: "Visit") -> str:
+    resp = visit.api.dispatcher.resp_address
+    where = "host:9977" if resp is None else str(resp.from_here)
+    token = "" if visit.session.is_open else ", token=TOKEN"
+    space = "" if visit.space == "default" else f", space={visit.space!r}"
+    return f'store = holdfast.connect("holdfast://{where}"{space}{token})'
+
+
+def _python(call: "Call") -> str:
+    operation = call.operation
+    taken = [_argument(operation.star, name, value) for name, value in call.arguments.items()]
+    return f"store.{operation.layer}.{operation.name}({', '.join(taken)})"
+
+
+def _argument(star: str | None, name: str, value: Any) -> str:
+    if name == star:
+        return ", ".join(map(repr, value))
+    return f"{name}={value!r}"
+
+
+def _host(visit: "Visit") -> str:
+    return visit.request.headers.get("host", "localhost")

@@ -1,0 +1,66 @@
+"""Live parts: a stream that says when something in a space has changed.
+
+It says no more than that; the page then asks for itself again, with its reader's own rights, and
+takes over the parts that are live. Many changes are one word, at most each `LIVE_SECONDS`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from holdfast.dashboard.visit import Visit
+from holdfast.engine.contract import Notice
+from holdfast.errors import ServerBusy
+from holdfast.limits import LIVE_QUIET_SECONDS, LIVE_SECONDS, MAX_LIVE_STREAMS
+from holdfast.server.http_exchange import HttpResponse
+
+
+class LiveStreams:
+    """The streams of a server: how many there are."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+_streams = LiveStreams()
+
+
+def live(visit: Visit) -> HttpResponse:
+    """Returns a stream of `changed`, as server-sent events."""
+    if _streams.count >= MAX_LIVE_STREAMS:
+        raise ServerBusy(f"{_streams.count} pages are live already")
+    headers = {"cache-control": "no-store"}
+    return HttpResponse(_changes(visit), content_type="text/event-stream", headers=headers)
+
+
+async def _changes(visit: Visit) -> AsyncGenerator[bytes]:
+    dispatcher = visit.api.dispatcher
+    changed = asyncio.Event()
+
+    def hear(notice: Notice) -> None:
+        changed.set()
+
+    space = await dispatcher.space(visit.space)
+    listen = dispatcher.notice_feed.listen
+    end = dispatcher.listen(space, lambda prefix: listen(hear, space=prefix))
+    stopped = asyncio.ensure_future(visit.api.stopped.wait())
+    _streams.count += 1
+    try:
+        yield b"retry: 5000\n: listening\n\n"
+        while not stopped.done():
+            waiting = asyncio.ensure_future(changed.wait())
+            await asyncio.wait(
+                {waiting, stopped},
+                timeout=LIVE_QUIET_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            waiting.cancel()
+            if visit.session.identity(dispatcher.authenticator) is None:
+                return  # the session has ended
+            # Also when no notice came: not every change has one, and ages grow.
+            yield b"event: changed\ndata: now\n\n"
+            changed.clear()
+            await asyncio.wait({stopped}, timeout=LIVE_SECONDS)
+    finally:
+        _streams.count -= 1
+        stopped.cancel()
+        end()

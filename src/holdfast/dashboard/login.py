@@ -1,0 +1,80 @@
+"""Logging in and out, and the choice between light and dark: what belongs to no space."""
+
+from urllib.parse import urlsplit
+
+from holdfast.dashboard import templates
+from holdfast.dashboard.sessions import THEMES, Session
+from holdfast.errors import HoldfastError, NotAuthenticated, TooManyLogins
+from holdfast.server.http import HttpApi
+from holdfast.server.http_exchange import HttpRequest, HttpResponse
+from holdfast.server.password_checks import Failures, network_of
+
+_HTML = "text/html; charset=utf-8"
+_ANY_NAME = ""  # the login form counts wrong tries of an address, whatever names they were for
+
+
+def login_page(
+    request: HttpRequest, session: Session, *, to: str, error: HoldfastError | None = None
+) -> HttpResponse:
+    """Returns the form that asks for a name and a password, or for a token."""
+    page = templates.render(
+        "login.html", session=session, root=request.root, to=_inside(request, to), error=error
+    )
+    status = 401 if error is None else error.status
+    headers = {"retry-after": "1"} if isinstance(error, TooManyLogins) else {}
+    return HttpResponse(page, status=status, content_type=_HTML, headers=headers)
+
+
+async def log_in(
+    api: HttpApi, request: HttpRequest, session: Session, form: dict[str, str]
+) -> HttpResponse:
+    """Begins a session, or shows the form again with what was wrong."""
+    to = _inside(request, form.get("to", ""))
+    failures: Failures = api.dispatcher.password_checks.failures
+    key = (f"dashboard {network_of(api.address_of(request))}", _ANY_NAME)
+    wait = failures.wait_before(key)
+    if wait > 0:
+        return login_page(request, session, to=to, error=_too_many(wait))
+    try:
+        identity = await api.dispatcher.password_checks.check(
+            api.address_of(request), form.get("name") or "default", form.get("secret", "")
+        )
+    except (NotAuthenticated, TooManyLogins) as error:
+        failures.add(key)
+        return login_page(request, session, to=to, error=error)
+    failures.forget(key)
+    cookie = session.login_cookie(api.dispatcher.authenticator, identity)
+    return _lead(to, cookie)
+
+
+def log_out(request: HttpRequest, session: Session) -> HttpResponse:
+    """Ends the session."""
+    return _lead(f"{request.root}/ui/", session.logout_cookie())
+
+
+def choose_theme(request: HttpRequest, session: Session, form: dict[str, str]) -> HttpResponse:
+    """Remembers light, dark, or as the system has it."""
+    theme = form.get("theme", "")
+    cookie = session.theme_cookie(theme if theme in THEMES else "auto")
+    return _lead(_inside(request, form.get("to", "")), cookie)
+
+
+def _lead(to: str, cookie: str) -> HttpResponse:
+    response = HttpResponse(b"", status=303, content_type=_HTML, headers={"location": to})
+    response.cookies.append(cookie)
+    return response
+
+
+def _inside(request: HttpRequest, to: str) -> str:
+    """Returns `to` if it is a page of this dashboard, else its start: no form leads elsewhere."""
+    start = f"{request.root}/ui/"
+    parts = urlsplit(to) if to.isprintable() and to.isascii() and "\\" not in to else None
+    if parts is None or parts.scheme or parts.netloc or not to.startswith(start):
+        return start
+    return to
+
+
+def _too_many(wait: float) -> TooManyLogins:
+    error = TooManyLogins(f"too many wrong logins came from this address; wait {wait:.0f} s")
+    error.retry_after = wait
+    return error

@@ -1,0 +1,71 @@
+"""The menu beside every page."""
+
+from collections.abc import Set
+from typing import Final, NamedTuple
+
+
+class MenuEntry(NamedTuple):
+    """A page that the menu leads to; shown to those who may call the operation that it `needs`."""
+
+    name: str  # the path of the page, and its `menu`
+    label: str
+    needs: str
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return (self.name,) if self.name else ()
+
+
+class Section(NamedTuple):
+    """Entries below one heading."""
+
+    label: str
+    entries: tuple[MenuEntry, ...]
+
+
+SECTIONS: Final = (
+    Section("", (MenuEntry("", "Overview", "jobs.queues"),)),
+    Section(
+        "Jobs",
+        (
+            MenuEntry("queues", "Queues", "jobs.queues"),
+            MenuEntry("failures", "Failures", "jobs.failed"),
+            MenuEntry("workers", "Workers", "jobs.workers"),
+            MenuEntry("schedules", "Schedules", "jobs.recur_get"),
+            MenuEntry("throttles", "Throttles", "jobs.throttle_get"),
+            MenuEntry("tracked", "Tracked", "jobs.tracked"),
+            MenuEntry("search", "Search", "jobs.search"),
+            MenuEntry("bulk", "Bulk actions", "jobs.bulks"),
+        ),
+    ),
+    Section(
+        "Data",
+        (
+            MenuEntry("tables", "Tables", "tables.names"),
+            MenuEntry("entities", "Entities", "entities.schemas"),
+            MenuEntry("events", "Events", "events.schemas"),
+            MenuEntry("metrics", "Metrics", "metrics.rate"),
+            MenuEntry("limits", "Limits", "metrics.peek"),
+        ),
+    ),
+    Section(
+        "Store",
+        (
+            MenuEntry("spaces", "Spaces", "admin.spaces"),
+            MenuEntry("users", "Users", "admin.users"),
+            MenuEntry("backups", "Backups", "admin.backup"),
+            MenuEntry("check", "Check", "admin.check"),
+            MenuEntry("settings", "Settings", "admin.status"),
+            MenuEntry("slow", "Slow calls", "admin.status"),
+        ),
+    ),
+)
+
+
+def menu(served: Set[str]) -> list[Section]:
+    """Returns the sections with the entries whose pages are served."""
+    sections = [
+        Section(each.label, tuple(entry for entry in each.entries if entry.name in served))
+        for each in SECTIONS
+    ]
+    return [section for section in sections if section.entries]

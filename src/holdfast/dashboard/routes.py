@@ -1,0 +1,141 @@
+"""`/ui/`: finds the page or the action of a path, and guards all of them.
+
+Every answer forbids inline scripts and frames. Who is not logged in gets the login form, and an
+action whose form is not one of ours is refused before it is read any further. The names of hosts
+and origins are checked before this, as for all paths (server/browser_checks.py).
+"""
+
+from typing import Final
+
+from holdfast.dashboard import login, pages, static_files, templates
+from holdfast.dashboard.live import live
+from holdfast.dashboard.sessions import Session
+from holdfast.dashboard.visit import Visit
+from holdfast.errors import (
+    Forbidden,
+    MethodNotAllowed,
+    NotAuthenticated,
+    NotFound,
+    UnsupportedContent,
+)
+from holdfast.server.auth import Identity
+from holdfast.server.http import HttpApi, route
+from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
+
+_HTML: Final = "text/html; charset=utf-8"
+_FORM: Final = "application/x-www-form-urlencoded"
+_OWN: Final = "-"  # of paths that belong to no space
+_NOBODY: Final = Identity("", ())  # who logs in
+_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@route("GET HEAD POST", "/ui")
+@route("GET HEAD POST", "/ui/{path...}")
+async def dashboard(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
+    """Answers for all of the dashboard."""
+    segments = request.segments[1:]
+    if segments[:2] == [_OWN, "static"] and len(segments) == 4:
+        response = static_files.answer(segments[2], segments[3])
+        response.headers.update(_HEADERS)
+        return response
+    session = Session(api, request)
+    try:
+        response = await _answer(api, request, session, segments)
+    except Exception as error:
+        response = _failure(api, request, session, error)
+    response.headers = {"cache-control": "no-store", **_HEADERS, **response.headers}
+    _give_cookies(session, response)
+    return response
+
+
+async def _answer(
+    api: HttpApi, request: HttpRequest, session: Session, segments: list[str]
+) -> HttpResponse:
+    if request.method == "POST":
+        return await _post(api, request, session, segments)
+    if segments == [_OWN, "login"]:
+        return login.login_page(request, session, to=request.parameter("to"))
+    identity = await _who(api, request, session)
+    visit = Visit(api, request, identity, session, segments[0] if segments else "")
+    if not visit.space:
+        visit.space = request.parameter("space") or api.dispatcher.store.name
+    if len(segments) < 2:
+        return visit.leave(visit.link())
+    rest = segments[1:-1] if segments[-1] == "" else segments[1:]
+    if rest == [_OWN, "live"]:
+        return live(visit)
+    entry = pages.find(pages.PAGES, rest)
+    if entry is None:
+        raise NotFound(f"the dashboard has no page {'/'.join(rest)!r:.200}")
+    visit.menu, visit.names, visit.served = entry[0].menu, entry[1], pages.served()
+    return await entry[0].show(visit)
+
+
+async def _post(
+    api: HttpApi, request: HttpRequest, session: Session, segments: list[str]
+) -> HttpResponse:
+    if request.content_type != _FORM:
+        raise UnsupportedContent(
+            "the dashboard takes forms",
+            hint="A program calls operations: POST /{space}/{layer}/{operation}.",
+        )
+    identity = session.identity(api.dispatcher.authenticator)
+    if identity is None and segments != [_OWN, "login"]:
+        raise NotAuthenticated("the session has ended")
+    visit = Visit(api, request, identity or _NOBODY, session, segments[0] if segments else "")
+    await visit.read_form()
+    if not session.has_form_token(visit.form.get("token", "")):
+        raise Forbidden("the form is not one of this session", hint="Load the page again.")
+    if segments == [_OWN, "login"]:
+        return await login.log_in(api, request, session, visit.form)
+    if segments == [_OWN, "logout"]:
+        return login.log_out(request, session)
+    if segments == [_OWN, "theme"]:
+        return login.choose_theme(request, session, visit.form)
+    entry = pages.find(pages.ACTIONS, segments[1:])
+    if entry is None and pages.find(pages.PAGES, segments[1:]):
+        raise MethodNotAllowed("a page is only read", allowed=["GET", "HEAD"])
+    if entry is None:
+        raise NotFound(f"the dashboard has no action {'/'.join(segments[1:])!r:.200}")
+    visit.names = entry[1]
+    return await entry[0].show(visit)
+
+
+async def _who(api: HttpApi, request: HttpRequest, session: Session) -> Identity:
+    """Returns who asks: by session, or as a program that sends a token with its request."""
+    identity = session.identity(api.dispatcher.authenticator)
+    if identity is None or "authorization" in request.headers:
+        return await api.who(request)
+    return identity
+
+
+def _failure(
+    api: HttpApi, request: HttpRequest, session: Session, error: Exception
+) -> HttpResponse:
+    """Returns an error as a page, or as the API would write it for a program."""
+    known = api.dispatcher.known(error)
+    if not request.accepts("text/html"):
+        return api.failure(error, request)
+    here = request.root + request.raw_path.decode("latin-1")
+    if isinstance(known, NotAuthenticated):
+        to = f"{here}?{request.query.decode('latin-1')}" if request.query else here
+        return login.login_page(request, session, to=to if request.method == "GET" else "")
+    page = templates.render("error.html", session=session, root=request.root, error=known)
+    response = HttpResponse(page, status=known.status, content_type=_HTML)
+    response.headers.update(error_headers(known))
+    return response
+
+
+def _give_cookies(session: Session, response: HttpResponse) -> None:
+    """Adds the cookies of a page; those of an action are its own."""
+    if response.headers.get("content-type") == _HTML and response.status != 303:
+        response.cookies += session.new_cookies()

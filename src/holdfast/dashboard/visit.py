@@ -1,0 +1,181 @@
+"""One visit of a page: who asks, in which space, and the operations that are called for it.
+
+A page knows the store through `Visit.call` alone, which checks roles and arguments as the HTTP API
+does. Each call is remembered: "copy as" shows them as commands, and `?format=json` their results.
+"""
+
+import csv
+import io
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+import msgspec
+
+from holdfast.dashboard import copying, templates
+from holdfast.dashboard.menu import menu
+from holdfast.dashboard.sessions import Session
+from holdfast.errors import BadInput
+from holdfast.limits import MAX_FORM_BYTES, MAX_FORM_FIELDS
+from holdfast.operations import Operation, find
+from holdfast.server import payloads
+from holdfast.server.auth import Identity
+from holdfast.server.http import HttpApi
+from holdfast.server.http_exchange import HttpRequest, HttpResponse
+from holdfast.users import EVERYTHING
+
+_HTML = "text/html; charset=utf-8"
+
+
+class Call(NamedTuple):
+    """An operation that was called for a page."""
+
+    operation: Operation
+    arguments: dict[str, Any]
+    result: Any
+
+
+class Visit:
+    """A request for a page of the dashboard, by someone who is known, in one space."""
+
+    def __init__(
+        self, api: HttpApi, request: HttpRequest, identity: Identity, session: Session, space: str
+    ) -> None:
+        self.api = api
+        self.request = request
+        self.identity = identity
+        self.session = session
+        self.space = space
+        self.names: dict[str, str] = {}  # of the path: `{queue}` is `names["queue"]`
+        self.menu = ""
+        self.served: frozenset[str] = frozenset()  # the paths of all pages
+        self.now = time.time()
+        self.calls: list[Call] = []
+        self.form: dict[str, str] = {}
+        self.form_lists: dict[str, list[str]] = {}
+
+    # --- the store -------------------------------------------------------------------------------
+
+    async def call(self, name: str, /, **arguments: Any) -> Any:
+        """Calls an operation as its user would over HTTP: `await visit.call("jobs.queues")`.
+
+        Arguments are what JSON has; those that are None are left out. Raises `Forbidden` if the
+        user may not call it.
+        """
+        operation = find(*name.split(".", 1))
+        self.identity.require_operation(operation, self.space)
+        given = {key: value for key, value in arguments.items() if value is not None}
+        read = payloads.convert_arguments(operation, given, is_json=True)
+        space = await self.api.dispatcher.space(self.space)
+        result = await self.api.dispatcher.run(space, operation, read)
+        self.calls.append(Call(operation, given, result))
+        return result
+
+    def may(self, name: str) -> bool:
+        """Returns whether the user may call an operation: a button is shown only then."""
+        operation = find(*name.split(".", 1))
+        space = EVERYTHING if operation.declaration.scope == "store" else self.space
+        role = operation.declaration.role
+        return self.identity.may(role, space=space, layer=operation.layer)
+
+    # --- the request -----------------------------------------------------------------------------
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Returns a parameter of the query: a filter, a tab, a cursor."""
+        return self.request.parameters.get(name, default)
+
+    async def read_form(self) -> None:
+        """Reads the fields of a form that was sent."""
+        body = await self.request.body(MAX_FORM_BYTES)
+        try:
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
+        except ValueError:
+            raise BadInput(f"a form is UTF-8 and has at most {MAX_FORM_FIELDS} fields") from None
+        for name, value in pairs:
+            self.form[name] = value
+            self.form_lists.setdefault(name, []).append(value)
+
+    # --- addresses -------------------------------------------------------------------------------
+
+    def link(self, *segments: str, **query: Any) -> str:
+        """Returns the address of a page in this space: `link("queues", name, state="failed")`."""
+        path = "/".join(quote(each, safe="", errors="surrogateescape") for each in segments)
+        space = quote(self.space, safe="", errors="surrogateescape")
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        behind = f"?{urlencode(given, errors='surrogateescape')}" if given else ""
+        return f"{self.request.root}/ui/{space}/{path}{behind}"
+
+    def here(self, **changed: Any) -> str:
+        """Returns the address of this page with some parameters changed; None takes one away."""
+        query = {**self.request.parameters, **changed}
+        query = {name: value for name, value in query.items() if value not in (None, "")}
+        path = self.request.root + self.request.raw_path.decode("latin-1")
+        return f"{path}?{urlencode(query, errors='surrogateescape')}" if query else path
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    async def render(
+        self,
+        template: str,
+        *,
+        title: str,
+        rows: tuple[Sequence[str], Iterable[Sequence[Any]]] | None = None,
+        **values: Any,
+    ) -> HttpResponse:
+        """Returns the page; with `?format=json` or, if it has `rows`, `?format=csv` its data."""
+        wanted = self.parameter("format")
+        if wanted == "json":
+            return HttpResponse(copying.as_json(self.calls))
+        if wanted == "csv" and rows is not None:
+            return HttpResponse(_csv(*rows), content_type="text/csv; charset=utf-8")
+        if wanted:
+            raise BadInput(f"this page has no format {wanted!r:.40}", hint="It has json.")
+        calls = list(self.calls)
+        page = templates.render(
+            template,
+            visit=self,
+            title=title,
+            spaces=await self._spaces(),
+            copied=copying.commands(self, calls),
+            has_csv=rows is not None,
+            sections=menu(self.served),
+            **values,
+        )
+        return HttpResponse(page, content_type=_HTML)
+
+    def leave(self, to: str, said: str = "") -> HttpResponse:
+        """Leads to another page, which shows what was done: the end of every action."""
+        response = HttpResponse(b"", status=303, content_type=_HTML, headers={"location": to})
+        if said:
+            response.cookies.append(self.session.notice_cookie(said))
+        return response
+
+    async def _spaces(self) -> list[str]:
+        """Returns the spaces to choose from, at most a page of them."""
+        if self.may("admin.spaces"):
+            known = (await self.call("admin.spaces", limit=_MAX_CHOICES)).spaces
+        else:
+            grants = self.identity.grants
+            known = [grant.space for grant in grants if grant.space != EVERYTHING]
+        return sorted({self.space, *known})
+
+
+_MAX_CHOICES = 100
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\r\n")
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return written.getvalue().encode(errors="replace")
+
+
+def _cell(value: Any) -> Any:
+    """Text as it is, but none that a spreadsheet would run as a formula; other values as JSON."""
+    if isinstance(value, str):
+        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    if value is None or isinstance(value, int | float):
+        return value
+    return msgspec.json.encode(value).decode()
