@@ -13,7 +13,8 @@ from holdfast.engine.contract import Notice, Transaction
 from holdfast.errors import BadInput, StoreClosed, ViewOnlyReads
 from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
 from holdfast.metrics.records import Write
-from holdfast.store import REMOVERS, Space, Store, Tx
+from holdfast.space_runner import REMOVERS
+from holdfast.store import Space, Store, Tx
 from holdfast.testing import Clock
 from tests.plain_keys import get, get_from, put, put_in
 from tests.stores import Stores

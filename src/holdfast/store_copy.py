@@ -20,6 +20,7 @@ from holdfast.engine.contract import Engine, Notice, Reader, Transaction
 from holdfast.errors import BadInput, CopyUnfinished, StoreBusy, StoreDamaged
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
+from holdfast.spaces import DIRECTORY
 
 __all__ = ["COPY_ENDED", "Copied", "Phase", "Side", "copy", "refuse_unfinished"]
 
@@ -27,7 +28,6 @@ COPY_ENDED: Final = "copy.ended"  # a notice in the directory of the target
 Phase: TypeAlias = str  # "copy" or "verify"
 Progress: TypeAlias = Callable[[Phase, int], None]
 
-_DIRECTORY: Final = pack(0)
 _MARK: Final = pack(0, "copying")
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -51,7 +51,7 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
 
 def refuse_unfinished(engine: Engine) -> None:
     """Raises `CopyUnfinished` if the store is half a copy. Reads 1 key."""
-    with engine.view(space=_DIRECTORY) as view:
+    with engine.view(space=DIRECTORY) as view:
         mark = view.get(_MARK)
     if mark is not None:
         raise CopyUnfinished(f"a copy from {mark.decode()} into this store has not ended")
@@ -76,7 +76,7 @@ def copy(
     spaces = _spaces(source)
     # The directory comes last: a space that can be found is there as a whole.
     digest, keys = blake2b(), 0
-    for space in [*spaces, _DIRECTORY]:
+    for space in [*spaces, DIRECTORY]:
         with source.view(space=space) as reader:
             put, gone = _copy_space(reader, target, space, progress)
             written, removed = written + put, removed + gone
@@ -96,7 +96,7 @@ def copy(
             f"spaces came or went in {name} while it was copied",
             hint="Let nobody write to it, and run the copy again.",
         )
-    target.transact(_end, space=_DIRECTORY)
+    target.transact(_end, space=DIRECTORY)
     target.checkpoint()
     return Copied(
         keys=keys,
@@ -114,7 +114,7 @@ def _begin(target: Engine, name: str) -> None:
     def work(tx: Transaction) -> None:
         mark = tx.get(_MARK)
         if mark is None:
-            for _ in tx.scan(*prefix_range(_DIRECTORY), limit=1):
+            for _ in tx.scan(*prefix_range(DIRECTORY), limit=1):
                 raise BadInput(
                     "the target is a store already", hint="Name a folder or URL that is empty."
                 )
@@ -125,7 +125,7 @@ def _begin(target: Engine, name: str) -> None:
                 hint="Go on with that one, or name another target.",
             )
 
-    target.transact(work, space=_DIRECTORY)
+    target.transact(work, space=DIRECTORY)
 
 
 def _end(tx: Transaction) -> None:
@@ -135,7 +135,7 @@ def _end(tx: Transaction) -> None:
 
 def _spaces(source: Engine) -> list[bytes]:
     """The prefixes of all spaces, and of those that are being emptied."""
-    with source.view(space=_DIRECTORY) as view:
+    with source.view(space=DIRECTORY) as view:
         numbers = [int(value) for _, value in view.scan(*prefix_range(pack(0, "space")))]
         dropped = [unpack(key)[2] for key, _ in view.scan(*prefix_range(pack(0, "dropped")))]
     return [pack(number) for number in sorted([*numbers, *dropped])]

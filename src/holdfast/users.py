@@ -19,6 +19,7 @@ from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.errors import BadInput, LastAdmin, UnknownUser, UserExists
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import MAX_PASSWORD_BYTES, MAX_USER_NAME_BYTES
+from holdfast.spaces import DIRECTORY
 
 ROLES: Final[dict[str, int]] = {"read": 0, "write": 1, "admin": 2}
 EVERYTHING: Final = "*"
@@ -26,7 +27,6 @@ EVERYTHING: Final = "*"
 GRANTED: Final = tuple(sorted([EVERYTHING, "admin", "pubsub", *LAYERS]))
 USERS_CHANGED: Final = "users.changed"  # the topic of the notice that makes all servers look
 
-_DIRECTORY: Final = pack(0)
 _EXPECTED: Final = (
     "A grant is ROLE[:SPACE[:LAYER]], such as read, write:shop or read:*:metrics; "
     f"the roles are {', '.join(ROLES)}, and * is every space or layer."
@@ -106,7 +106,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def users_of(engine: Engine) -> list[User]:
     """Returns all users, by name."""
-    with engine.view(space=_DIRECTORY) as view:
+    with engine.view(space=DIRECTORY) as view:
         pairs = view.scan(*prefix_range(pack(0, "user")))
         return [msgspec.msgpack.decode(value, type=User) for _, value in pairs]
 
@@ -209,7 +209,7 @@ def _change(
         tx.after_commit(Notice(USERS_CHANGED))
         return after
 
-    return engine.transact(work, space=_DIRECTORY)
+    return engine.transact(work, space=DIRECTORY)
 
 
 def _refuse_loss(tx: Transaction, before: User, after: User | None) -> None:

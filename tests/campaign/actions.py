@@ -20,7 +20,8 @@ from holdfast.entities import schema_yaml
 from holdfast.errors import BadInput, CopyUnfinished, HoldfastError, StoreUnusable
 from holdfast.expiry import dropped_key
 from holdfast.keys import pack, prefix_range
-from holdfast.store import DIRECTORY, Store
+from holdfast.spaces import DIRECTORY
+from holdfast.store import Store
 from holdfast.store_copy import copy
 from tests.campaign import orders
 from tests.campaign.load import PAUSE_SECONDS, Place

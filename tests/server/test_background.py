@@ -10,7 +10,8 @@ from holdfast import expiry
 from holdfast.limits import LOOKED_SPACES_PER_ROUND, MAX_WATCHED_SPACES
 from holdfast.server import background
 from holdfast.server.background import Sweeper
-from holdfast.store import Space, SpaceRunner
+from holdfast.space_runner import SpaceRunner
+from holdfast.store import Space
 from holdfast.testing import Clock
 from tests.server.serving import Server, serving
 

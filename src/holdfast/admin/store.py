@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from holdfast.admin import consistency, inspection, space_dump
 from holdfast.admin.records import (
@@ -25,7 +25,7 @@ from holdfast.entities import StoreEntities
 from holdfast.errors import BadInput
 from holdfast.events import StoreEvents
 from holdfast.jobs import StoreJobs
-from holdfast.keys import pack, prefix_range
+from holdfast.keys import prefix_range
 from holdfast.limits import (
     DEFAULT_INSPECTED_KEYS,
     FAILED_GROUPS_SHOWN,
@@ -34,6 +34,7 @@ from holdfast.limits import (
 )
 from holdfast.metrics import StoreMetrics
 from holdfast.metrics.registry import every_spec
+from holdfast.spaces import DIRECTORY
 from holdfast.tables import StoreTables
 from holdfast.users import (
     add_user,
@@ -44,8 +45,6 @@ from holdfast.users import (
     users_of,
 )
 from holdfast.version import VERSION
-
-DIRECTORY: Final = pack(0)
 
 
 class Home(Protocol):

@@ -29,7 +29,9 @@ from holdfast.limits import (
 )
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.memory import Memory, return_memory
-from holdfast.store import DIRECTORY, SpaceRunner, Store
+from holdfast.space_runner import SpaceRunner
+from holdfast.spaces import DIRECTORY
+from holdfast.store import Store
 from holdfast.tables import EveryDomainTables
 from holdfast.users import users_of
 

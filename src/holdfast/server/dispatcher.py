@@ -61,17 +61,8 @@ from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.subscribers import Subscribers
-from holdfast.store import (
-    DIRECTORY,
-    NOWHERE,
-    SPACE_CREATED,
-    SPACE_DROPPED,
-    Space,
-    Step,
-    Store,
-    Tx,
-    View,
-)
+from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
+from holdfast.store import Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
 from holdfast.users import USERS_CHANGED
 

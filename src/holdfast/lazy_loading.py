@@ -1,0 +1,38 @@
+"""Layers and attributes that are made when they are first used."""
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+@cache
+def layer_package(name: str) -> ModuleType:
+    """The package of a layer. A statement `import` in its place would take a µs each time."""
+    return importlib.import_module(f"holdfast.{name}")
+
+
+class Once(Generic[T]):
+    """An attribute that is made when it is first asked for; until Python 3.12 `cached_property`
+    takes a lock for that, which costs more than most layers."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> T | Self:
+        if instance is None:
+            return self
+        # Of two threads that come at the same time, both get the one that is kept.
+        made: T = instance.__dict__.setdefault(self._name, self._make(instance))
+        return made

@@ -1,0 +1,236 @@
+"""Transactions and views of one space, as the layers run them; expired keys go with the writes."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from holdfast import expiry
+from holdfast.binding import EVERY_SPACE, can_run_again
+from holdfast.defaults import LAYERS
+from holdfast.engine.contract import Engine, Guard, Outcome, Reader, Subscription, Transaction
+from holdfast.errors import BadInput, RemovalFailed, UnknownSpace
+from holdfast.keys import pack, prefix_range, unpack
+from holdfast.lazy_loading import layer_package
+from holdfast.limits import EXPIRED_PER_WRITE, EXPIRY_LOOK_SECONDS
+from holdfast.rehearsal import rehearse
+from holdfast.spaces import DIRECTORY, NOWHERE, find_number, find_or_create
+
+T = TypeVar("T")
+
+
+class Removers(dict[str, expiry.Remover]):
+    """The functions that remove what expires, by kind; see expiry.py.
+
+    A kind begins with the name of its layer, which is loaded when the first such entry is due.
+    """
+
+    def get(self, kind: str, default: Any = None) -> Any:
+        if kind not in self:
+            layer = kind.partition(".")[0]
+            if layer in LAYERS:
+                self.update(layer_package(layer).REMOVERS)
+        return super().get(kind, default)
+
+
+REMOVERS: Final = Removers()
+
+
+class SpaceRunner:
+    """One space of an engine, as the layers see it (`binding.Runner`)."""
+
+    def __init__(self, engine: Engine, prefix: bytes) -> None:
+        self._engine = engine
+        self.prefix = prefix
+        self.dropped_key = expiry.dropped_key(prefix)
+        self.is_remote = engine.is_remote
+        self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
+        self._looked = -math.inf  # when nothing was found to be due
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Runs `work`, and in the same transaction removes a little of what has expired.
+
+        A removal that fails undoes the transaction. Then `work` runs again without removals, so
+        that one damaged record does not stop the writes of its space.
+        """
+
+        try:
+            return self._engine.transact(partial(self.run_and_sweep, work), space=self.prefix)
+        except RemovalFailed as failure:
+            self._postpone(failure)
+            if not can_run_again(work):
+                raise BadInput(
+                    "nothing was done, and an iterator among the arguments is used up: "
+                    "a damaged record made it necessary to begin again",
+                    hint="Make the iterator again and repeat the call, or give lists.",
+                ) from failure
+
+        def run(tx: Transaction) -> T:
+            expiry.refuse_dropped(tx)
+            return work(tx)
+
+        return self._engine.transact(run, space=self.prefix)
+
+    def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
+        """Runs `work`, and behind it, in the same transaction, removes a little that expired.
+
+        A process that has just found nothing due does not look again at once: at a
+        thousand writes a second that would cost more than all removals.
+        """
+        if tx.get(self.dropped_key) is not None:
+            expiry.refuse_dropped(tx)
+        result = work(tx)
+        since = tx.now - self._looked
+        # A remote engine runs work more than once at the same `now`, first on guesses: what the
+        # last run finds counts.
+        if 0 <= since < EXPIRY_LOOK_SECONDS and (since or not self.is_remote):
+            return result
+        found = expiry.sweep(tx, REMOVERS, limit=EXPIRED_PER_WRITE)
+        self._looked = -math.inf if found else tx.now
+        return result
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Opens a transaction for a `with` block; as it can't run again, it removes nothing that
+        expired."""
+        with self._engine.transaction(space=self.prefix) as tx:
+            expiry.refuse_dropped(tx)
+            yield tx
+
+    def sweep(self, limit: int) -> int:
+        """Removes up to `limit` of what has expired; those that fail are postponed, and count."""
+        failed = 0
+        while failed < limit:
+            step = partial(expiry.sweep, removers=REMOVERS, limit=limit - failed)
+            try:
+                return failed + self._engine.transact(step, space=self.prefix)
+            except RemovalFailed as failure:
+                self._postpone(failure)
+                failed += 1
+        return failed
+
+    def _postpone(self, failure: RemovalFailed) -> None:
+        self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
+
+    def view(self) -> AbstractContextManager[Reader]:
+        """A view that refuses a dropped space: it would be found empty, or half empty."""
+        return self._engine.view(space=self.prefix, guard=self._guard)
+
+    def subscribe(self, topic_prefix: str = "") -> Subscription:
+        return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
+
+    def read_clock(self) -> float:
+        return self._engine.read_clock()
+
+
+class NewSpaceRunner(SpaceRunner):
+    """A space that did not exist when it was opened: it reads as empty until a write creates it.
+
+    If another process creates it first, the next read finds it.
+    """
+
+    def __init__(
+        self, engine: Engine, find: Callable[[], bytes | None], create: Callable[[], bytes]
+    ) -> None:
+        super().__init__(engine, NOWHERE)
+        self._find = find
+        self._create = create
+        self._failure: Exception | None = None  # why it could not be created
+
+    def exists(self) -> bool:
+        """Whether the space exists by now. Reads 1 key until it does."""
+        if self.prefix == NOWHERE and (found := self._find()) is not None:
+            self._become(found)
+        return self.prefix != NOWHERE
+
+    def create(self) -> None:
+        """Creates the space, unless it exists."""
+        if self.prefix == NOWHERE:
+            self._become(self._create())
+
+    def try_to_create(self) -> None:
+        """Like `create`, for one transaction of a group: its own work raises what went wrong."""
+        try:
+            self.create()
+        except Exception as error:
+            self._failure = error
+
+    def _become(self, prefix: bytes) -> None:
+        self.dropped_key = expiry.dropped_key(prefix)
+        self._guard = Guard(self.dropped_key, expiry.refuse_dropped)
+        self.prefix = prefix
+
+    def rehearse(self, work: Callable[[Transaction], T]) -> Outcome[T] | None:
+        """Returns what becomes of `work` if it needs no space; None if it has to run in one."""
+        if self.exists():
+            return None
+        with self.view() as reader:
+            return rehearse(work, reader)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        if (outcome := self.rehearse(work)) is not None:
+            return outcome.unwrap()
+        self.create()
+        return super().transact(work)
+
+    def run_and_sweep(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
+        if tx.space == NOWHERE:
+            raise self._failure or UnknownSpace("the space could not be created")
+        return super().run_and_sweep(work, tx)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self.create()
+        with super().transaction() as tx:
+            yield tx
+
+    def sweep(self, limit: int) -> int:
+        return super().sweep(limit) if self.exists() else 0
+
+    def view(self) -> AbstractContextManager[Reader]:
+        if self.exists():
+            return super().view()
+        if find_number(self._engine, EVERY_SPACE) is None:
+            return self._engine.view(space=NOWHERE)
+        return self._rehearsed()
+
+    @contextmanager
+    def _rehearsed(self) -> Iterator[Reader]:
+        """The space as it would be if it were created now, with the tables that all spaces have.
+
+        They are written in a transaction that is always undone.
+        """
+        from holdfast.tables import EveryDomainTables
+
+        copy = EveryDomainTables(Domains(self._engine)).copies()
+        with suppress(_Undone), self._engine.transaction(space=NOWHERE) as tx:
+            copy(tx)
+            yield tx
+            raise _Undone
+
+    def subscribe(self, topic_prefix: str = "") -> Subscription:
+        self.create()
+        return super().subscribe(topic_prefix)
+
+
+class _Undone(Exception):
+    """Ends a transaction whose writes are not wanted."""
+
+
+class Domains:
+    """The spaces of a store, as the tables see them (`tables.Domains`)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def names(self) -> list[str]:
+        with self._engine.view(space=DIRECTORY) as view:
+            return [str(unpack(key)[2]) for key, _ in view.scan(*prefix_range(pack(0, "space")))]
+
+    def find(self, domain: str) -> SpaceRunner | None:
+        number = find_number(self._engine, domain)
+        return None if number is None else SpaceRunner(self._engine, pack(number))
+
+    def runner(self, domain: str) -> SpaceRunner:
+        return SpaceRunner(self._engine, find_or_create(self._engine, domain))

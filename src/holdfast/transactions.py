@@ -1,0 +1,142 @@
+"""The layers on one transaction, or on one view."""
+
+import threading
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.engine.contract import Notice, Reader, Transaction
+from holdfast.lazy_loading import Once, layer_package
+
+# A layer is loaded when it is first used: most programs use one or two of the five, and all of them
+# together take three times as long to load as the rest of Holdfast.
+if TYPE_CHECKING:
+    from holdfast.entities import Entities
+    from holdfast.events import Events
+    from holdfast.jobs import Jobs
+    from holdfast.metrics import Metrics
+    from holdfast.tables import Tables, Versions
+
+
+_NESTED: Final = {
+    "space": "A transaction stays within one space: open one for each.",
+    **dict.fromkeys(
+        ("transact", "transaction", "batch"),
+        "This is a transaction already; all that it does is one commit.",
+    ),
+}
+
+
+class View:
+    """The layers on one consistent snapshot."""
+
+    if not TYPE_CHECKING:  # or every name would be one
+
+        def __getattr__(self, name: str) -> Any:
+            from holdfast.error_text import no_attribute
+
+            raise no_attribute(self, name, _NESTED)
+
+    def __init__(self, reader: Reader, shared: "Shared | None" = None) -> None:
+        self._tx = reader
+        self._shared = shared
+
+    @property
+    def now(self) -> float:
+        return self._tx.now
+
+    @property
+    def raw(self) -> Transaction:
+        """The engine's own transaction, below the layers: for code that builds on the engine
+        itself."""
+        return self._tx  # type: ignore[return-value]  # a view refuses to write
+
+    # --- layers: one property each; what a layer needs of another is passed in here --------
+
+    @Once
+    def entities(self) -> "Entities":
+        made: Entities = layer_package("entities").Entities(self._tx)
+        return made
+
+    @Once
+    def events(self) -> "Events":
+        return events_on(self.raw)
+
+    @Once
+    def jobs(self) -> "Jobs":
+        return jobs_on(self._tx)
+
+    @Once
+    def metrics(self) -> "Metrics":
+        made: Metrics = layer_package("metrics").Metrics(self._tx)
+        return made
+
+    @Once
+    def tables(self) -> "Tables":
+        versions = None if self._shared is None else self._shared.versions
+        made: Tables = layer_package("tables").Tables(self._tx, versions)
+        return made
+
+
+class Tx(View):
+    """The layers on one transaction: all that is written here becomes durable together."""
+
+    _tx: Transaction
+
+    def publish(self, notice: Notice) -> None:
+        """Tells everyone who listens to this space, in any process, once all this is durable."""
+        self._tx.after_commit(notice)
+
+
+class LayersView:
+    """The layers on a view. A context manager by hand: a generator would cost as much as the view
+    itself."""
+
+    __slots__ = ("_shared", "_view")
+
+    def __init__(self, view: AbstractContextManager[Reader], shared: "Shared") -> None:
+        self._view = view
+        self._shared = shared
+
+    def __enter__(self) -> View:
+        return View(self._view.__enter__(), self._shared)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
+        return self._view.__exit__(kind, error, traceback)
+
+
+class Shared:
+    """The state that all spaces of an open store share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._versions: Versions | None = None
+
+    @property
+    def versions(self) -> "Versions":
+        """Makes the automatic versions of tables: one for the store, so that all of them differ."""
+        if self._versions is None:
+            from holdfast import tables
+
+            with self._lock:
+                self._versions = self._versions or tables.Versions()
+        return self._versions
+
+
+def jobs_on(tx: Any) -> "Jobs":
+    """Queues with a rate count on the metrics of the same transaction."""
+    made: Jobs = layer_package("jobs").Jobs(tx, _limiter_on)
+    return made
+
+
+def _limiter_on(tx: Transaction) -> "Metrics":
+    made: Metrics = layer_package("metrics").Metrics(tx)
+    return made
+
+
+def events_on(tx: Transaction) -> "Events":
+    """A handler that enqueues puts its job in the transaction of its event."""
+    jobs = layer_package("jobs").Jobs
+    made: Events = layer_package("events").Events(
+        tx, enqueue=jobs(tx).put, enqueue_dry_run=lambda dry_run: jobs(dry_run).put
+    )
+    return made
