@@ -254,6 +254,12 @@ MAX_NAMES_KEPT_PACKED: Final = 4_096  # queues and workers of a space whose keys
 MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
 MAX_HANDED_OVER_BYTES: Final = 4_096  # of one of them; jobs with a long history are decoded
 MAX_QUEUES_EXPOSED: Final = 200  # queues with series for scrapers: each has some 40
+MAX_NOTES_BYTES: Final = (
+    1_000  # of jobs that ended, not yet counted by class; each end rewrites them
+)
+MAX_STATS_NAMES: Final = 200  # classes or workers of a queue and day with statistics of their own
+MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job that carries them is counted for each
+MAX_STATS_DAYS: Final = 366  # that one call sums up
 MAX_PRIORITIES_AGED: Final = 20  # priorities of a queue in which its oldest job is looked for
 FAILED_GROUPS_SHOWN: Final = 20  # groups of failed jobs in a status: more are a list
 JOBS_SEARCHED_PER_PAGE: Final = 1_000  # jobs that one page of a search looks at: some 10 ms

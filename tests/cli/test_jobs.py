@@ -212,3 +212,17 @@ def test_jobs_are_found_and_changed_together(command: Command, emails: holdfast.
     assert emails.jobs.get("first") is None
     assert command("jobs", "search", "--do", "cancel", "--to", "x").code == 2
     assert command("jobs", "search", "--to", "x").code == 2
+
+
+def test_statistics_are_shown_by_class_and_worker(command: Command, emails: holdfast.Store) -> None:
+    [job] = emails.jobs.pop("emails", "worker-1")
+    emails.jobs.complete(job.id, "worker-1")
+
+    lines = command("jobs", "stats", "emails", "--days", "2").out.splitlines()
+    assert lines[0].split()[:3] == ["class", "completed", "failed"]
+    assert lines[1].split()[:3] == ["app.Send", "1", "0"]
+
+    [row] = command("jobs", "stats", "broken", "--by", "worker", "--days", "2", "--json").json[
+        "rows"
+    ]
+    assert (row["name"], row["failures"]) == ("worker", 1)

@@ -267,6 +267,8 @@ JOBS = _calls(
     ("complete_and_pop", {"id": "e", "worker": "w", "result": 1, "now": NOW + 6}),
     ("complete_and_pop", {"id": "e", "worker": "w", "now": NOW + 6}),
     ("stats", {"queue": "q", "date": NOW}),
+    ("stats_by", {"queue": "q", "by": "worker", "since": NOW - 86_400, "until": NOW}),
+    ("stats_by", {"queue": "q", "by": "weather"}),
     ("timeout", {"ids": ["b"], "now": NOW + 5}),
     ("priority", {"id": "c", "priority": 9}),
     ("tag", {"id": "c", "tags": ["red", "blue"], "now": NOW}),

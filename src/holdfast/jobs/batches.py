@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["total", "complete", "failed", "canceled"]
 _OUTCOMES: Final[tuple[Outcome, ...]] = ("total", "complete", "failed", "canceled")
-_decode: Final = msgspec.msgpack.Decoder(BatchRecord).decode
+decode: Final = msgspec.msgpack.Decoder(BatchRecord).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -106,7 +106,7 @@ class BatchOperations:
 
 def load(ledger: "Ledger", id: str) -> BatchRecord | None:
     value = ledger.tx.get(ledger.keys.batch(id))
-    return None if value is None else _decode(value)
+    return None if value is None else decode(value)
 
 
 def need(ledger: "Ledger", id: str) -> BatchRecord:

@@ -57,7 +57,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cursor: str | None = None
 
 
-_decode: Final = msgspec.msgpack.Decoder(BulkAction).decode
+decode: Final = msgspec.msgpack.Decoder(BulkAction).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -117,7 +117,7 @@ class BulkOperations:
     def bulks(self) -> list[BulkAction]:
         """Returns all actions that run, or ended within a week. Reads 1 key for each."""
         found = self._ledger.tx.scan(*below(self._ledger.keys.bulk_actions), limit=MAX_BULK_ACTIONS)
-        return [_decode(value) for _, value in found]
+        return [decode(value) for _, value in found]
 
 
 # --- how it is done ---------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class BulkOperations:
 
 def load(ledger: Ledger, id: str) -> BulkAction | None:
     value = ledger.tx.get(ledger.keys.bulk_action(id))
-    return None if value is None else _decode(value)
+    return None if value is None else decode(value)
 
 
 def need(ledger: Ledger, id: str) -> BulkAction:

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.error_text import counted
+from holdfast.jobs import batches, breakdown, bulk, statistics
 from holdfast.jobs.arguments import tag_text
 from holdfast.jobs.layout import (
     LAYER,
@@ -30,6 +31,7 @@ from holdfast.jobs.records import (
     RecurringRecord,
     ThrottleRecord,
 )
+from holdfast.jobs.search import read_cursor
 from holdfast.keys import pack_int, pack_str, unpack, unpack_first
 
 __all__ = ["problems_at"]
@@ -86,6 +88,10 @@ def _job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
     for throttle in job.holds:
         if get(keys.holder(throttle, job.jid)) is None:
             yield f"job {job.jid}: throttle {throttle!r} does not know that it is held"
+    if job.rate_waits and read_counter(get(keys.rate_waiters(job.queue, job.rate_key))) < 1:
+        yield f"job {job.jid}: waits for the rate of {job.rate_key!r}, which counts nobody"
+    if job.batch and get(keys.batch_job(job.batch, job.jid)) is None:
+        yield f"job {job.jid}: batch {job.batch!r} does not list it"
     unmet = _count(ledger, keys.dependencies_of(job.jid))
     if unmet != job.unmet:
         yield f"job {job.jid}: waits for {counted(job.unmet, 'job')}, and {unmet:,} are listed"
@@ -163,6 +169,75 @@ def _holder(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[st
         yield f"throttle {throttle!r}: job {jid} is said to hold it, and does not"
 
 
+def _rate_waiters(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    queue, rate_key = unpack(key, begin)
+    prefix = ledger.keys.queue(queue).scheduled
+    scheduled = (
+        ledger.job(time_and_jid(each, prefix)[1]) for each, _ in ledger.tx.scan(*below(prefix))
+    )
+    has = sum(1 for job in scheduled if job and job.rate_waits and job.rate_key == rate_key)
+    counted = read_counter(value)
+    if counted != has:
+        yield f"rate of {rate_key!r} in queue {queue}: counts {counted} jobs that wait, has {has}"
+
+
+# --- batches and bulk actions --------------------------------------------------------------------
+
+
+def _batch(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    [id] = unpack(key, begin)
+    record = batches.decode(value)
+    if record.id != id:
+        yield f"batch {id!r}: its record is that of {record.id!r}"
+    found = batches.shown(ledger, record)
+    if min(found.total, found.complete, found.failed, found.canceled, found.pending) < 0:
+        yield f"batch {id!r}: counts more outcomes than jobs"
+
+
+def _of_a_batch(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    id, name = unpack(key, begin)
+    if ledger.tx.get(ledger.keys.batch(id)) is None:
+        yield f"batch {id!r}: {name!r} is left over"
+
+
+def _batch_job(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    yield from _of_a_batch(ledger, key, value, begin)
+    id, jid = unpack(key, begin)
+    job = ledger.job(jid)
+    if job is None or job.batch != id:
+        yield f"batch {id!r}: lists job {jid}, which does not belong to it"
+
+
+def _bulk_action(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    [id] = unpack(key, begin)
+    action = bulk.decode(value)
+    if action.id != id:
+        yield f"bulk action {id!r}: its record is that of {action.id!r}"
+    if action.cursor is not None:
+        read_cursor(action.cursor)
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+def _total(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    queue, name = unpack(key, begin)
+    if statistics.total_from(name, value) < 0:
+        yield f"queue {queue}: its total of {name} is below 0"
+
+
+def _breakdown(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
+    queue, _, day, *names = unpack(key, begin)
+    record = breakdown.decode_record(value)
+    for times in (record.wait, record.run):
+        if sum(times.buckets.values()) != times.count:
+            yield f"queue {queue}: statistics of day {day} count {times.count} times, have others"
+    if not names:
+        has = _count(ledger, key) - 1  # without this record itself
+        if record.names != has:
+            yield f"queue {queue}: day {day} counts {record.names} names, has {has}"
+
+
 # --- recurring jobs ------------------------------------------------------------------------------
 
 
@@ -202,6 +277,8 @@ def _queue_counts(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Itera
     name, count = unpack(key, begin)
     if count <= Count.OTHER:  # the flows are looked at with the work
         yield from _counts_differ(ledger, name, Count(count))
+    else:
+        breakdown.check_notes(value)
 
 
 def _counts_differ(ledger: Ledger, name: str, count: Count) -> Iterator[str]:
@@ -312,6 +389,13 @@ _LOOKS: Final[Mapping[Any, Look]] = {
     Code.DATA: _data,
     Code.JOB: _job,
     Code.LOG: _log,
+    Code.RATE_WAITER: _rate_waiters,
+    Code.BATCH: _batch,
+    Code.BATCH_COUNT: _of_a_batch,
+    Code.BATCH_JOB: _batch_job,
+    Code.BULK_ACTION: _bulk_action,
     Code.STEP: _step,
     Code.SIGNAL: _step,
+    Code.QUEUE_TOTAL: _total,
+    Code.BREAKDOWN: _breakdown,
 }

@@ -20,8 +20,7 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     if queue is None or queue == job.queue:
         lists.enter_failed(ledger, job, failure, now)
         return
-    left = ledger.keys.queue(job.queue)
-    statistics.tally(ledger, left, "failures", statistics.day_of(now))
+    statistics.note_failure(ledger, ledger.keys.queue(job.queue), job, now)
     keys = ledger.keys.queue(queue)
     ledger.log_about(job.jid, keys.put_event)
     job.origin = job.origin or job.queue

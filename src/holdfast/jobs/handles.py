@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UnknownJob
-from holdfast.jobs.records import Job, QueueCounts, QueueStats
+from holdfast.jobs.breakdown import By
+from holdfast.jobs.records import Job, QueueCounts, QueueStats, StatsTable
 
 if TYPE_CHECKING:
     from holdfast.jobs.store import StoreJobs
@@ -51,6 +52,10 @@ class QueueHandle:
     def stats(self, date: float | None = None) -> QueueStats:
         """The statistics of a day; see `Jobs.stats`."""
         return self._jobs.stats(self.name, date)
+
+    def stats_by(self, by: By = "class", **options: Any) -> StatsTable:
+        """The statistics by class, tag or worker; see `Jobs.stats_by`."""
+        return self._jobs.stats_by(self.name, by, **options)
 
     def pause(self, *, stop_running: bool = False) -> None:
         """Gives out no more jobs; see `StoreJobs.pause`."""

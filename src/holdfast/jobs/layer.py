@@ -9,6 +9,7 @@ from holdfast.engine.contract import Transaction
 from holdfast.expiry import Remover
 from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.batches import BatchOperations
+from holdfast.jobs.breakdown import BreakdownOperations
 from holdfast.jobs.bulk import BULK_KIND, BulkOperations, continue_bulk
 from holdfast.jobs.cancellation import CancelOperations
 from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
@@ -77,6 +78,7 @@ class Jobs(
     WorkerOperations,
     WorkerProgramOperations,
     StatisticsOperations,
+    BreakdownOperations,
     SettingsOperations,
     ViewOperations,
 ):

@@ -49,6 +49,8 @@
     SIGNAL          38  (jid, name, number)    -> SignalRecord  what a workflow was told, not taken
     QUEUE_TOTAL     39  (queue, name)          -> counter    or sums of times of days that are not
                                                              kept
+    BREAKDOWN       40  (queue, by, day, name) -> DayRecord  statistics of a class, tag or worker;
+                                                             without a name: of all that have none
 
 The small records that every operation touches come first and are stored together, so that a commit
 writes few pages.
@@ -117,6 +119,7 @@ class Code(IntEnum):
     STEP = 37
     SIGNAL = 38
     QUEUE_TOTAL = 39
+    BREAKDOWN = 40
 
 
 KEY_NAMES: Final = tuple(code.name.lower() for code in Code)  # what `holdfast inspect` prints
@@ -181,6 +184,7 @@ class QueueKeys:
 
     __slots__ = (
         "blocked",
+        "breakdown",
         "completed_event",
         "depends",
         "ended",
@@ -230,6 +234,7 @@ class QueueKeys:
         self.statistics = base + pack_int(Code.DAY_SUMMARY) + packed
         self.tallies = base + pack_int(Code.DAY_COUNT) + packed
         self.totals = base + pack_int(Code.QUEUE_TOTAL) + packed
+        self.breakdown = base + pack_int(Code.BREAKDOWN) + packed
         self.scheduled = base + pack_int(Code.SCHEDULED) + packed
         self.depends = base + pack_int(Code.BLOCKED) + packed
         self.recurring = base + pack_int(Code.RECURRING_DUE) + packed

@@ -145,6 +145,8 @@ def enter_blocked(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float) -> None:
     """Puts the job, which has left its list, into a failure group and counts the failure."""
+    keys = ledger.keys.queue(job.queue)
+    statistics.note_failure(ledger, keys, job, now)
     job.state = FAILED
     job.worker = ""
     job.expires = 0.0
@@ -152,10 +154,7 @@ def enter_failed(ledger: "Ledger", job: JobRecord, failure: Failure, now: float)
     job.place = ledger.keys.failed_at(failure.group, now, job.jid)
     ledger.tx.put(job.place, b"")
     ledger.tx.add(ledger.keys.failure_group(failure.group), 1)
-    keys = ledger.keys.queue(job.queue)
-    day = statistics.day_of(now)
-    statistics.tally(ledger, keys, "failures", day)
-    statistics.tally(ledger, keys, "failed", day)
+    statistics.tally(ledger, keys, "failed", statistics.day_of(now))
     if job.batch:
         batches.count(ledger, job, "failed")
 

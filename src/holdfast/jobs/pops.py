@@ -309,6 +309,8 @@ def _hand_out(
         job.lock = micros if micros > job.lock else job.lock + 1
         if job.noticed:
             job.noticed = False
+        waited = now - job.time
+        job.waited = waited if waited > 0.0 else 0.0
         job.time = now
         job.place = place = locks + packed_jid
         job.history += entry
@@ -394,7 +396,7 @@ def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> No
     ledger.show(job, "stalled")
     ledger.tell(job.worker, {"jid": job.jid, "event": "lock_lost", "worker": job.worker})
     ledger.tx.delete(ledger.keys.held_job(job.worker, job.jid))
-    statistics.tally(ledger, keys, "retries", statistics.day_of(now))
+    statistics.note_lost_lock(ledger, keys, job, now)
 
 
 def exhaust(

@@ -86,6 +86,7 @@ class JobRecord(msgspec.Struct, omit_defaults=True):
     has_steps: bool = False  # or signals
     awaits: str = ""  # the signal that ends its wait before its time
     parent: str = ""  # the workflow that waits for it, and hears of its failure too
+    waited: float = 0.0  # how long it had waited when it was popped
 
 
 class QueueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -311,6 +312,45 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     failed: int = 0
     expired: int = 0
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in seconds: their mean, and what half, 90 % and 99 % of them do not exceed."""
+
+    count: int = 0
+    mean: float = 0.0
+    std: float = 0.0
+    p50: float = 0.0
+    p90: float = 0.0
+    p99: float = 0.0
+    longest: float = 0.0
+
+
+class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the jobs of one class, tag or worker. `retries` are locks that have ended."""
+
+    name: str
+    completed: int = 0
+    failures: int = 0
+    retries: int = 0
+    wait: Spread = Spread()
+    run: Spread = Spread()
+
+
+class StatsTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The statistics of a queue by name, over the days from `since` to before `until`.
+
+    There were `names` names that have a row of their own; `others` is the sum of all that have
+    none, None if there was none.
+    """
+
+    queue: str
+    by: str
+    since: float
+    until: float
+    names: int = 0
+    rows: tuple[StatsRow, ...] = ()
+    others: StatsRow | None = None
 
 
 class Throttle(msgspec.Struct, frozen=True, kw_only=True):

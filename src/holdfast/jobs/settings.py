@@ -5,16 +5,25 @@ know.
 """
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from holdfast.declarations import operation
 from holdfast.error_text import nearest
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_name, is_unicode, number_from, number_text, shortened
+from holdfast.jobs.arguments import (
+    check_name,
+    check_tags,
+    from_json,
+    is_unicode,
+    number_from,
+    number_text,
+    shortened,
+    tag_text,
+)
 from holdfast.jobs.rates import Rate, rate_from
-from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
+from holdfast.limits import MAX_JOB_HISTORY_ENTRIES, MAX_STATS_TAGS
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -34,6 +43,7 @@ SHOWN_DEFAULTS: Final[dict[str, Value]] = {
 MAX_WORKER_AGE: Final = "max-worker-age"
 MAX_JOB_HISTORY: Final = "max-job-history"
 RESULT_TTL: Final = "result-ttl"
+STATS_TAGS: Final = "stats-tags"
 _OTHER_NUMBERS: Final = {MAX_WORKER_AGE: 86400, MAX_JOB_HISTORY: 100, RESULT_TTL: 0}
 _QUEUE_NUMBERS: Final = ("-heartbeat", "-max-concurrency")
 _RATE: Final = "-rate"
@@ -44,7 +54,7 @@ _OF_A_QUEUE: Final = (*_QUEUE_NUMBERS, _RATE, _KEY_RATE, _DEAD_LETTER)
 
 def refuse_unknown(option: str) -> None:
     """Refuses an option that would change nothing, and names the nearest one that would."""
-    ours = [*SHOWN_DEFAULTS, *_OTHER_NUMBERS]
+    ours = [*SHOWN_DEFAULTS, *_OTHER_NUMBERS, STATS_TAGS]
     if not isinstance(option, str) or option in ours or _queue_of(option):
         return
     near = nearest(option, ours)
@@ -78,10 +88,30 @@ def _check_value(option: str, value: str) -> None:
         raise BadArgument.named("value", f"must be a number, not {shortened(value)}")
     if not is_unicode(value):
         raise BadArgument.named("value", "is not valid UTF-8")
+    if option == STATS_TAGS:
+        tags_from(value)
     if option.endswith((_RATE, _KEY_RATE)):
         rate_from(value)
     if option.endswith(_DEAD_LETTER) and check_name(value, "value") == _queue_of(option):
         raise BadArgument.named("value", f"must be another queue than {value}")
+
+
+def tags_from(text: str) -> frozenset[str]:
+    """Reads a list of tags: separated by commas, or as a JSON array.
+
+    >>> sorted(tags_from("vip, eu")), sorted(tags_from('["a,b", 7]'))
+    (['eu', 'vip'], ['7', 'a,b'])
+    """
+    given: list[str] | list[Any] = [part.strip() for part in text.split(",")]
+    if text.lstrip().startswith("["):
+        try:
+            given = from_json(text)
+        except msgspec.DecodeError:
+            raise BadArgument.named("value", f"is not JSON: {shortened(text)}") from None
+    tags = [tag_text(tag) for tag in check_tags([tag for tag in given if tag != ""])]
+    if len(tags) > MAX_STATS_TAGS:
+        raise BadArgument.named("value", f"has {len(tags)} tags, at most {MAX_STATS_TAGS} fit")
+    return frozenset(tags)
 
 
 class Settings:
@@ -97,6 +127,7 @@ class Settings:
         "jobs_history_count",
         "result_ttl",
         "statistics_days",
+        "stats_tags",
         "worker_age",
     )
 
@@ -114,6 +145,7 @@ class Settings:
             length if 0 < length < MAX_JOB_HISTORY_ENTRIES else MAX_JOB_HISTORY_ENTRIES
         )
         self.result_ttl = self._number(RESULT_TTL)
+        self.stats_tags = _read_tags(given.get(STATS_TAGS, ""))
 
     def _number(self, option: str) -> float:
         text = self.given.get(option)
@@ -144,6 +176,14 @@ class Settings:
     def dead_letter_of(self, queue: str) -> str | None:
         """Returns the queue that jobs of `queue` go to when they would fail."""
         return self.given.get(f"{queue}{_DEAD_LETTER}") or None
+
+
+def _read_tags(text: str) -> frozenset[str]:
+    """Returns the tags that were set; none for a text that an older version accepted."""
+    try:
+        return tags_from(text)
+    except BadArgument:
+        return frozenset()
 
 
 DEFAULTS: Final = Settings({})

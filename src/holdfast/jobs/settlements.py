@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
-from holdfast.jobs import batches, dead_letters, dependencies, lists, results, retention, statistics
+from holdfast.jobs import (
+    batches,
+    breakdown,
+    dead_letters,
+    dependencies,
+    lists,
+    results,
+    retention,
+    statistics,
+)
 from holdfast.jobs.argument_types import EMPTY, LARGEST_INT, ZERO, check, checks_itself
 from holdfast.jobs.arguments import (
     check_jids,
@@ -355,8 +364,10 @@ def complete(
     tx.delete(worker_keys.held + packed_jid)
     if job.holds or settings.given:
         lists.make_room(ledger, job, now)
-    statistics.count(ledger, keys, keys.ended, now, (job,), 1)
+    note = breakdown.note_of(ledger, job, breakdown.COMPLETED, worker, now)
+    statistics.count(ledger, keys, keys.ended, now, (job,), 1, note)
     job.time = now
+    job.waited = 0.0
     job.worker = ""
     job.expires = 0.0
     if job.failure is not None:

@@ -8,7 +8,7 @@ views of the histogram are derived from these.
 The summary of the day that is being written is the second half of a *flow*, whose first half is
 that day and how many jobs have gone through: every pop and every completion writes its flow, and
 needs no other counter. When another day is written, the summaries go to their place and what went
-through is added to the queue's counter.
+through is added to the queue's counter. Notes of jobs that ended follow, see breakdown.py.
 """
 
 import struct
@@ -19,7 +19,9 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, read_counter
+from holdfast.jobs import breakdown
 from holdfast.jobs.arguments import check_queue
+from holdfast.jobs.breakdown import Note, split_notes
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
 from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
@@ -119,19 +121,40 @@ def count(
     now: float,
     jobs: Sequence[JobRecord],
     through: int,
+    note: Note | None = None,
 ) -> None:
     """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
-    gone. Reads 1 key, writes 1."""
+    gone, and `note` to its notes. Reads 1 key, writes 1."""
     tx = ledger.tx
     flow = tx.get(key)
+    notes = b""
+    if flow is not None and len(flow) & 3:
+        flow, notes = split_notes(flow)
     changed = None if flow is None else counted(flow, now, jobs, through)
     if changed is None:
         _turn(ledger, keys, day_of(now))
+        notes = b""
         flow = tx.get(key)
         assert flow is not None
         changed = counted(flow, now, jobs, through)
         assert changed is not None
+    if note is not None:
+        changed += breakdown.with_note(ledger, keys, day_of(now), notes, note)
     tx.put(key, changed)
+
+
+def note_failure(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+    """Counts a failure of a day; `job` still knows its worker. Reads 1 key, writes 2."""
+    tally(ledger, keys, "failures", day_of(now))
+    note = breakdown.note_of(ledger, job, breakdown.FAILED, job.worker, now)
+    count(ledger, keys, keys.ended, now, (), 0, note)
+
+
+def note_lost_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
+    """Counts a lock that has ended. Reads 1 key, writes 2."""
+    tally(ledger, keys, "retries", day_of(now))
+    note = breakdown.note_of(ledger, job, breakdown.LOST, job.worker, now)
+    count(ledger, keys, keys.ended, now, (), 0, note)
 
 
 def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0) -> bytes | None:
@@ -169,7 +192,7 @@ def empty_flow(day: int, summary: bytes = NOTHING) -> bytes:
 
 
 def summary_of(flow: bytes) -> bytes:
-    return flow[_DAY_BYTES:]
+    return split_notes(flow)[0][_DAY_BYTES:]
 
 
 def _turn(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
@@ -193,6 +216,7 @@ def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: st
         last_day, gone, count, *_ = _unpack_flow(flow)
         if count:
             tx.put(keys.summary(last_day, kind), summary_of(flow))
+        breakdown.count_notes(ledger, keys, last_day, split_notes(flow)[1])
     place = keys.summary(day, kind)
     summary = tx.get(place)
     if summary is not None:
@@ -257,6 +281,11 @@ def _total(ledger: "Ledger", keys: QueueKeys, flow_key: bytes, kind: str) -> Tot
     return Total(count, sum_of, tiers)
 
 
+def total_from(name: str, value: bytes) -> int:
+    """Returns how many times, or retries or failures, a stored total has counted."""
+    return read_counter(value) if name in _TALLIED else _decode_total(value)[0]
+
+
 def _keep_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, whole: bool) -> None:
     """Adds what is dropped to the sums that stay: a histogram first, its day later."""
     before = ledger.tx.get(keys.total(kind))
@@ -283,6 +312,7 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
             elif name in _TALLIED:
                 ledger.tx.add(keys.total(name), read_counter(value))
             ledger.tx.delete(key)
+    breakdown.forget_days(ledger, keys, day + 1 - int(settings.statistics_days))
     end = keys.statistics + pack_int(max(0, day + 1 - int(settings.histogram_days)))
     for key, value in list(ledger.tx.scan(keys.statistics, end, limit=JOBS_PER_STEP)):
         if len(value) > _SUMMARY_BYTES:

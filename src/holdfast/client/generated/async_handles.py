@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UnknownJob
+from holdfast.jobs.breakdown import By
 from holdfast.jobs.handles import this_worker, worker_and_count
-from holdfast.jobs.records import Job, QueueCounts, QueueStats
+from holdfast.jobs.records import Job, QueueCounts, QueueStats, StatsTable
 
 if TYPE_CHECKING:
     from holdfast.client.generated.async_jobs import AsyncJobs
@@ -50,6 +51,10 @@ class AsyncQueueHandle:
     async def stats(self, date: float | None = None) -> QueueStats:
         """The statistics of a day; see `Jobs.stats`."""
         return await self._jobs.stats(self.name, date)
+
+    async def stats_by(self, by: By = "class", **options: Any) -> StatsTable:
+        """The statistics by class, tag or worker; see `Jobs.stats_by`."""
+        return await self._jobs.stats_by(self.name, by, **options)
 
     async def pause(self, *, stop_running: bool = False) -> None:
         """Gives out no more jobs; see `AsyncJobs.pause`."""

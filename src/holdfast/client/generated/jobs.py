@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from holdfast.client.calls import Call
 from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited, recorded
+from holdfast.jobs.breakdown import By
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.logs import LogLine
@@ -17,6 +18,7 @@ from holdfast.jobs.records import (
     QueueCounts,
     QueueStats,
     RecurringJob,
+    StatsTable,
     Tag,
     Throttle,
     TrackedJobs,
@@ -534,6 +536,19 @@ class CalledJobs(CalledLayer):
         """
         return self._call(_STATS, queue, date)
 
+    def stats_by(
+        self,
+        queue: str,
+        by: By = "class",
+        *,
+        name: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        count: int = 100,
+    ) -> StatsTable:
+        """Returns wait and run times, failures and retries of `queue` by class, tag or worker."""
+        return self._call(_STATS_BY, queue, by, name, since, until, count)
+
     def steps(self, id: str, *, after: int = -1, count: int = 1000) -> list[Step]:
         """Returns the steps of a workflow behind the number `after`, as many as fit one
         answer.
@@ -702,6 +717,7 @@ class AwaitedJobs(AwaitedLayer):
     signal = awaited(CalledJobs.signal)
     signals = awaited(CalledJobs.signals)
     stats = awaited(CalledJobs.stats)
+    stats_by = awaited(CalledJobs.stats_by)
     steps = awaited(CalledJobs.steps)
     tag = awaited(CalledJobs.tag)
     tagged = awaited(CalledJobs.tagged)
@@ -776,6 +792,7 @@ class RecordedJobs(RecordedLayer):
     signal = recorded(CalledJobs.signal)
     signals = recorded(CalledJobs.signals)
     stats = recorded(CalledJobs.stats)
+    stats_by = recorded(CalledJobs.stats_by)
     steps = recorded(CalledJobs.steps)
     tag = recorded(CalledJobs.tag)
     tagged = recorded(CalledJobs.tagged)
@@ -858,6 +875,7 @@ _SEARCH: Final = Call("jobs.search", "read", CalledJobs.search)
 _SIGNAL: Final = Call("jobs.signal", "write", CalledJobs.signal)
 _SIGNALS: Final = Call("jobs.signals", "read", CalledJobs.signals)
 _STATS: Final = Call("jobs.stats", "read", CalledJobs.stats)
+_STATS_BY: Final = Call("jobs.stats_by", "read", CalledJobs.stats_by)
 _STEPS: Final = Call("jobs.steps", "read", CalledJobs.steps)
 _TAG: Final = Call("jobs.tag", "write", CalledJobs.tag)
 _TAGGED: Final = Call("jobs.tagged", "read", CalledJobs.tagged)

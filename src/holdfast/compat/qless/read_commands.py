@@ -1,12 +1,13 @@
 """Qless commands that look."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.compat.qless import replies
 from holdfast.compat.qless.words import Words
 from holdfast.compat.qless.words import name as word_as_name
 from holdfast.errors import BadArgument, UnknownJob
 from holdfast.jobs import (
+    breakdown,
     failures,
     pops,
     queues,
@@ -19,13 +20,15 @@ from holdfast.jobs import (
     workers,
 )
 from holdfast.jobs.arguments import check_jobs_count
-from holdfast.jobs.records import Tag
+from holdfast.jobs.breakdown import By
+from holdfast.jobs.records import StatsRow, Tag
 from holdfast.jobs.throttles import ThrottleOperations
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
 
 Reply = str | int | list[str] | None
+_STATISTICS: Final[dict[str, By]] = {"klass": "class", "tag": "tag", "worker": "worker"}
 
 
 def get(ledger: "Ledger", now: float, words: Words) -> Reply:
@@ -85,7 +88,14 @@ def failed(ledger: "Ledger", now: float, words: Words) -> Reply:
 def stats(ledger: "Ledger", now: float, words: Words) -> Reply:
     queue = words.queue()
     date = words.number('Stats(): Arg "date" missing or not a number: ')
-    return replies.text(replies.stats(statistics.stats_on(ledger, queue, date)))
+    by = words.maybe()
+    if by is None:
+        return replies.text(replies.stats(statistics.stats_on(ledger, queue, date)))
+    if by not in _STATISTICS:
+        raise BadArgument('Stats(): Arg "by" must be "klass", "tag" or "worker"')
+    name = words.name("Stats", by)
+    table = breakdown.stats_by(ledger, queue, _STATISTICS[by], name, date, date, 1)
+    return replies.text(replies.stats_row(table.rows[0] if table.rows else StatsRow(name=name)))
 
 
 def length(ledger: "Ledger", now: float, words: Words) -> Reply:

@@ -16,6 +16,8 @@ from holdfast.jobs.records import (
     QueueCounts,
     QueueStats,
     RecurringRecord,
+    Spread,
+    StatsRow,
     Tag,
     Throttle,
     Times,
@@ -143,6 +145,26 @@ def _times(times: Times) -> dict[str, Any]:
         "mean": plain(times.mean),
         "std": plain(times.std),
         "histogram": times.histogram,
+    }
+
+
+def stats_row(found: StatsRow) -> dict[str, Any]:
+    return {
+        "wait": _spread(found.wait),
+        "run": _spread(found.run),
+        "retries": found.retries,
+        "failures": found.failures,
+    }
+
+
+def _spread(times: Spread) -> dict[str, Any]:
+    return {
+        "count": times.count,
+        "mean": plain(times.mean),
+        "std": plain(times.std),
+        "p50": plain(times.p50),
+        "p90": plain(times.p90),
+        "p99": plain(times.p99),
     }
 
 

@@ -1,0 +1,421 @@
+"""Breakdowns: the statistics of a queue by class, tag and worker, day by day.
+
+A job that ends is noted behind the queue's flow, which its completion writes anyway; see
+statistics.py. When the notes fill `MAX_NOTES_BYTES`, or another day begins, they are counted in the
+records of their day: one for all jobs, and one for each class, worker and tag of `stats-tags`. So a
+completion touches no further key, and about one in seventy touches a few.
+
+A day keeps `MAX_STATS_NAMES` names of a kind; what comes under others is counted in one record for
+all of them.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from math import ceil, log
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+
+import msgspec
+
+from holdfast.declarations import operation
+from holdfast.errors import BadArgument
+from holdfast.jobs.arguments import check_queue, tag_text
+from holdfast.jobs.layout import QueueKeys
+from holdfast.jobs.records import JobRecord, Spread, StatsRow, StatsTable
+from holdfast.keys import pack_int, pack_str, unpack
+from holdfast.limits import MAX_NOTES_BYTES, MAX_STATS_DAYS, MAX_STATS_NAMES
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+By = Literal["all", "class", "tag", "worker"]
+_BYS: Final[tuple[By, ...]] = get_args(By)  # in keys, each is known by its number
+_DAY: Final = 86400
+
+_SHORTEST: Final = 0.001  # seconds; what took less is counted together
+_GROWTH: Final = 1.1  # from one bucket to the next, so that a percentile is right to 5 %
+_LOG_GROWTH: Final = log(_GROWTH)
+_LAST_BUCKET: Final = 1 + int(log(10**9 / _SHORTEST) / _LOG_GROWTH)  # 30 years
+
+COMPLETED, FAILED, LOST = 0, 1, 2  # why a job is noted; lost: its lock has ended
+_NOTE: Final = struct.Struct(">BxHff")  # why, where its names are, wait and run
+_LENGTHS: Final = struct.Struct(">HHH")  # of class, worker and tags, which follow
+_END: Final = struct.Struct(">HHH")  # the bytes of all names, the number of notes, and 1
+_pack_note, _pack_end, _unpack_end = _NOTE.pack, _END.pack, _END.unpack_from
+_NO_NOTES: Final = _pack_end(0, 0, 1)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_tags: Final = msgspec.msgpack.Decoder(list[str]).decode
+
+
+class Sketch(msgspec.Struct, array_like=True):
+    """Times as they are stored: how many in which bucket, and what mean and deviation need."""
+
+    count: int = 0
+    mean: float = 0.0
+    vk: float = 0.0
+    longest: float = 0.0
+    buckets: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, times: list[float]) -> "Sketch":
+        """Counts all `times`."""
+        if not times:
+            return cls()
+        mean = sum(times) / len(times)
+        vk = sum([(seconds - mean) ** 2 for seconds in times])
+        return cls(len(times), mean, vk, max(times), Counter(map(bucket_of, times)))
+
+    def merge(self, other: "Sketch") -> None:
+        """Counts all that `other` has counted."""
+        count = self.count + other.count
+        if count:
+            apart = other.mean - self.mean
+            self.mean += apart * other.count / count
+            self.vk += other.vk + apart * apart * self.count * other.count / count
+        self.count = count
+        self.longest = max(self.longest, other.longest)
+        for bucket, number in other.buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + number
+
+    def percentile(self, part: float) -> float:
+        """Returns a time that `part` of the times do not exceed, right to 5 %; 0 if there is none.
+
+        >>> sketch = Sketch.of([*range(1, 101)])
+        >>> [round(sketch.percentile(part)) for part in (0.5, 0.9, 0.99)]
+        [50, 88, 97]
+        """
+        wanted = ceil(self.count * part)
+        for bucket, number in sorted(self.buckets.items()):
+            wanted -= number
+            if wanted <= 0:
+                return min(_middle_of(bucket), float(self.longest))
+        return 0.0
+
+    def spread(self) -> Spread:
+        variance = self.vk / (self.count - 1) if self.count > 1 else 0.0
+        return Spread(
+            count=self.count,
+            mean=self.mean,
+            std=max(0.0, variance) ** 0.5,
+            p50=self.percentile(0.5),
+            p90=self.percentile(0.9),
+            p99=self.percentile(0.99),
+            longest=self.longest,
+        )
+
+
+class DayRecord(msgspec.Struct, array_like=True):
+    """What became of the jobs of one name on one day.
+
+    `names` is used by the record of all other names: how many have a record of their own.
+    """
+
+    failures: int = 0
+    retries: int = 0
+    wait: Sketch = msgspec.field(default_factory=Sketch)
+    run: Sketch = msgspec.field(default_factory=Sketch)
+    names: int = 0
+
+    def merge(self, other: "DayRecord") -> None:
+        """Counts all that `other` has counted."""
+        self.failures += other.failures
+        self.retries += other.retries
+        self.wait.merge(other.wait)
+        self.run.merge(other.run)
+
+    def row(self, name: str) -> StatsRow:
+        return StatsRow(
+            name=name,
+            completed=self.run.count,
+            failures=self.failures,
+            retries=self.retries,
+            wait=self.wait.spread(),
+            run=self.run.spread(),
+        )
+
+
+decode_record: Final = msgspec.msgpack.Decoder(DayRecord).decode
+
+
+class Note(NamedTuple):
+    """A job that ended: why, after which times, and the names under which it is counted."""
+
+    why: int
+    wait: float
+    run: float
+    names: bytes
+
+
+def bucket_of(seconds: float) -> int:
+    """Returns the number of the bucket that counts a time: each is a tenth wider than the last.
+
+    >>> [bucket_of(seconds) for seconds in (0, 0.0009, 0.001, 0.0012, 1, 3600, 1e12)]
+    [0, 0, 1, 2, 73, 159, 290]
+    """
+    if seconds < _SHORTEST:
+        return 0
+    return min(1 + int(log(seconds / _SHORTEST) / _LOG_GROWTH), _LAST_BUCKET)
+
+
+def _middle_of(bucket: int) -> float:
+    return float(_SHORTEST * _GROWTH ** (bucket - 0.5))
+
+
+# --- notes ------------------------------------------------------------------------------------
+# First all names, each once; then the notes, of which each says where its names are; then an end of
+# 6 bytes. A flow alone is a multiple of 4 bytes long, with notes it is not, so one that was written
+# before there were notes reads as one without.
+
+
+def note_of(ledger: "Ledger", job: JobRecord, why: int, worker: str, now: float) -> Note:
+    """Returns the note of a job that ends now."""
+    run = now - job.time
+    tags = b""
+    if job.tags and (wanted := ledger.settings().stats_tags):
+        kept = [text for text in map(tag_text, job.tags) if text in wanted]
+        tags = _encode(kept) if kept else b""
+    return Note(why, job.waited, run if run > 0.0 else 0.0, _names(job.klass, worker, tags))
+
+
+@lru_cache(maxsize=1024)
+def _names(klass: str, worker: str, tags: bytes) -> bytes:
+    parts = klass.encode(), worker.encode(), tags
+    packed = _LENGTHS.pack(*map(len, parts)) + b"".join(parts)
+    return packed + bytes(-len(packed) & 3)
+
+
+def split_notes(flow: bytes) -> tuple[bytes, bytes]:
+    """Returns a flow without its notes, and its notes."""
+    if not len(flow) & 3:
+        return flow, b""
+    names_bytes, number, _ = _unpack_end(flow, len(flow) - _END.size)
+    begin = len(flow) - _END.size - names_bytes - number * _NOTE.size
+    return flow[:begin], flow[begin:]
+
+
+def with_note(ledger: "Ledger", keys: QueueKeys, day: int, notes: bytes, note: Note) -> bytes:
+    """Returns what stands behind a flow when `note` has joined `notes`; counts them if many."""
+    why, wait, run, names = note
+    notes = notes or _NO_NOTES
+    end = len(notes) - _END.size
+    names_bytes, number, _ = _unpack_end(notes, end)
+    at = notes.find(names, 0, names_bytes)
+    if at < 0:
+        at = names_bytes
+        names_bytes += len(names)
+        end += len(names)
+        notes = notes[:at] + names + notes[at:]
+    joined = notes[:end] + _pack_note(why, at, wait, run) + _pack_end(names_bytes, number + 1, 1)
+    if len(joined) > MAX_NOTES_BYTES:
+        count_notes(ledger, keys, day, joined)
+        return b""
+    return joined
+
+
+def _names_at(notes: bytes, at: int) -> Iterator[tuple[By, str]]:
+    """Yields what a job whose names are at a place is counted under."""
+    klass, worker, tags = _LENGTHS.unpack_from(notes, at)
+    begin = at + _LENGTHS.size
+    middle = begin + klass
+    end = middle + worker
+    yield "all", ""
+    yield "class", notes[begin:middle].decode()
+    if worker:
+        yield "worker", notes[middle:end].decode()
+    if tags:
+        for tag in _decode_tags(notes[end : end + tags]):
+            yield "tag", tag
+
+
+def _gathered(notes: bytes) -> dict[tuple[By, str], DayRecord]:
+    """Returns what the notes say of each name."""
+    gathered: dict[tuple[By, str], DayRecord] = {}
+    if not notes:
+        return gathered
+    names_bytes = _unpack_end(notes, len(notes) - _END.size)[0]
+    waits: dict[int, list[float]] = {}
+    runs: dict[int, list[float]] = {}
+    others: list[tuple[int, int]] = []
+    for why, at, wait, run in _NOTE.iter_unpack(notes[names_bytes : -_END.size]):
+        if why == COMPLETED:
+            waits.setdefault(at, []).append(wait)
+            runs.setdefault(at, []).append(run)
+        else:
+            others.append((why, at))
+    for at in dict.fromkeys([*waits, *(at for _, at in others)]):
+        record = DayRecord(
+            failures=others.count((FAILED, at)),
+            retries=others.count((LOST, at)),
+            wait=Sketch.of(waits.get(at, [])),
+            run=Sketch.of(runs.get(at, [])),
+        )
+        for each in _names_at(notes, at):
+            gathered.setdefault(each, DayRecord()).merge(record)
+    return gathered
+
+
+def check_notes(flow: bytes) -> None:
+    """Reads the notes of a flow; raises if they can't be read."""
+    _gathered(split_notes(flow)[1])
+
+
+# --- records ----------------------------------------------------------------------------------
+
+
+def record_key(keys: QueueKeys, by: By, day: int, name: str) -> bytes:
+    return _others_key(keys, by, day) + pack_str(name)
+
+
+def _others_key(keys: QueueKeys, by: By, day: int) -> bytes:
+    """Returns the key of the record for names that have none of their own."""
+    return keys.breakdown + pack_int(_BYS.index(by)) + pack_int(day)
+
+
+def count_notes(ledger: "Ledger", keys: QueueKeys, day: int, notes: bytes) -> None:
+    """Adds notes to the records of their day. Reads and writes 1 key for each name in them."""
+    for (by, name), found in _gathered(notes).items():
+        key, record = _record_for(ledger, keys, by, day, name)
+        record.merge(found)
+        ledger.tx.put(key, _encode(record))
+
+
+def _record_for(
+    ledger: "Ledger", keys: QueueKeys, by: By, day: int, name: str
+) -> tuple[bytes, DayRecord]:
+    """Returns where `name` is counted on a day: its own record, or that of all others."""
+    key = record_key(keys, by, day, name)
+    value = ledger.tx.get(key)
+    if value is not None:
+        return key, decode_record(value)
+    if by == "all":
+        return key, DayRecord()
+    others_key = _others_key(keys, by, day)
+    others = ledger.tx.get(others_key)
+    record = DayRecord() if others is None else decode_record(others)
+    if record.names >= MAX_STATS_NAMES:
+        return others_key, record
+    record.names += 1
+    ledger.tx.put(others_key, _encode(record))
+    return key, DayRecord()
+
+
+def forget_days(ledger: "Ledger", keys: QueueKeys, first: int) -> None:
+    """Forgets the records of days before `first`."""
+    for by in _BYS:
+        prefix = keys.breakdown + pack_int(_BYS.index(by))
+        old = prefix, prefix + pack_int(max(0, first))
+        if any(ledger.tx.scan(*old, limit=1)):
+            ledger.tx.clear(*old)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+class BreakdownOperations:
+    """Statistics by name."""
+
+    _ledger: "Ledger"
+
+    @operation(reads=True)
+    def stats_by(
+        self,
+        queue: str,
+        by: By = "class",
+        *,
+        name: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        count: int = 100,
+    ) -> StatsTable:
+        """Returns wait and run times, failures and retries of `queue` by class, tag or worker.
+
+        >>> store.jobs.put("emails", "Welcome", id="a")
+        'a'
+        >>> store.jobs.complete(store.jobs.pop("emails", "w")[0].id, "w")
+        'complete'
+        >>> [(row.name, row.completed) for row in store.jobs.stats_by("emails").rows]
+        [('Welcome', 1)]
+
+        The days (UTC) are those from `since` to `until`, today by default. A job counts on the day
+        on which it was completed or has failed; percentiles are right to 5 %. Tags are those in the
+        option `stats-tags`. "all" gives one row for all jobs. Rows come in the order of completed
+        and failed jobs, most first, `count` of them, or only that of `name`. A day keeps
+        `MAX_STATS_NAMES` names; what came under others is in `others`. Reads 1 key for each name
+        and day, and 1 more.
+        """
+        last = self._ledger.time(until)
+        first = last if since is None else self._ledger.time(since)
+        return stats_by(self._ledger, check_queue(queue), by, name, first, last, count)
+
+
+def stats_by(
+    ledger: "Ledger", queue: str, by: By, name: str | None, since: float, until: float, count: int
+) -> StatsTable:
+    if by not in _BYS:
+        raise BadArgument.named("by", f"must be one of {', '.join(_BYS)}, not {by}")
+    first, last = int(since // _DAY), int(until // _DAY)
+    if not 0 <= last - first < MAX_STATS_DAYS:
+        raise BadArgument(
+            f"there are {last - first + 1} days from `since` to `until`, "
+            f"1 to {MAX_STATS_DAYS} can be asked for"
+        )
+    keys = ledger.keys.queue(queue)
+    found, others = _stored(ledger, keys, by, name, first, last)
+    _add_flow(ledger, keys, by, name, range(first, last + 1), found)
+    rows = [record.row(each) for each, record in found.items()]
+    rows.sort(key=lambda row: (-row.completed - row.failures, row.name))
+    rest = others.row("") if others.run.count or others.failures or others.retries else None
+    return StatsTable(
+        queue=queue,
+        by=by,
+        since=float(first * _DAY),
+        until=float((last + 1) * _DAY),
+        names=len(rows),
+        rows=tuple(rows[: max(0, count)]),
+        others=None if name is not None else rest,
+    )
+
+
+def _stored(
+    ledger: "Ledger", keys: QueueKeys, by: By, name: str | None, first: int, last: int
+) -> tuple[dict[str, DayRecord], DayRecord]:
+    """Returns the records of some days, merged by name, and that of all names without any."""
+    found: dict[str, DayRecord] = {}
+    others = DayRecord()
+    for key, value in _pairs(ledger, keys, by, name, first, last):
+        _, _, *names = unpack(key, len(keys.breakdown))
+        record = found.setdefault(names[0], DayRecord()) if names else others
+        record.merge(decode_record(value))
+    return found, others
+
+
+def _pairs(
+    ledger: "Ledger", keys: QueueKeys, by: By, name: str | None, first: int, last: int
+) -> Iterator[tuple[bytes, bytes]]:
+    if name is None:
+        yield from ledger.tx.scan(
+            _others_key(keys, by, first), _others_key(keys, by, last) + b"\xff"
+        )
+        return
+    wanted = [record_key(keys, by, day, name) for day in range(first, last + 1)]
+    for key, value in zip(wanted, ledger.tx.get_many(wanted), strict=True):
+        if value is not None:
+            yield key, value
+
+
+def _add_flow(
+    ledger: "Ledger",
+    keys: QueueKeys,
+    by: By,
+    name: str | None,
+    days: range,
+    found: dict[str, DayRecord],
+) -> None:
+    """Adds the notes that are not counted yet, if they are of one of `days`."""
+    flow = ledger.tx.get(keys.ended)
+    if flow is None or int.from_bytes(flow[:8], "big", signed=True) not in days:
+        return
+    for (kind, each), record in _gathered(split_notes(flow)[1]).items():
+        if kind == by and name in (None, each):
+            found.setdefault(each, DayRecord()).merge(record)
