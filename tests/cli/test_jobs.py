@@ -195,7 +195,7 @@ def test_workers_and_recurring_jobs_are_listed(command: Command, emails: holdfas
 
     assert (worker["name"], worker["jobs"]) == ("worker", 0)
     assert (job["id"], job["queue"]) == ("daily", "emails")
-    assert "every 86400 s" in command("jobs", "recurring", "--queue", "emails").out
+    assert "every 1 d" in command("jobs", "recurring", "--queue", "emails").out
 
 
 def test_jobs_are_found_and_changed_together(command: Command, emails: holdfast.Store) -> None:
@@ -226,3 +226,17 @@ def test_statistics_are_shown_by_class_and_worker(command: Command, emails: hold
         "rows"
     ]
     assert (row["name"], row["failures"]) == ("worker", 1)
+
+
+def test_a_list_without_jobs_says_so_and_a_paused_queue_is_marked(
+    command: Command, store: holdfast.Store
+) -> None:
+    store.jobs.put("emails", id="a")
+    store.jobs.pop("emails", worker="w")
+    store.jobs.pause("emails")
+
+    empty = command("jobs", "list", "--queue", "emails")
+    [heads, row] = command("jobs", "list").out.splitlines()
+
+    assert (empty.out, empty.err) == ("", "no waiting jobs in emails; --state lists others\n")
+    assert (heads.split()[-1], row.split()[-1]) == ("paused", "yes")

@@ -83,7 +83,7 @@ def test_a_value_of_another_type_and_a_file_that_is_no_toml_are_refused(tmp_path
 def test_a_variable_that_is_no_setting_is_named(tmp_path: Path) -> None:
     result = run("config", "show", cwd=tmp_path, HOLDFAST_DTA="x")
 
-    assert "HOLDFAST_DTA is no setting, did you mean 'HOLDFAST_DATA'?" in result.err
+    assert "HOLDFAST_DTA is not a setting, did you mean 'HOLDFAST_DATA'?" in result.err
 
 
 def test_a_token_is_not_shown(tmp_path: Path) -> None:

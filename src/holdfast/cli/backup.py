@@ -12,7 +12,7 @@ from holdfast.cli.output import Output, counted, size
 def command(location: Location, out: Output, target: str) -> None:
     """Copy a store into the folder TARGET, and verify the copy.
 
-    The copy is one snapshot, made while others go on, and opens as a store of its own. It is read
+    The copy is one snapshot, made while others write, and opens as a store of its own. It is read
     back and compared before it gets its name. A server writes it below the folder that it was
     started
     with (`holdfast serve --backups DIR`); there TARGET is a name alone.

@@ -12,7 +12,7 @@ from holdfast.cli.settings import SETTINGS, FileSettings, settings, unknown_vari
 
 @click.group("config", cls=Group)
 def command() -> None:
-    """See which settings apply, and why.
+    """Show which settings apply, and where they come from.
 
     Example: holdfast config show
     """
@@ -25,9 +25,9 @@ def command() -> None:
 def show(ctx: click.Context, /, out: Output, **values: Any) -> None:
     """Show every setting, its value, and where the value comes from.
 
-    A flag is stronger than the environment (HOLDFAST_...), which is stronger than the file
-    (holdfast.toml, or --config FILE), which is stronger than the default. Variables that look like
-    settings and are none are named, with what was probably meant.
+    A flag overrides the environment (HOLDFAST_...), which overrides the file (holdfast.toml, or
+    --config FILE), which overrides the default. Variables that look like settings but are not are
+    listed, with a suggestion.
 
     Example: HOLDFAST_SPACE=shop holdfast config show --data data
     """

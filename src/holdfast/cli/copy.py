@@ -11,11 +11,11 @@ from holdfast.cli.output import Output, counted, json_option
 @click.argument("target", metavar="TO")
 @json_option
 def command(out: Output, source: str, target: str) -> None:
-    """Move the whole store FROM into the empty store TO, and verify it.
+    """Copy the whole store FROM into the empty store TO, and verify the copy.
 
-    Both are folders or URLs of engines. A copy that was interrupted is run again and goes on;
-    until it has ended, TO can't be opened as a store. At the end both sides are compared, by the
-    number of keys and by a digest of all. Let nobody write to FROM meanwhile.
+    Both are folders or URLs of engines. Nobody may write to FROM meanwhile. If a copy is
+    interrupted, run it again and it continues; until it is complete, TO can't be opened as a store.
+    At the end both sides are compared by their number of keys and a digest of all of them.
 
     Example: holdfast copy data postgresql://localhost/holdfast
     """

@@ -12,7 +12,9 @@ from holdfast.cli.subjects import FORMAT_HELP, Format, Subject, find_subject
 
 @click.command("dump")
 @click.argument("name")
-@click.option("-o", "--output", metavar="FILE", help="Where it goes; standard output if not given.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="The file to write.  [default: standard output]"
+)
 @click.option(
     "--format",
     "kind",
@@ -23,13 +25,13 @@ from holdfast.cli.subjects import FORMAT_HELP, Format, Subject, find_subject
 def command(
     location: Location, out: Output, name: str, output: str | None, kind: str | None
 ) -> None:
-    """Write what NAME names to a file: a table of entities, a table of rows, or `all` of a space.
+    """Write NAME to a file: a table of entities, a table of rows, or `all` of a space.
 
-    Entities come with their ids and expiries, rows with their expiries. `all` is every layer, as it
-    is stored, for `holdfast load all`. Where a table of entities and one of rows have the same
-    name, write entities:NAME or tables:NAME. From a folder a dump is one snapshot. From a server it
-    comes in pieces, each consistent in itself. With --json, a report goes to standard output and -o
-    must name a file.
+    Entities keep their ids and expiries, rows their expiries. `all` is every layer as it is stored,
+    for `holdfast load all`. If a table of entities and a table of rows have the same name, write
+    entities:NAME or tables:NAME. A dump of a folder is one snapshot. A dump from a server comes in
+    pieces, each consistent in itself. With --json, the report goes to standard output and -o must
+    name a file.
 
     Example: holdfast dump --data data shop.Orders -o orders.ndjson
     """

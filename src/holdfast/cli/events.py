@@ -17,17 +17,20 @@ if TYPE_CHECKING:
     from holdfast.events.deployment import Dialect
     from holdfast.events.reads import By
     from holdfast.events.set_reads import SetOperation
+    from holdfast.store import Space
 
 _FILE = click.argument("file", default="-")
 _LAST = click.option(
-    "--last", metavar="DURATION", help="Take KEY as a template, and its steps within this: 7d."
+    "--last",
+    metavar="DURATION",
+    help="Read KEY as a template, and add up its steps of this long: 7d.",
 )
 _PER_CALL = 1_000  # events that are sent together
 
 
 @click.group("events", cls=Group)
 def command() -> None:
-    """Deploy event schemas, send events, read what they add up to.
+    """Deploy event schemas, send events, and query the results.
 
     Example: holdfast events deploy --data data shop.yaml
     """
@@ -40,12 +43,12 @@ def command() -> None:
     type=click.Choice(["mql", "flux"]),
     default="mql",
     show_default=True,
-    help="How the schema is read.",
+    help="The language of the schema.",
 )
 @_FILE
 @location_options
 def deploy(location: Location, out: Output, name: str, dialect: "Dialect", file: str) -> None:
-    """Put the schema in FILE (JSON or YAML, standard input by default) into force.
+    """Deploy the schema in FILE (JSON or YAML, standard input by default).
 
     Example: holdfast events deploy --data data shop.yaml
     """
@@ -104,7 +107,9 @@ def explain(location: Location, out: Output, file: str) -> None:
     Example: echo '{"name": "shop:view"}' | holdfast events explain --data data
     """
     with location.open() as opened, reading(file) as source:
-        explanations = [opened.space.events.explain(_good(event)) for event in _events(source)]
+        explanations = [
+            _explained(opened.space, number, event) for number, event in enumerate(_events(source))
+        ]
 
     def show() -> None:
         for each in explanations:
@@ -126,11 +131,15 @@ def explain(location: Location, out: Output, file: str) -> None:
 @command.command("keys")
 @click.argument("prefix", default="")
 @click.option(
-    "--count", type=click.IntRange(1, 1_000), default=100, show_default=True, help="How many."
+    "--count",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="How many to show.",
 )
 @location_options
 def keys(location: Location, out: Output, prefix: str, count: int) -> None:
-    """List the keys that events have written, those that begin with PREFIX.
+    """List the keys that events have written and that begin with PREFIX.
 
     Example: holdfast events keys --data data visitors:
     """
@@ -143,7 +152,11 @@ def keys(location: Location, out: Output, prefix: str, count: int) -> None:
 @command.command("sizes")
 @click.argument("prefix", default="")
 @click.option(
-    "--count", type=click.IntRange(1, 1_000), default=25, show_default=True, help="How many."
+    "--count",
+    type=click.IntRange(1, 1_000),
+    default=25,
+    show_default=True,
+    help="How many to show.",
 )
 @location_options
 def sizes(location: Location, out: Output, prefix: str, count: int) -> None:
@@ -165,7 +178,7 @@ def sizes(location: Location, out: Output, prefix: str, count: int) -> None:
 @command.command("top")
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @click.option(
-    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
+    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many to show."
 )
 @_LAST
 @location_options
@@ -185,9 +198,13 @@ def top(
 @command.command("members")
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @click.option(
-    "--count", type=click.IntRange(1, 1_000), default=25, show_default=True, help="How many."
+    "--count",
+    type=click.IntRange(1, 1_000),
+    default=25,
+    show_default=True,
+    help="How many to show.",
 )
-@click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
+@click.option("--after", metavar="PLACE", help="Continue after the position printed last.")
 @click.option("--since", metavar="TIME", help="Only members that were added after this.")
 @click.option("--until", metavar="TIME", help="Only members that were added by then.")
 @click.option(
@@ -195,7 +212,7 @@ def top(
     type=click.Choice(["union", "intersection", "difference"]),
     default="union",
     show_default=True,
-    help="How several sets are taken together.",
+    help="How to combine several sets.",
 )
 @location_options
 def members(
@@ -243,7 +260,7 @@ def aggregate(location: Location, out: Output, keys: tuple[str, ...], last: str 
 @command.command("fan-outs")
 @location_options
 def fan_outs(location: Location, out: Output) -> None:
-    """Show how far the background fan-outs are.
+    """Show the progress of background fan-outs.
 
     Example: holdfast events fan-outs --data data
     """
@@ -281,7 +298,7 @@ def count(location: Location, out: Output, key: str) -> None:
     "--by",
     default="gross",
     show_default=True,
-    help="gross, distinct or size; of numbers count, sum, min, max, avg, last or p95.",
+    help="gross, distinct or size; for numbers count, sum, min, max, avg, last or p95.",
 )
 @location_options
 def series(location: Location, out: Output, template: str, begin: str, end: str, by: "By") -> None:
@@ -299,6 +316,17 @@ def series(location: Location, out: Output, template: str, begin: str, end: str,
 
 class _BadLine(click.ClickException):
     """A line that is no JSON."""
+
+
+def _explained(space: "Space", number: int, event: Any) -> Any:
+    """Explains an event; one that is refused is named by its position, as `send` does."""
+    from holdfast.errors import HoldfastError
+
+    try:
+        return space.events.explain(_good(event))
+    except HoldfastError as error:
+        error.message = f"event {number}: {error.message}"
+        raise
 
 
 def _good(event: Any) -> Any:

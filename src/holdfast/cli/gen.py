@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="Python, Go or TypeScript.",
 )
 @click.option(
-    "-o", "--output", metavar="FILE", help="Where the source goes; standard output if not given."
+    "-o", "--output", metavar="FILE", help="The file to write.  [default: standard output]"
 )
 @click.option(
     "--style",
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     help="Python: plain annotations, Col[...] annotations, or the public Meduza client's classes.",
 )
 @click.option("--package", default="model", show_default=True, help="Go: the name of the package.")
-@click.option("--meduza-types", is_flag=True, help="Go: the types of the public server's package.")
+@click.option(
+    "--meduza-types", is_flag=True, help="Go: use the types of the public Meduza package."
+)
 @click.option("--bigint", is_flag=True, help="TypeScript: Int and Uint as bigint.")
 @json_option
 def command(
@@ -54,7 +56,7 @@ def command(
 ) -> None:
     """Write models for the tables of schema files.
 
-    Problems of the files are listed with file and line; then nothing is written.
+    If a file has problems, they are listed with file and line, and nothing is written.
 
     Example: holdfast gen -f shop.schema.yaml -l py -o models.py
     """

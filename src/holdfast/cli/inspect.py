@@ -9,16 +9,15 @@ from holdfast.cli.output import Output
 @click.command("inspect")
 @click.argument("prefix", metavar="[KEY-PREFIX]", default="")
 @click.option("--limit", type=int, default=100, show_default=True, help="How many keys to show.")
-@click.option("--after", metavar="PLACE", help="Go on behind the place that was printed last.")
+@click.option("--after", metavar="PLACE", help="Continue after the position printed last.")
 @location_options
 def command(location: Location, out: Output, prefix: str, limit: int, after: str | None) -> None:
     """Show the stored keys that begin with KEY-PREFIX, and what they hold.
 
-    A prefix is a layer (expiry, tables, entities, events, jobs, metrics) and parts of keys:
-    numbers, texts in quotes, tuples. The layers' maps, at the top of each layout.py, say what the
-    parts mean.
+    A prefix is a layer (expiry, tables, entities, events, jobs, metrics), then parts of keys: names
+    of the layer's map, numbers, texts in quotes, tuples. The map is at the top of each layout.py.
 
-    Example: holdfast inspect --data data "jobs, 29, 'receipt'"
+    Example: holdfast inspect --data data "jobs, job, 'receipt-1001'"
     """
     with location.open() as opened:
         page = opened.space.admin.inspect(prefix, limit=limit, after=after)

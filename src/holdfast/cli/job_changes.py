@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.location import Location, location_options
-from holdfast.cli.output import Failure, Output, counted, moment
+from holdfast.cli.output import Failure, Output, counted, duration, moment
 
 if TYPE_CHECKING:
     from holdfast.jobs import BulkAction, JobSearch
@@ -22,10 +22,10 @@ _STATES = (
 @click.argument("queue")
 @click.argument("klass", metavar="[CLASS]", default="")
 @click.argument("text", metavar="[JSON]", default="null")
-@click.option("--id", help="The job's id; a job of that id moves.")
+@click.option("--id", help="The job's id. An existing job with this id is moved.")
 @click.option("--delay", type=float, default=0, help="Seconds until it starts.")
-@click.option("--priority", type=float, help="A greater one runs sooner.")
-@click.option("--tag", "tags", multiple=True, help="A tag of the job; may be given several times.")
+@click.option("--priority", type=float, help="Higher runs sooner.")
+@click.option("--tag", "tags", multiple=True, help="A tag of the job. May be repeated.")
 @location_options
 def put(
     location: Location,
@@ -57,7 +57,9 @@ def put(
 
 @click.command("pause")
 @click.argument("queues", nargs=-1, required=True, metavar="QUEUE...")
-@click.option("--stop-running", is_flag=True, help="Also take back what runs.")
+@click.option(
+    "--stop-running", is_flag=True, help="Also take running jobs back from their workers."
+)
 @location_options
 def pause(location: Location, out: Output, queues: tuple[str, ...], stop_running: bool) -> None:
     """Hand out no more jobs of QUEUE until it is resumed.
@@ -87,7 +89,7 @@ def resume(location: Location, out: Output, queues: tuple[str, ...]) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @location_options
 def move(location: Location, out: Output, queue: str, ids: tuple[str, ...]) -> None:
-    """Move the jobs ID into QUEUE, whatever they are doing.
+    """Move the jobs ID into QUEUE, whatever their state.
 
     Example: holdfast jobs move --data data urgent receipt-1001
     """
@@ -113,7 +115,7 @@ def workers(location: Location, out: Output) -> None:
 
 
 @click.command("recurring")
-@click.option("--queue", metavar="NAME", help="Those of one queue; without it, of all.")
+@click.option("--queue", metavar="NAME", help="Only this queue.  [default: all]")
 @location_options
 def recurring(location: Location, out: Output, queue: str | None) -> None:
     """List recurring jobs: when each runs next, and how often.
@@ -128,7 +130,7 @@ def recurring(location: Location, out: Output, queue: str | None) -> None:
     rows = [
         [
             *(job.id, job.klass, job.queue, moment(job.next)),
-            f"{job.cron} {job.tz}" if job.cron else f"every {job.interval:g} s",
+            f"{job.cron} {job.tz}" if job.cron else f"every {duration(job.interval)}",
             job.count,
         ]
         for job in found
@@ -138,16 +140,24 @@ def recurring(location: Location, out: Output, queue: str | None) -> None:
 
 
 @click.command("search")
-@click.option("--queue", metavar="NAME", help="In this queue.")
-@click.option("--state", type=click.Choice(_STATES), help="In this state.")
-@click.option("--class", "klass", help="Of this class.")
-@click.option("--tag", help="With this tag.")
-@click.option("--group", help="Failed in this group.")
-@click.option("--worker", help="Held by this worker.")
-@click.option("--text", help="With this text in their data.")
-@click.option("--count", type=click.IntRange(min=1), default=25, help="How many at most.")
-@click.option("--do", "action", type=click.Choice(_ACTIONS), help="Do this to all that are found.")
-@click.option("--to", "argument", metavar="VALUE", help="The queue, tag or priority of --do.")
+@click.option("--queue", metavar="NAME", help="Jobs in this queue.")
+@click.option("--state", type=click.Choice(_STATES), help="Jobs in this state.")
+@click.option("--class", "klass", help="Jobs of this class.")
+@click.option("--tag", help="Jobs with this tag.")
+@click.option("--group", help="Jobs that failed in this group.")
+@click.option("--worker", help="Jobs that this worker holds.")
+@click.option("--text", help="Jobs with this text in their data.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=25,
+    show_default=True,
+    help="How many to show at most.",
+)
+@click.option(
+    "--do", "action", type=click.Choice(_ACTIONS), help="Do this to every job that matches."
+)
+@click.option("--to", "argument", metavar="VALUE", help="The queue, tag or priority for --do.")
 @location_options
 def search(
     location: Location,

@@ -32,12 +32,20 @@ for each in (*job_changes.COMMANDS, *job_stats.COMMANDS):
 
 
 @command.command("list")
-@click.option("--queue", metavar="NAME", help="The jobs of one queue; without it, all queues.")
-@click.option("--state", type=click.Choice(_STATES), help="Which of them.  [default: waiting]")
 @click.option(
-    "--count", type=click.IntRange(min=1), default=25, show_default=True, help="How many at most."
+    "--queue", metavar="NAME", help="List the jobs of this queue; without it, all queues."
 )
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to pass over.")
+@click.option(
+    "--state", type=click.Choice(_STATES), help="List jobs in this state.  [default: waiting]"
+)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=25,
+    show_default=True,
+    help="How many to show at most.",
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="How many to skip.")
 @location_options
 def list_jobs(
     location: Location, out: Output, queue: str | None, state: str | None, count: int, offset: int
@@ -53,7 +61,10 @@ def list_jobs(
             _refuse_unknown_queue(opened.space, queue, out)
         if queue is None and state is None:
             counts = opened.space.jobs.queues()
-            heads = ("queue", "waiting", "running", "stalled", "scheduled", "depends", "throttled")
+            heads = (
+                *("queue", "waiting", "running", "stalled", "scheduled", "depends", "throttled"),
+                "paused",
+            )
             fields = ("name", *heads[1:])
             rows = [[getattr(each, field) for field in fields] for each in counts]
             out.result({"queues": counts}, lambda: out.table(heads, rows))
@@ -68,7 +79,12 @@ def list_jobs(
             [job.id, job.klass, _state_of(job, state), job.queue, job.worker, job.priority]
             for job in jobs
         ]
-    out.result({"jobs": jobs}, lambda: out.table(columns, listed))
+    if jobs:
+        out.result({"jobs": jobs}, lambda: out.table(columns, listed))
+    else:
+        hint = "" if state else "; --state lists others"
+        where = f" in {queue}" if queue else ""
+        out.result({"jobs": jobs}, lambda: out.note(f"no {state or 'waiting'} jobs{where}{hint}"))
 
 
 def _state_of(job: Any, asked: str | None) -> str:
@@ -100,7 +116,7 @@ def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:
 @click.argument("id")
 @location_options
 def show(location: Location, out: Output, id: str) -> None:
-    """Show all about the job ID: its data, progress, history, log, steps, and why it failed.
+    """Show everything about the job ID: its data, progress, history, log, steps, and why it failed.
 
     Example: holdfast jobs show --data data receipt-1001
     """
@@ -130,14 +146,16 @@ def retry(
     message: str | None,
     everything: bool,
 ) -> None:
-    """Put failed jobs back into their queues: those named, or those that fit.
+    """Put failed jobs back into their queues: those named, or those that match.
 
     Example: holdfast jobs retry --data data --group timeout
     """
     wanted: dict[str, Any] = {"group": group, "klass": klass, "message": message}
     given = {name: value for name, value in wanted.items() if value is not None}
     if bool(ids) == bool(given or everything):
-        raise click.UsageError("name jobs, or say which with --group, --class, --message or --all")
+        raise click.UsageError(
+            "name jobs, or select them with --group, --class, --message or --all"
+        )
     with location.open() as opened:
         if ids:
             jobs = [_found(opened.space, id, out) for id in ids]
@@ -163,7 +181,7 @@ def retry(
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @location_options
 def cancel(location: Location, out: Output, ids: tuple[str, ...]) -> None:
-    """Remove the jobs ID, whatever they are doing. Jobs that depend on one must be named too.
+    """Remove the jobs ID, whatever their state. Jobs that depend on one of them must be named too.
 
     Example: holdfast jobs cancel --data data receipt-1001
     """

@@ -29,18 +29,20 @@ _SHOWN_REFUSALS = 20  # lines that people see; --json has more
     type=Format(),
     help=f"{FORMAT_HELP}  [default: as FILE begins]",
 )
-@click.option("--atomic", is_flag=True, help="All or nothing, in one transaction of up to 64 MiB.")
+@click.option(
+    "--atomic", is_flag=True, help="Load everything or nothing, in one transaction of up to 64 MiB."
+)
 @location_options
 def command(
     location: Location, out: Output, name: str, file: str, kind: str | None, atomic: bool
 ) -> None:
-    """Read what `dump` wrote from FILE (standard input by default) into NAME.
+    """Load a dump from FILE (standard input by default) into NAME.
 
     NAME is a table of entities, a table of rows, or `all` for a whole space, which must be empty.
-    Entities and rows replace those of the same key. Works in steps: a damaged record, or an
-    entity that its table refuses, ends it with its line, and what came before stays. Rows that are
-    refused are named by their lines, and the others count; then the exit code is 3. With --atomic
-    anything that is refused undoes all of it.
+    Entities and rows replace those with the same key. A load works in steps: a damaged record, or
+    an entity that its table refuses, stops it with the line number, and what came before stays.
+    Refused rows are listed by line, the others are loaded, and the exit code is 3. With --atomic,
+    any refusal undoes everything.
 
     Example: holdfast load --data data shop.Orders orders.ndjson --atomic
     """

@@ -85,13 +85,13 @@ def location_options(command: Callable[Concatenate[Location, P], T]) -> Callable
 
 
 def store_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
-    """Like `place_options`, without --space, for a command about the whole store."""
+    """Like `location_options`, without --space, for a command about the whole store."""
     return settings("data", "url", "token")(_given_place(command))
 
 
 def any_space_options(command: Callable[Concatenate[Location, P], T]) -> Callable[..., T]:
-    """Like `place_options`, for a command about all spaces, or the one that --space names."""
-    one = SETTINGS["space"]._replace(help="One space alone.", shows_default=False)
+    """Like `location_options`, for a command about all spaces, or the one that --space names."""
+    one = SETTINGS["space"]._replace(help="Only this space.  [default: all]", shows_default=False)
     return settings("data", "url", "token", one)(_given_place(command))
 
 

@@ -21,12 +21,17 @@ _latest = click.option(
     default=3600,
     show_default=True,
     metavar="SECONDS",
-    help="How far back from now.",
+    help="How many seconds back from now.",
 )
 _prefix = click.option(
-    "--prefix", multiple=True, metavar="PART", help="That it is defined under, if it is another."
+    "--prefix",
+    multiple=True,
+    metavar="PART",
+    help="The prefix it is defined under. May be repeated, for its parts.",
 )
-_global = click.option("--global", "is_global", is_flag=True, help="Entities of all namespaces.")
+_global = click.option(
+    "--global", "is_global", is_flag=True, help="Global entities, shared by all namespaces."
+)
 
 
 class Asked(NamedTuple):
@@ -55,7 +60,10 @@ def _entity(command: Callable[..., Any]) -> Callable[..., Any]:
     call.__doc__ = command.__doc__
     call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]  # as click does
     named = click.option(
-        "--entity", multiple=True, metavar="PART", help="Of whom. May be repeated, for its parts."
+        "--entity",
+        multiple=True,
+        metavar="PART",
+        help="The entity to read. May be repeated, for its parts.",
     )
     return _metric(named(_global(_prefix(call))))
 
@@ -99,7 +107,7 @@ def list_metrics(location: Location, out: Output) -> None:
 def value(location: Location, out: Output, asked: Asked, latest: float) -> None:
     """Print the value of METRIC over the last --latest seconds.
 
-    Of a counter it is the total, of a gauge the last sample; of a distribution it is its quantiles.
+    A counter shows its total, a gauge its last sample, a distribution its quantiles.
 
     Example: holdfast metrics value orders --data data --latest 60
     """
@@ -146,7 +154,9 @@ def rate(location: Location, out: Output, asked: Asked, latest: float) -> None:
 @command.command("series")
 @_entity
 @_latest
-@click.option("--step", type=float, metavar="SECONDS", help="Of one value; as they are stored.")
+@click.option(
+    "--step", type=float, metavar="SECONDS", help="Length of one step.  [default: as stored]"
+)
 @click.option(
     "--value",
     "kind",
@@ -179,7 +189,7 @@ def series(
 @_prefix
 @_latest
 @click.option(
-    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many."
+    "--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many to show."
 )
 @location_options
 def top(

@@ -298,6 +298,18 @@ def age(since: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def duration(seconds: float) -> str:
+    """A length of time in the largest unit that divides it.
+
+    >>> duration(86_400), duration(90), duration(5_400)
+    ('1 d', '90 s', '90 min')
+    """
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:g} {unit}"
+    return f"{seconds:g} s"
+
+
 def size(number: float) -> str:
     """Bytes for people.
 

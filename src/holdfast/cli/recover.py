@@ -13,16 +13,16 @@ from holdfast.cli.output import FOUND, Output, counted
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Go on without what is damaged; commits that were only there are lost.",
+    help="Discard what is damaged. Commits that were stored only there are lost.",
 )
 @folder_options
 def command(location: Location, out: Output, folder: str | None, accept_loss: bool) -> None:
-    """Say what is damaged in a store that does not open, and go on without it.
+    """Report damage in a store that does not open, and recover the rest.
 
-    For the log of commits that the data file has not yet got, for the seal of a closed store and
-    for a checkpoint. Nothing is changed without --accept-loss; with it, the records of the log
-    before the damage are kept, those behind it are lost, and both are counted. A damaged data file
-    is not repaired: restore a backup. Exits with 3 if something is wrong and was left as it is.
+    Looks at the log of commits that are not yet in the data file, at the seal of a closed store,
+    and at its checkpoint. Changes nothing without --accept-loss. With it, log records before the
+    damage are kept, later ones are lost, and both are counted. A damaged data file can't be
+    repaired: restore a backup. Exits with 3 if there is damage and nothing was changed.
 
     Example: holdfast recover data --accept-loss
     """

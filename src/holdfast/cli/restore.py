@@ -9,8 +9,8 @@ from holdfast.cli.location import Location, folder_options, refuse_missing
 from holdfast.cli.output import FOUND, Output, counted, size
 
 _NOT_COMPARED = (
-    "The backup keeps no digest: an older Holdfast made it, or it was written to since. Its copy "
-    "was read back and checked, but could not be compared with the store that it was made of."
+    "The backup has no digest: an older Holdfast made it, or it was written to later. The restored "
+    "store was read back and checked, but could not be compared with the original."
 )
 
 
@@ -18,12 +18,11 @@ _NOT_COMPARED = (
 @click.argument("backup")
 @folder_options
 def command(location: Location, out: Output, backup: str) -> None:
-    """Make the store in --data of the folder BACKUP, and verify it.
+    """Restore the folder BACKUP into the folder --data, and verify it.
 
-    The folder must be new or empty: a store that is there is never overwritten. What was written
-    is read back and compared with the number of keys and the digest that the backup has kept, and
-    then checked as `holdfast check` does. To restore into another engine, use
-    `holdfast copy BACKUP URL`.
+    The folder --data must be new or empty: an existing store is never overwritten. The result is
+    read back, compared with the number of keys and the digest in the backup, and checked as
+    `holdfast check` does. To restore into another engine, use `holdfast copy BACKUP URL`.
 
     Example: holdfast restore backups/monday --data data
     """

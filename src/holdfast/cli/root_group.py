@@ -17,8 +17,7 @@ from holdfast.version import VERSION
 _ABOUT = """One durable store, five data models, one transaction.
 
 Commands work on the store in a folder (--data DIR) or on a running server (--url URL). Settings
-come from flags, from the environment (HOLDFAST_...), from holdfast.toml, and from defaults, in
-this order.
+come from flags, then the environment (HOLDFAST_...), then holdfast.toml, then defaults.
 
 Example: holdfast serve --data data
 """
@@ -100,13 +99,13 @@ class Main(Explaining):
         super().__init__(
             "holdfast",
             help=_ABOUT,
-            context_settings={"help_option_names": ["-h", "--help"]},
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
             params=[
                 click.Option(
                     ["--config"],
                     metavar="FILE",
                     envvar="HOLDFAST_CONFIG",
-                    help="A file of settings in TOML; holdfast.toml if there is one.",
+                    help="A TOML file with settings.  [default: holdfast.toml, if it exists]",
                 )
             ],
             callback=_read_settings,

@@ -32,7 +32,7 @@ def command() -> None:
 def check(out: Output, files: tuple[str, ...]) -> None:
     """Look for problems in schema files; needs no store.
 
-    Problems are listed with file and line. Exits with 3 if there are errors, warnings are none.
+    Problems are listed with file and line. Exits with 3 if there are errors; warnings do not count.
 
     Example: holdfast schema check shop.schema.yaml
     """
@@ -84,12 +84,14 @@ def plan(location: Location, out: Output, files: tuple[str, ...], prune: bool) -
 @command.command("apply")
 @_files
 @_prune
-@click.option("--force", is_flag=True, help="Remove tables, or change their keys, with content.")
+@click.option(
+    "--force", is_flag=True, help="Allow changes that delete data: dropping tables, changing keys."
+)
 @location_options
 def apply(
     location: Location, out: Output, files: tuple[str, ...], prune: bool, force: bool
 ) -> None:
-    """Put the schemas in FILEs into force, all or none, and build new indexes.
+    """Deploy the schemas in FILEs, all or none, and build new indexes.
 
     Tables that no file mentions stay, unless --prune is given.
 

@@ -60,34 +60,34 @@ class Setting(NamedTuple):
 
 
 _COMMON: Final = (
-    Setting("data", "The store: its folder, or the URL of its engine.", "data", "DIR"),
-    Setting("url", "A running server, instead of --data: holdfast://HOST:PORT.", None, "URL"),
-    Setting("token", "The token for a server that asks for one.", None, "TOKEN"),
+    Setting("data", "The store: a folder, or the URL of an engine.", "data", "DIR"),
+    Setting("url", "A running server instead of --data: holdfast://HOST:PORT.", None, "URL"),
+    Setting("token", "The token to log in to the server with.", None, "TOKEN"),
     Setting("space", "The space to work in.", DEFAULT_SPACE, "NAME"),
 )
 _SERVE: Final = (
-    Setting("engine", "The store at a URL, instead of --data.", None, "URL"),
-    Setting("resp", "Where Redis clients connect.", f"{LOOPBACK}:{RESP_PORT}", "HOST:PORT"),
-    Setting("http", "Where HTTP clients connect.", f"{LOOPBACK}:{HTTP_PORT}", "HOST:PORT"),
+    Setting("engine", "The URL of an engine, instead of --data.", None, "URL"),
+    Setting("resp", "Address for Redis clients.", f"{LOOPBACK}:{RESP_PORT}", "HOST:PORT"),
+    Setting("http", "Address for HTTP clients.", f"{LOOPBACK}:{HTTP_PORT}", "HOST:PORT"),
     Setting(
         "durability",
-        "Wait for the disk at every commit, or every second.",
+        "Sync to disk at every commit, or once a second.",
         "commit",
         choices=("commit", "interval"),
     ),
-    Setting("tls_cert", "A PEM certificate, for both ports.", None, "FILE"),
-    Setting("tls_key", "Its key, without a passphrase.", None, "FILE"),
-    Setting("insecure", "Let everyone in, from other machines too.", False, is_flag=True),
-    Setting("allow_flush", "Let FLUSHDB erase the jobs of a database.", False, is_flag=True),
-    Setting("pixel", "Serve /{space}/events/pixel.gif.", False, is_flag=True),
+    Setting("tls_cert", "PEM certificate for both ports.", None, "FILE"),
+    Setting("tls_key", "Key of the certificate, without a passphrase.", None, "FILE"),
+    Setting("insecure", "Accept everyone, from other machines too.", False, is_flag=True),
+    Setting("allow_flush", "Allow FLUSHDB to erase the jobs of a database.", False, is_flag=True),
+    Setting("pixel", "Serve the tracking pixel /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("no_ui", "Serve no dashboard at /ui/.", False, is_flag=True),
-    Setting("trusted_proxies", "Proxies that say where a client is, as in 10.0.0.0/8,::1.", None,
+    Setting("trusted_proxies", "Proxies whose client addresses are believed: 10.0.0.0/8,::1.", None,
             "NETWORKS"),
-    Setting("allowed_host", "Names that HTTP answers to, beside addresses and localhost.", None,
+    Setting("allowed_host", "Host names that HTTP accepts, besides addresses and localhost.", None,
             "NAMES"),
-    Setting("backups", "The folder for backups that clients ask for.", None, "DIR"),
-    Setting("schemas", "The folder from which /deploy?uri=file:///... may read.", None, "DIR"),
-    Setting("limits", "A bound of clients, as in idle_seconds=60.", (), "NAME=NUMBER",
+    Setting("backups", "Folder for backups that clients request.", None, "DIR"),
+    Setting("schemas", "Folder that /deploy?uri=file:///... may read from.", None, "DIR"),
+    Setting("limits", "Override a limit on clients: idle_seconds=60.", (), "NAME=NUMBER",
             multiple=True),
 )  # fmt: skip
 
@@ -220,10 +220,10 @@ def _line(text: str, key: str) -> str:
 
 
 def unknown_variables() -> list[str]:
-    """Variables of the environment that look like settings and are none, with what was meant."""
+    """Lists environment variables that look like settings but are not, with a suggestion."""
     known = {setting.variable for setting in SETTINGS.values()} | {"HOLDFAST_CONFIG"}
     return [
-        f"{name} is no setting{suggestion(name, known)}"
+        f"{name} is not a setting{suggestion(name, known)}"
         for name in sorted(os.environ)
         if name.startswith("HOLDFAST_")
         and name not in known

@@ -9,7 +9,7 @@ from holdfast.cli.root_group import Group
 
 @click.group("space", cls=Group)
 def command() -> None:
-    """List and drop spaces: isolated sets of everything.
+    """List and drop spaces: each holds its own data of all layers.
 
     Example: holdfast space list --data data
     """
@@ -29,12 +29,12 @@ def list_spaces(location: Location, out: Output) -> None:
 
 @command.command("drop")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_options
 def drop(location: Location, out: Output, name: str, yes: bool) -> None:
-    """Remove the space NAME with all that is in it.
+    """Remove the space NAME and everything in it.
 
-    It is gone for everyone at once, and emptied in steps between which others write.
+    It disappears at once for everyone. Its keys are removed in steps; others can write meanwhile.
 
     Example: holdfast space drop --data data staging --yes
     """

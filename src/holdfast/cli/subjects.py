@@ -19,7 +19,7 @@ FORMATS: Final[dict[Kind, tuple[str, ...]]] = {
     "entities": ("ndjson", "json", "bson"),
     "tables": ("ndjson", "json", "csv"),
 }
-FORMAT_HELP: Final = "ndjson for all; json; bson for entities; csv for rows of tables."
+FORMAT_HELP: Final = "ndjson or json; bson for entities only; csv for rows only."
 
 
 class Subject(NamedTuple):

@@ -28,7 +28,7 @@ def command() -> None:
     """Add, change, remove and list the users of a store.
 
     While a store has no users, everyone on this machine may use its server, and nobody else.
-    Servers that run hear of every change at once.
+    Running servers hear of every change at once.
 
     Example: holdfast user add web --data data --grant write:shop
     """
@@ -66,7 +66,7 @@ def add(
 @_grants
 @store_options
 def grant(location: Location, out: Output, name: str, grants: tuple[str, ...]) -> None:
-    """Give the user NAME these grants in place of the old ones. Password and token stay.
+    """Replace the grants of the user NAME. Password and token stay.
 
     Example: holdfast user grant web --data data --grant read:shop
     """
@@ -77,10 +77,10 @@ def grant(location: Location, out: Output, name: str, grants: tuple[str, ...]) -
 
 @command.command("token")
 @click.argument("name")
-@click.option("--revoke", is_flag=True, help="Make no new token: the user has none afterwards.")
+@click.option("--revoke", is_flag=True, help="Make no new token; the user has none afterwards.")
 @store_options
 def token(location: Location, out: Output, name: str, revoke: bool) -> None:
-    """Make a new token for the user NAME and print it. The old one is refused at once.
+    """Make a new token for the user NAME and print it. The old one stops working at once.
 
     Example: holdfast user token web --data data
     """
@@ -93,7 +93,7 @@ def token(location: Location, out: Output, name: str, revoke: bool) -> None:
 @click.argument("name")
 @store_options
 def remove(location: Location, out: Output, name: str) -> None:
-    """Remove the user NAME. Servers that run let them do nothing more, also where they are in.
+    """Remove the user NAME. Running servers refuse it at once, also on open connections.
 
     Example: holdfast user remove web --data data
     """
@@ -121,8 +121,9 @@ def list_users(location: Location, out: Output) -> None:
     out.result(
         {"users": users},
         lambda: (
-            out.say(
-                "\n".join(f"{user.name}  {user.login}  {' '.join(user.grants)}" for user in users)
+            out.table(
+                ("user", "login", "grants"),
+                [(user.name, user.login, " ".join(user.grants)) for user in users],
             )
             if users
             else out.note(_NO_USERS)
@@ -130,9 +131,7 @@ def list_users(location: Location, out: Output) -> None:
     )
 
 
-_NO_USERS: Final = (
-    "no users: a server that only this machine can reach lets everyone in, any other one nobody"
-)
+_NO_USERS: Final = "no users: a server on loopback accepts everyone, any other server nobody"
 
 
 def _show_token(out: Output, user: "NewUser") -> None:

@@ -14,44 +14,63 @@ if TYPE_CHECKING:
 
 @click.command("worker")
 @click.argument("modules", nargs=-1, metavar="MODULE[:REGISTRY]...")
-@location_options
-@click.option("--engine", metavar="URL", help="The store at a URL, instead of --data.")
+@click.option("--engine", metavar="URL", help="The URL of an engine, instead of --data.")
 @click.option(
     "--durability",
     type=click.Choice(["commit", "interval"]),
     default="commit",
     show_default=True,
-    help="Wait for the disk at every commit, or every second.",
+    help="Sync to disk at every commit, or once a second.",
 )
-@click.option("--queues", metavar="A,B*", help="Queues to serve, in order; those of the tasks.")
-@click.option("--threads", type=click.IntRange(0, 10_000), help="Slots in threads. [default: 1]")
+@click.option(
+    "--queues",
+    metavar="A,B*",
+    help="Queues to work on, in this order.  [default: the queues of the tasks]",
+)
+@click.option("--threads", type=click.IntRange(0, 10_000), metavar="N",
+              help="Jobs to run at a time in threads.  [default: 1]")  # fmt: skip
 @click.option("--async", "async_slots", type=click.IntRange(0, 100_000), default=0, metavar="N",
-              help="Slots on an event loop.")  # fmt: skip
-@click.option("--processes", type=click.IntRange(0, 1_000), default=0, help="Slots in processes.")
+              help="Jobs to run at a time on an event loop.")  # fmt: skip
+@click.option("--processes", type=click.IntRange(0, 1_000), default=0, metavar="N",
+              help="Jobs to run at a time in processes.")  # fmt: skip
 @click.option("--order", default="strict", show_default=True, metavar="ORDER",
-              help="Of the queues: strict, round-robin, shuffled, 'weighted a=5,b=1'.")  # fmt: skip
-@click.option("--burst", is_flag=True, help="End when nothing is left to do.")
-@click.option("--watch", is_flag=True, help="Start again when a source file changes.")
-@click.option("--resume", is_flag=True, help="First take back what this --name holds from before.")
+              help="Queue order: strict, round-robin, shuffled, 'weighted a=5,b=1'.")  # fmt: skip
+@click.option("--burst", is_flag=True, help="Exit when no job is left.")
+@click.option("--watch", is_flag=True, help="Restart when a source file changes.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="First release the jobs that a worker of this --name still holds.",
+)
 @click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, metavar="S",
-              help="Time that running jobs have when it is stopped.")  # fmt: skip
+              help="Seconds that running jobs have to finish when the worker stops.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S",
-              help="For tasks that have no timeout of their own.")  # fmt: skip
+              help="Timeout of tasks that set none.")  # fmt: skip
 @click.option("--lock", "lock_seconds", type=click.FloatRange(1), default=60.0, metavar="S",
-              show_default=True, help="Length of the locks, which are renewed.")  # fmt: skip
-@click.option("--max-jobs", type=click.IntRange(1), help="Start afresh after so many.")
-@click.option("--max-memory", type=click.IntRange(1), metavar="MB", help="Start afresh above it.")
-@click.option("--name", default="", metavar="BASE", help="Of the worker. [default: HOST-PID]")
-@click.option("--path", multiple=True, metavar="DIR", help="A folder to import from; repeatable.")
-@click.option("--preload", multiple=True, metavar="MODULE", help="A module to import first.")
+              show_default=True,
+              help="Seconds that a job is locked; the lock is renewed while it runs.")  # fmt: skip
+@click.option("--max-jobs", type=click.IntRange(1), metavar="N", help="Restart after N jobs.")
+@click.option(
+    "--max-memory", type=click.IntRange(1), metavar="MB", help="Restart above this memory."
+)
+@click.option("--name", default="", metavar="BASE", help="The worker's name.  [default: HOST-PID]")
+@click.option(
+    "--path", multiple=True, metavar="DIR", help="A folder to import from. May be repeated."
+)
+@click.option(
+    "--preload", multiple=True, metavar="MODULE", help="A module to import first. May be repeated."
+)
 @click.option("--allow", multiple=True, metavar="PREFIX",
-              help="Run classes below it by their dotted names, as Qless does.")  # fmt: skip
-@click.option("--http", default="", metavar="HOST:PORT", help="Serve /livez, /readyz, /metrics.")
+              help="Also run classes below PREFIX by dotted name, as Qless does.")  # fmt: skip
+@click.option(
+    "--http", default="", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics here."
+)
+@location_options
 def command(location: Location, /, out: Output, modules: tuple[str, ...], **options: Any) -> None:
-    """Run the jobs of tasks.
+    """Run tasks: a worker for their jobs.
 
-    MODULE is imported from the current folder; it holds a registry, `tasks = Tasks()`. TERM lets
-    running jobs finish and hands back the rest; HUP starts again with new code.
+    MODULE is imported from the current folder and defines a registry, `tasks = Tasks()`. On TERM,
+    the worker lets running jobs finish and releases the rest. On HUP, it restarts with new code.
 
     Example: holdfast worker shop.tasks --data data --threads 8
     """
