@@ -11,6 +11,7 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
 from holdfast.engine.lmdb import notice_log
 from holdfast.engine.notices import NoticeHub
+from holdfast.limits import COMMITS_WITHOUT_LOG
 from tests.engine.test_notices import ListLog
 from tests.processes import start
 
@@ -117,3 +118,33 @@ def test_a_subscriber_keeps_so_many_bytes_and_the_newest(monkeypatch: pytest.Mon
         assert [len(notice.payload) for notice in heard] == [50_000]
         assert subscription.missed == 20
     followers.close()
+
+
+def test_notices_that_no_subscriber_wants_are_not_kept(engine: Engine) -> None:
+    wanted: set[bytes] = set()
+    with engine.subscribe(wanted=lambda notice: notice.payload in wanted) as subscription:
+        for _ in range(COMMITS_WITHOUT_LOG + 10):
+            publish(engine, b"unwanted")
+        before = stored(engine)  # by the first ones, which went to LMDB one by one
+        for _ in range(30):
+            publish(engine, b"unwanted")
+        assert engine._overlay.notices()[1] == []  # type: ignore[attr-defined]
+        assert stored(engine) <= before <= COMMITS_WITHOUT_LOG
+        assert subscription.poll_own() == []
+
+        wanted.add(b"later")
+        publish(engine, b"unwanted")
+        publish(engine, b"later")
+        assert [notice.payload for notice in subscription.poll_own()] == [b"later"]
+
+
+def test_a_filter_holds_for_the_commits_of_other_processes(engine: Engine, tmp_path: Path) -> None:
+    other = start(publish_when_told, str(tmp_path / "store"))
+    assert other.receive() == "open"
+    with engine.subscribe(wanted=lambda notice: len(notice.payload) == 2) as subscription:
+        for size in (1, 2, 3):
+            assert other.ask(size) == "done"
+
+        assert [notice.payload for notice in subscription.poll()] == [bytes(2)]
+    other.send(None)
+    other.join()

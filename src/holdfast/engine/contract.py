@@ -119,6 +119,11 @@ class Subscription(Protocol):
         yet given."""
         ...
 
+    def poll_own(self) -> list[Notice]:
+        """Like `poll`, but it may leave out what other processes have committed, and costs nothing
+        where this one has committed nothing that is wanted."""
+        ...
+
     @property
     def missed(self) -> int:
         """The number of commits whose notices were dropped because this subscriber was too slow.
@@ -191,9 +196,15 @@ class Engine(Protocol):
         raise `Conflict`."""
         ...
 
-    def subscribe(self, *, topic_prefix: str = "", space: bytes | None = None) -> Subscription:
+    def subscribe(
+        self,
+        *,
+        topic_prefix: str = "",
+        space: bytes | None = None,
+        wanted: Callable[[Notice], bool] | None = None,
+    ) -> Subscription:
         """Subscribes to notices whose topic begins with `topic_prefix`, of one space or (None) of
-        all."""
+        all; and of these to the ones that `wanted` accepts when they are committed."""
         ...
 
     def read_clock(self) -> float:

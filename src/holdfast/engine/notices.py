@@ -43,12 +43,18 @@ class NoticeHub:
         self._woken = threading.Event()
         self._subscriptions: tuple[NoticeSubscription, ...] = ()
         self._place: Any = None
+        self.is_behind = False  # a commit of this process has left notices that nobody has read
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def is_heard(self) -> bool:
         """Whether anyone of this process listens."""
         return bool(self._subscriptions)
+
+    def heard(self, notices: list[Notice]) -> list[Notice]:
+        """Returns the notices that someone of this process wants at this moment."""
+        subscriptions = self._subscriptions
+        return [notice for notice in notices if any([s.wants(notice) for s in subscriptions])]
 
     def place(self) -> Any:
         """Up to where everyone of this process has been handed the notices; None: no one listens.
@@ -60,6 +66,7 @@ class NoticeHub:
 
     def wake(self) -> None:
         """A commit of this process has left notices, or someone begins to wait for some."""
+        self.is_behind = True
         if self._someone_waits():
             self._woken.set()
 
@@ -112,6 +119,7 @@ class NoticeHub:
             subscription.forked()
 
     def _catch_up(self) -> None:
+        self.is_behind = False  # before it reads: what comes meanwhile is read by the next
         self._place, forgotten, notices = self._log.notices_since(self._place)
         if notices or forgotten:
             for subscription in self._subscriptions:
@@ -133,6 +141,23 @@ class NoticeHub:
                     self._catch_up()
 
 
+def notice_filter(
+    topic_prefix: str, space: bytes | None, wanted: Callable[[Notice], bool] | None
+) -> Callable[[Notice], bool]:
+    """Returns the filter of a subscription: by topic, by space, and by the subscriber itself."""
+    if wanted is not None and not topic_prefix and space is None:
+        return wanted
+
+    def accepts(notice: Notice) -> bool:
+        return (
+            notice.topic.startswith(topic_prefix)
+            and space in (None, notice.space)
+            and (wanted is None or wanted(notice))
+        )
+
+    return accepts
+
+
 def bytes_of(notice: Notice) -> int:
     """About what a notice takes in memory."""
     return len(notice.payload) + len(notice.topic) + _NOTICE_BYTES
@@ -143,7 +168,7 @@ class NoticeSubscription:
 
     def __init__(self, hub: NoticeHub, wanted: Callable[[Notice], bool]) -> None:
         self._hub = hub
-        self._wanted = wanted
+        self.wants = wanted
         self._queue: deque[Notice] = deque()
         self._bytes = 0  # of what is in the queue
         self._arrived = threading.Condition()
@@ -157,7 +182,7 @@ class NoticeSubscription:
 
     def deliver(self, notices: list[Notice], forgotten: int) -> None:
         """Takes what the hub read, and drops the oldest if the subscriber does not keep up."""
-        mine = [notice for notice in notices if self._wanted(notice)]
+        mine = [notice for notice in notices if self.wants(notice)]
         with self._arrived:
             self._missed += forgotten
             self._queue.extend(mine)
@@ -196,6 +221,10 @@ class NoticeSubscription:
         finally:
             with self._arrived:
                 self.waiting -= 1
+
+    def poll_own(self) -> list[Notice]:
+        """Like `poll`, if a commit of this process has left notices."""
+        return self.poll() if self._hub.is_behind or self._queue else []
 
     def poll(self) -> list[Notice]:
         self._hub.catch_up()

@@ -8,7 +8,7 @@ another queue or because its client is gone, lets the next one try what it was w
 import asyncio
 import itertools
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from operator import attrgetter
 from typing import Self
@@ -30,7 +30,8 @@ class JobWaiters:
         self._counts_jobs = counts_jobs
         self._lines: dict[tuple[bytes, str], _QueueWaiters] = {}
         self._tickets = itertools.count()
-        notice_feed.listen(self._hear, topic_prefix=READY)
+        self._notice_feed = notice_feed
+        self._stop_listening: Callable[[], None] | None = None  # None: nobody waits for jobs
 
     def join(self, space: Space, queues: Iterable[str]) -> "Waiter":
         """Returns a waiter at the end of the lines of `queues`, for a `with` block."""
@@ -39,14 +40,21 @@ class JobWaiters:
             key = (space.prefix, queue)
             line = self._lines.get(key)
             if line is None:
-                line = _QueueWaiters(self._lines, space, queue, counts_jobs=self._counts_jobs)
+                line = _QueueWaiters(self._forget, space, queue, counts_jobs=self._counts_jobs)
                 self._lines[key] = line
             lines.append(line)
+        if self._stop_listening is None:  # before the first try: what comes after it is heard
+            self._stop_listening = self._notice_feed.listen(self._hear, topic_prefix=READY)
         return Waiter(next(self._tickets), lines)
 
+    def _forget(self, space: Space, queue: str) -> None:
+        """Nobody waits for jobs of this queue any more."""
+        self._lines.pop((space.prefix, queue), None)
+        if not self._lines and self._stop_listening is not None:
+            self._stop_listening()
+            self._stop_listening = None
+
     def _hear(self, notice: Notice) -> None:
-        if not self._lines:
-            return
         queue = notice.payload.decode()
         if queue:
             lines = [self._lines.get((notice.space, queue))]
@@ -62,14 +70,14 @@ class _QueueWaiters:
 
     def __init__(
         self,
-        lines: "dict[tuple[bytes, str], _QueueWaiters]",
+        forget: Callable[[Space, str], None],
         space: Space,
         queue: str,
         *,
         counts_jobs: bool,
     ) -> None:
         self._counts_jobs = counts_jobs
-        self._lines = lines
+        self._forget = forget  # when the last waiter has left
         self._space = space
         self._queue = queue
         self.awake: set[Waiter] = set()  # they try to pop, or are about to
@@ -102,7 +110,7 @@ class _QueueWaiters:
         if self._asleep:
             self.wake_some()
         elif not self.awake:
-            self._lines.pop((self._space.prefix, self._queue), None)
+            self._forget(self._space, self._queue)
 
 
 class Waiter:

@@ -25,12 +25,14 @@ class NoticeFeed:
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._subscription = engine.subscribe()
-        self._order = threading.Lock()  # the thread that takes notices also schedules them
         self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
-        self._asked: tuple[
-            tuple[bytes | None, str, Listener], ...
-        ] = ()  # a snapshot of the listeners
+        # A snapshot of the listeners. What none of them wants is not even kept by the engine.
+        self._asked: tuple[tuple[bytes | None, str, Listener], ...] = ()
+        self._subscription = engine.subscribe(wanted=self._is_wanted)
+        # A remote engine learns of its own commits from its server, as of all others.
+        opened = self._subscription
+        self._poll_own = opened.poll if engine.is_remote else opened.poll_own
+        self._order = threading.Lock()  # the thread that takes notices also schedules them
         self._last = 0
         self._closed = False
         # Those who commit in this process call `catch_up`; this is for the others' commits. A
@@ -59,11 +61,22 @@ class NoticeFeed:
         return leave
 
     def catch_up(self) -> None:
-        """Schedules the notices of all commits that have returned. From any thread."""
+        """Schedules the notices of all commits of this process that have returned. From any
+        thread."""
+        self._schedule(self._poll_own)
+
+    def _schedule(self, poll: Callable[[], list[Notice]]) -> None:
         with self._order:
-            notices = self._subscription.poll()
+            notices = poll()
             if notices and not self._closed:
                 self._loop.call_soon_threadsafe(self._publish, notices)
+
+    def _is_wanted(self, notice: Notice) -> bool:
+        where, topic = notice.space, notice.topic
+        for space, topic_prefix, _ in self._asked:
+            if (space is None or space == where) and topic.startswith(topic_prefix):
+                return True
+        return False
 
     def close(self) -> None:
         self._closed = True
@@ -75,13 +88,13 @@ class NoticeFeed:
 
     def _look(self) -> None:
         with suppress(StoreBusy):  # no place for one more view: look again
-            self.catch_up()
+            self._schedule(self._subscription.poll)
         self._next_look = self._loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
 
     def _follow(self) -> None:
         while self._subscription.wait():
             with suppress(StoreUnreachable):  # the subscription goes on when the engine is back
-                self.catch_up()
+                self._schedule(self._subscription.poll)
 
     def _publish(self, notices: list[Notice]) -> None:
         for notice in notices:

@@ -45,7 +45,7 @@ from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.lmdb.write_buffers import PendingView
-from holdfast.engine.notices import NoticeHub
+from holdfast.engine.notices import NoticeHub, notice_filter
 from holdfast.errors import (
     BadInput,
     HoldfastError,
@@ -432,12 +432,15 @@ class LmdbEngine:
 
     # --- notices ---------------------------------------------------------------------------------
 
-    def subscribe(self, *, topic_prefix: str = "", space: bytes | None = None) -> Subscription:
-        def wanted(notice: Notice) -> bool:
-            return notice.topic.startswith(topic_prefix) and space in (None, notice.space)
-
+    def subscribe(
+        self,
+        *,
+        topic_prefix: str = "",
+        space: bytes | None = None,
+        wanted: Callable[[Notice], bool] | None = None,
+    ) -> Subscription:
         self._refuse_unusable()
-        subscription = self._notices.subscribe(wanted)
+        subscription = self._notices.subscribe(notice_filter(topic_prefix, space, wanted))
         if self._overlay is not None:
             # A commit that found nobody listening is seen by all who read from now on.
             self._overlay.settle()

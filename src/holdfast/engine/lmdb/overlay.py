@@ -159,6 +159,7 @@ class Overlay:
             self._refuse_unusable()  # the work has forked
         with self._lock:
             # A process that is alone tells no one else: what nobody here listens to is not kept.
+            # `_defer` looks more closely, at who wants which.
             if tx.notices and not self._notices.is_heard():
                 tx.notices = []
             writes, log = tx.written, self._log
@@ -222,7 +223,10 @@ class Overlay:
                 if record is not None:
                     log.write(record, position)
                 take(tx)
+                # Only now that all can see the commit: who begins to listen after this look reads
+                # what is there after it.
                 if tx.notices:
+                    tx.notices = self._notices.heard(tx.notices)
                     base.notices[noted:] = tx.notices
                     base.notice_bytes += sum([bytes_of(notice) for notice in tx.notices])
                 publish()

@@ -22,7 +22,7 @@ from holdfast.engine.contract import (
     Transaction,
 )
 from holdfast.engine.group_commit import CommitRequest, Work
-from holdfast.engine.notices import NoticeHub
+from holdfast.engine.notices import NoticeHub, notice_filter
 from holdfast.engine.remote.protocol import (
     AddRefused,
     Backend,
@@ -428,10 +428,13 @@ class RemoteEngine:
 
     # --- notices ---------------------------------------------------------------------------------
 
-    def subscribe(self, *, topic_prefix: str = "", space: bytes | None = None) -> Subscription:
-        def wanted(notice: Notice) -> bool:
-            return notice.topic.startswith(topic_prefix) and space in (None, notice.space)
-
+    def subscribe(
+        self,
+        *,
+        topic_prefix: str = "",
+        space: bytes | None = None,
+        wanted: Callable[[Notice], bool] | None = None,
+    ) -> Subscription:
         self._refuse_unusable()
         with self._counted:
             if self._listener is None:
@@ -442,7 +445,7 @@ class RemoteEngine:
                     daemon=True,
                 )
                 self._listener.start()
-        return self._notices.subscribe(wanted)
+        return self._notices.subscribe(notice_filter(topic_prefix, space, wanted))
 
     def newest_notice(self) -> Any:
         return self._patiently(self.backend.newest_notice)
