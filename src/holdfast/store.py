@@ -256,20 +256,18 @@ class Store(Space):
             return self._transact_many_in_new(steps)
         return self._transact_many(steps)
 
+    def try_transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]] | None:
+        """Like `transact_many`, for a thread that must not be held up: None, and nothing was
+        written, if that would take more than a moment."""
+        prefixes = [step.space._runner.prefix for step in steps]
+        if NOWHERE in prefixes:
+            return None
+        outcomes = self.engine.try_transact_many(_works_of(steps), spaces=prefixes)
+        return None if outcomes is None else _removed(outcomes, steps)
+
     def _transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
-        runners = [step.space._runner for step in steps]
-        prefixes = [runner.prefix for runner in runners]
-        outcomes = self.engine.transact_many(
-            [
-                partial(runner.run_and_sweep, partial(_on_layers, step.work, step.space._shared))
-                for runner, step in zip(runners, steps, strict=True)
-            ],
-            spaces=prefixes,
-        )
-        for number, outcome in enumerate(outcomes):
-            if isinstance(outcome.error, RemovalFailed):
-                outcomes[number] = _again(steps[number])
-        return outcomes
+        prefixes = [step.space._runner.prefix for step in steps]
+        return _removed(self.engine.transact_many(_works_of(steps), spaces=prefixes), steps)
 
     def _transact_many_in_new(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
         """Runs steps of which some are in spaces that did not exist when they were opened.
@@ -362,6 +360,23 @@ class Store(Space):
 
 def _on_layers(work: Callable[[Tx], T], shared: Shared, tx: Transaction) -> T:
     return work(Tx(tx, shared))
+
+
+def _works_of(steps: Sequence[Step]) -> list[Callable[[Transaction], Any]]:
+    return [
+        partial(
+            step.space._runner.run_and_sweep, partial(_on_layers, step.work, step.space._shared)
+        )
+        for step in steps
+    ]
+
+
+def _removed(outcomes: list[Outcome[Any]], steps: Sequence[Step]) -> list[Outcome[Any]]:
+    """Returns the outcomes, after another try of what failed only to remove expired keys."""
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome.error, RemovalFailed):
+            outcomes[number] = _again(steps[number])
+    return outcomes
 
 
 def _again(step: Step) -> Outcome[Any]:

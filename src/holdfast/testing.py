@@ -190,6 +190,11 @@ class _CrashingEngine:
     ) -> list[Outcome[Any]]:
         return self._engine.transact_many([self._counted(work) for work in works], spaces=spaces)
 
+    def try_transact_many(
+        self, works: Sequence[Callable[[Any], Any]], *, spaces: Sequence[bytes]
+    ) -> list[Outcome[Any]] | None:
+        return None
+
     @contextmanager
     def transaction(self, *, space: bytes = b"") -> Iterator["_CountedTransaction"]:
         with self._engine.transaction(space=space) as tx:

@@ -1,5 +1,7 @@
 """Writes of many clients in groups: who waits for whom, and who does not."""
 
+import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,15 @@ from typing import Any
 import pytest
 
 from holdfast.engine import group_wait
-from holdfast.limits import GROUP_WAIT_STEP_SECONDS
+from holdfast.engine.lmdb.overlay import Overlay
+from holdfast.limits import (
+    GROUP_WAIT_STEP_SECONDS,
+    MAX_GROUP_ON_LOOP,
+    MAX_SHORT_OPERATIONS,
+    MAX_SMALL_REQUEST_BYTES,
+)
 from tests.server.running import command
-from tests.server.small_server import small_server
+from tests.server.small_server import SmallServer, small_server
 
 PUT = command("JOBS.PUT", '{"queue":"q"}')
 
@@ -27,10 +35,94 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
+def in_threads(server: SmallServer) -> None:
+    """No commit is made on the loop."""
+    server.dispatcher.store.try_transact_many = lambda steps: None  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that commit, in order."""
+    names: list[str] = []
+    commit = Overlay.commit
+
+    def noted(overlay: Overlay, *arguments: Any, **options: Any) -> bool:
+        names.append(threading.current_thread().name)
+        return commit(overlay, *arguments, **options)
+
+    monkeypatch.setattr(Overlay, "commit", noted)
+    return names
+
+
+def test_a_short_write_is_committed_on_the_loop(tmp_path: Path, threads: list[str]) -> None:
+    with small_server(tmp_path) as server, server.connect() as client:
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+        threads.clear()
+
+        for _ in range(50):
+            client.ask("JOBS.PUT", '{"queue":"q"}')
+        assert client.ask("JOBS.LENGTH", '{"queue":"q"}') == b"51"
+
+    assert {*threads} - {"holdfast-writer"}  # which does those that come while LMDB is written
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        command("JOBS.PUT", json.dumps({"queue": "q", "data": "x" * MAX_SMALL_REQUEST_BYTES})),
+        command("METRICS.INCR", '{"metric":"m"}') * (MAX_GROUP_ON_LOOP + 1),
+    ],
+    ids=["large", "many"],
+)
+def test_what_is_large_is_committed_by_the_thread(
+    tmp_path: Path, threads: list[str], request_: bytes
+) -> None:
+    with small_server(tmp_path) as server, server.connect() as client:
+        client.ask("METRICS.DEFINE", '{"specs":{"m":{}}}')
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+        threads.clear()
+
+        client.socket.sendall(request_)
+        for _ in range(request_.count(b"*2")):
+            client.receive()
+
+    assert threads[0] == "holdfast-writer"
+
+
+def test_a_write_that_turns_out_to_be_long_is_done_by_the_thread(
+    tmp_path: Path, threads: list[str]
+) -> None:
+    ids = [f"{number}" for number in range(MAX_SHORT_OPERATIONS)]
+    with small_server(tmp_path) as server, server.connect() as client:
+        for id in ids:
+            client.send("JOBS.PUT", json.dumps({"queue": "q", "id": id}))
+        for _ in ids:
+            client.receive()
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+        threads.clear()
+
+        client.ask("JOBS.POP", json.dumps({"queue": "q", "worker": "w", "count": len(ids)}))
+
+    assert threads[0] == "holdfast-writer"
+
+
+def test_listeners_hear_of_a_commit_on_the_loop_before_its_caller(tmp_path: Path) -> None:
+    with small_server(tmp_path) as server, server.connect() as client:
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+        client.ask("HELLO", "3")
+        client.ask("SUBSCRIBE", "news")
+
+        for number in range(20):
+            client.send("PUBLISH", "news", f"{number}")
+            assert client.receive() == [b"message", b"news", b"%d" % number]
+            assert client.receive() == 1
+
+
 def test_a_client_alone_is_not_kept_waiting_for_company(
     tmp_path: Path, pauses: list[float]
 ) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
+        in_threads(server)
         server.dispatcher._group_wait.commit_seconds = 60.0  # as if the disk were slow
 
         for _ in range(20):
@@ -43,6 +135,7 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
     tmp_path: Path, pauses: list[float]
 ) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
+        in_threads(server)
         server.dispatcher._group_wait.commit_seconds = 60.0
         server.dispatcher._group_wait.in_play = 1_000
 
@@ -53,6 +146,7 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
 
 def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[float]) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
+        in_threads(server)
         server.dispatcher._group_wait.commit_seconds = GROUP_WAIT_STEP_SECONDS
         server.dispatcher._group_wait.in_play = 1_000
 
@@ -63,6 +157,7 @@ def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[flo
 
 def test_those_who_come_while_others_are_written_share_the_next_group(tmp_path: Path) -> None:
     with small_server(tmp_path) as server:
+        in_threads(server)
         clients = [server.connect() for _ in range(8)]
         groups: list[int] = []
         transact_many = server.dispatcher.store.transact_many

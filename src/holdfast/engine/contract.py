@@ -119,11 +119,6 @@ class Subscription(Protocol):
         yet given."""
         ...
 
-    def poll_own(self) -> list[Notice]:
-        """Like `poll`, but it may leave out what other processes have committed, and costs nothing
-        where this one has committed nothing that is wanted."""
-        ...
-
     @property
     def missed(self) -> int:
         """The number of commits whose notices were dropped because this subscriber was too slow.
@@ -135,6 +130,15 @@ class Subscription(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+
+class EngineSubscription(Subscription, Protocol):
+    """A subscription to an engine of this process."""
+
+    def poll_own(self) -> list[Notice]:
+        """Like `poll`, but it may leave out what other processes have committed, and costs nothing
+        where this one has committed nothing that is wanted."""
+        ...
 
 
 class Guard:
@@ -196,13 +200,21 @@ class Engine(Protocol):
         raise `Conflict`."""
         ...
 
+    def try_transact_many(
+        self, works: Sequence[Callable[[Transaction], Any]], *, spaces: Sequence[bytes]
+    ) -> list[Outcome[Any]] | None:
+        """Like `transact_many`, for a thread that must not be held up: None, and nothing was
+        written, if it would wait for another thread or take more than a few milliseconds, the sync
+        of a log apart. An engine may always decline."""
+        ...
+
     def subscribe(
         self,
         *,
         topic_prefix: str = "",
         space: bytes | None = None,
         wanted: Callable[[Notice], bool] | None = None,
-    ) -> Subscription:
+    ) -> EngineSubscription:
         """Subscribes to notices whose topic begins with `topic_prefix`, of one space or (None) of
         all; and of these to the ones that `wanted` accepts when they are committed."""
         ...

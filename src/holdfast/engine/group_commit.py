@@ -76,6 +76,16 @@ class GroupCommit:
             raise self._closed.with_traceback(None)  # the same for all: no frames pile up
         return [request] if self._group_wait is None else self._lead(request, self._group_wait, 1)
 
+    def take_free(self, request: CommitRequest) -> bool:
+        """Takes the turn if nobody has it or waits for it, and says whether it did; then `leave`
+        follows."""
+        if self._waiting or self._closed is not None:
+            return False
+        if self._leading.setdefault(None, request) is not request:
+            return False
+        self._begun = time.perf_counter()
+        return True
+
     def _line_up(self, request: CommitRequest, last: bool) -> list[CommitRequest]:
         with self._lock:
             if self._closed is not None and not last:

@@ -42,6 +42,8 @@ from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
     LARGE_READ_THREADS,
     LONG_OPERATIONS,
+    LOOP_COMMITS_PAUSE_SECONDS,
+    MAX_GROUP_ON_LOOP,
     MAX_GROUP_TRANSACTIONS,
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
@@ -68,6 +70,7 @@ from holdfast.users import USERS_CHANGED
 
 _log = logging.getLogger(__name__)
 
+_TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
 # Of a folder below another one; while it is written, its name is longer.
 _BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
 
@@ -83,6 +86,7 @@ class GroupedWrites(NamedTuple):
     answer: Answer  # called on the loop
     # Asked just before, if its client may be gone and it is then not to be written.
     is_wanted: Callable[[], bool] | None
+    is_small: bool  # a request of a few kilobytes, which most probably is done at once
 
 
 Group: TypeAlias = list[GroupedWrites]
@@ -148,6 +152,7 @@ class Dispatcher:
         self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
         self._sessions = itertools.count(1)
         self._committing = False
+        self._loop_commits_after = 0.0  # by the monotonic clock
         self._written: set[Space] = set()  # spaces, since `take_written`
 
     def known_space(self, name: str) -> Space | None:
@@ -313,7 +318,7 @@ class Dispatcher:
     def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
         return self._loop.run_in_executor(self._readers, call)
 
-    async def write(self, space: Space, work: Work) -> Any:
+    async def write(self, space: Space, work: Work, *, is_small: bool = False) -> Any:
         """Runs one transaction in the next group."""
         future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
 
@@ -321,7 +326,9 @@ class Dispatcher:
             if not future.done():
                 future.set_result(outcomes[0])
 
-        self.write_many([Step(space, work)], answer, lambda: not future.cancelled())
+        self.write_many(
+            [Step(space, work)], answer, lambda: not future.cancelled(), is_small=is_small
+        )
         outcome = await future
         try:
             result = outcome.unwrap()
@@ -337,17 +344,19 @@ class Dispatcher:
         steps: Sequence[Step],
         answer: Answer,
         is_wanted: Callable[[], bool] | None = None,
+        *,
+        is_small: bool = False,
     ) -> None:
         """Runs transactions in the next group, in this order, each for itself."""
         queued = self._enqueued - self._dequeued
         if queued + len(steps) > MAX_QUEUED_WRITES:
             raise ServerBusy(f"{queued} writes are waiting already")
-        self._waiting.append(GroupedWrites(steps, answer, is_wanted))
+        self._waiting.append(GroupedWrites(steps, answer, is_wanted, is_small))
         self._enqueued += len(steps)
         if not self._committing:
             self._committing = True
             # Later in this round of the loop, so that all that has arrived with it comes along.
-            self._loop.call_soon(self._turns.put, True)
+            self._loop.call_soon(self._begin_group)
 
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
@@ -470,15 +479,49 @@ class Dispatcher:
             self._tell()  # those who listen hear of it before those who asked
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
-    def _tell(self) -> None:
-        """Has the notices of what was committed handed out. Whatever fails at that, what was done
-        is done, and is answered so."""
+    def _begin_group(self) -> None:
+        """Commits what waits: on the loop if that takes only a moment, else in the writer's
+        thread. To wake a thread and to be woken by it costs more than a short commit itself."""
+        if not self._may_commit_on_loop() or not self._commit_on_loop():
+            self._turns.put(True)
+
+    def _may_commit_on_loop(self) -> bool:
+        waiting = self._waiting
+        return (
+            len(waiting) <= MAX_GROUP_ON_LOOP
+            and all([request.is_small for request in waiting])
+            and sum([len(request.steps) for request in waiting]) <= MAX_GROUP_ON_LOOP
+            and time.monotonic() >= self._loop_commits_after
+        )
+
+    def _commit_on_loop(self) -> bool:
+        group = self._next_group()
+        steps = [step for request in group for step in request.steps]
+        begin = time.monotonic()
+        outcomes = self.store.try_transact_many(steps) if steps else []
+        if outcomes is None:
+            self._waiting.extendleft(reversed(group))
+            self._dequeued -= len(steps)
+            now = time.monotonic()
+            if now - begin > _TRIED_SECONDS:
+                self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
+            return False
+        if self._tell():
+            self._loop.call_soon(self._answer, group, outcomes)
+        else:
+            self._answer(group, outcomes)
+        return True
+
+    def _tell(self) -> bool:
+        """Has the notices of what was committed handed out, and says if there are any. Whatever
+        fails at that, what was done is done, and is answered so."""
         try:
-            self.notice_feed.catch_up()
+            return self.notice_feed.catch_up()
         except StoreUnreachable:
             pass  # they are heard when the engine is back
         except Exception as error:
             self.report(error)
+        return False
 
     def _next_group(self) -> Group:
         group: Group = []
@@ -494,7 +537,7 @@ class Dispatcher:
 
     def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
         if self._waiting:
-            self._turns.put(True)
+            self._loop.call_soon(self._begin_group)
         else:
             self._committing = False
         begin = 0

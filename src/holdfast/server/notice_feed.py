@@ -60,16 +60,18 @@ class NoticeFeed:
 
         return leave
 
-    def catch_up(self) -> None:
-        """Schedules the notices of all commits of this process that have returned. From any
-        thread."""
-        self._schedule(self._poll_own)
+    def catch_up(self) -> bool:
+        """Schedules the notices of all commits of this process that have returned, and says if
+        there are any. From any thread."""
+        return self._schedule(self._poll_own)
 
-    def _schedule(self, poll: Callable[[], list[Notice]]) -> None:
+    def _schedule(self, poll: Callable[[], list[Notice]]) -> bool:
         with self._order:
             notices = poll()
-            if notices and not self._closed:
-                self._loop.call_soon_threadsafe(self._publish, notices)
+            if not notices or self._closed:
+                return False
+            self._loop.call_soon_threadsafe(self._publish, notices)
+            return True
 
     def _is_wanted(self, notice: Notice) -> bool:
         where, topic = notice.space, notice.topic

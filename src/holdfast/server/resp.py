@@ -21,6 +21,7 @@ from holdfast.keepalive import keep_alive
 from holdfast.limits import (
     COMMANDS_PER_TURN,
     HANDSHAKE_SECONDS,
+    MAX_GROUP_ON_LOOP,
     MAX_GROUP_TRANSACTIONS,
     MAX_STRANGER_BYTES,
     PARSED_PER_TURN_BYTES,
@@ -258,7 +259,8 @@ class RespConnection(asyncio.Protocol):
         steps = [Step(write.space, write.work) for write in writes]
         try:
             # What a client has sent is done, even if it did not wait for the answer.
-            self._server.dispatcher.write_many(steps, answered)
+            is_small = len(writes) <= MAX_GROUP_ON_LOOP and all([w.is_small for w in writes])
+            self._server.dispatcher.write_many(steps, answered, is_small=is_small)
         except HoldfastError as error:
             refused = [self.session.failure(write, error) for write in writes]
             self._server.loop.call_soon(self._resume, refused)

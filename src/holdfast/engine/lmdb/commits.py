@@ -23,8 +23,14 @@ from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
-from holdfast.engine.lmdb.write_buffers import TransactionBuffer
+from holdfast.engine.lmdb.write_buffers import (
+    CommittedBuffer,
+    ShortBuffer,
+    TooLong,
+    TransactionBuffer,
+)
 from holdfast.errors import HoldfastError, StoreFull, StoreUnusable
+from holdfast.limits import MAX_SHORT_OPERATIONS
 
 Group = Sequence[CommitRequest]  # whose callers hear what became of their work
 Step = tuple[Work, bytes]  # one transaction of a group, and its space
@@ -82,6 +88,48 @@ class Commits:
             _publish(group, [self._run_alone(*step, None) for step in steps])
         self.groups += 1
         self.transactions += len(steps)
+
+    def try_run(self, request: CommitRequest) -> None:
+        """Commits the transactions of a request together if they are short, and leaves their
+        outcomes in it. If it has none afterwards, nothing has happened."""
+        overlay = self._overlay
+        base = None if overlay is None else overlay.begin()
+        if overlay is None or base is None:
+            return
+        try:
+            together, outcomes = self._run_short(base, request)
+            publish = partial(setattr, request, "outcomes", outcomes)
+            if overlay.commit(together, publish, flushes=False):
+                self.interrupted = True
+        except (TooLong, lmdb.Error, HoldfastError):
+            overlay.end()  # whoever may wait runs it again, and can tell what is wrong
+            return
+        except BaseException:
+            overlay.end()
+            raise
+        self.groups += 1
+        self.transactions += len(outcomes)
+
+    def _run_short(
+        self, base: CommittedBuffer, request: CommitRequest
+    ) -> tuple[TransactionBuffer, list[Outcome[Any]]]:
+        """Runs short transactions, and returns what they write together. May raise `TooLong`."""
+        if len(request.works) == 1:
+            tx = ShortBuffer(base, request.spaces[0], self._clock(), base.written, base.seen)
+            outcome = tx.run(request.works[0], MAX_SHORT_OPERATIONS)
+            if outcome.error is None:
+                return tx, [outcome]
+            return TransactionBuffer(base, b"", 0.0), [outcome]
+        together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
+        outcomes, left = [], MAX_SHORT_OPERATIONS
+        for work, space in zip(request.works, request.spaces, strict=True):
+            tx = ShortBuffer(together, space, self._clock())
+            outcomes.append(tx.run(work, left))
+            left = tx.left
+            if outcomes[-1].error is None:
+                together.take(tx)
+                together.notices += tx.notices
+        return together, outcomes
 
     def raise_interrupt(self) -> None:
         """Raises the Ctrl-C that came too late."""

@@ -16,11 +16,11 @@ import lmdb
 from holdfast.engine import checkpoints
 from holdfast.engine.contract import (
     Backup,
+    EngineSubscription,
     Guard,
     Notice,
     Outcome,
     Reader,
-    Subscription,
     Transaction,
 )
 from holdfast.engine.durability import check_durability
@@ -378,6 +378,24 @@ class LmdbEngine:
             raise ValueError(f"{len(works)} works were given, and {len(spaces)} spaces for them")
         return self._serve(CommitRequest(works, spaces))
 
+    def try_transact_many(
+        self, works: Sequence[Callable[[Transaction], Any]], *, spaces: Sequence[bytes]
+    ) -> list[Outcome[Any]] | None:
+        overlay = self._overlay
+        if overlay is None or not overlay.is_ready():
+            return None
+        group_commit, commits = self._group_commit, self._commits
+        request = CommitRequest(works, spaces)
+        if not group_commit.take_free(request):
+            return None
+        try:
+            commits.try_run(request)
+            if commits.interrupted:
+                commits.raise_interrupt()
+        finally:
+            group_commit.leave(request)
+        return request.outcomes
+
     @contextmanager
     def transaction(self, *, space: bytes = b"") -> Iterator[Transaction]:
         request = CommitRequest()
@@ -438,7 +456,7 @@ class LmdbEngine:
         topic_prefix: str = "",
         space: bytes | None = None,
         wanted: Callable[[Notice], bool] | None = None,
-    ) -> Subscription:
+    ) -> EngineSubscription:
         self._refuse_unusable()
         subscription = self._notices.subscribe(notice_filter(topic_prefix, space, wanted))
         if self._overlay is not None:

@@ -41,6 +41,7 @@ from holdfast.limits import (
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
+    MAX_SYNC_ON_LOOP_SECONDS,
     MAX_WAITING_KEYS,
     MAX_WAITING_NOTICE_BYTES,
     MAX_WAITING_SECONDS,
@@ -118,6 +119,16 @@ class Overlay:
         base = self._base
         return base if base is not None and not self._hindered else self._begin()
 
+    def is_ready(self) -> bool:
+        """Whether a short commit would only append to the log, and wait for no one."""
+        base, log = self._base, self._log
+        return (
+            base is not None
+            and not (self._hindered or self._due or self.closed or self._lock.locked())
+            and log.position + MAX_DEFERRED_BYTES <= log.end
+            and log.sync_seconds < MAX_SYNC_ON_LOOP_SECONDS
+        )
+
     def _begin(self) -> CommittedBuffer | None:
         with self._lock:
             self._running = False
@@ -152,9 +163,12 @@ class Overlay:
             self._look_if_alone()
         return self._log.shared
 
-    def commit(self, tx: WriteBuffer, publish: Callable[[], None]) -> bool:
+    def commit(self, tx: WriteBuffer, publish: Callable[[], None], *, flushes: bool = True) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
-        is done. Says whether Ctrl-C struck when it was too late to undo it."""
+        is done. Says whether Ctrl-C struck when it was too late to undo it.
+
+        Without `flushes` a flush that is due is left to the next commit.
+        """
         if self.closed:
             self._refuse_unusable()  # the work has forked
         with self._lock:
@@ -171,7 +185,7 @@ class Overlay:
                     and log.position + size <= log.end
                     and self._disk_space.take(len(writes), size)
                 ):
-                    interrupted = self._defer(tx, record, publish)
+                    interrupted = self._defer(tx, record, publish, flushes)
                 else:
                     interrupted = self._commit(tx, publish)
             else:
@@ -211,7 +225,13 @@ class Overlay:
             return self._commit_directly(tx, publish)
         return self._defer(tx, record, publish)
 
-    def _defer(self, tx: WriteBuffer, record: bytes | None, publish: Callable[[], None]) -> bool:
+    def _defer(
+        self,
+        tx: WriteBuffer,
+        record: bytes | None,
+        publish: Callable[[], None],
+        flushes: bool = True,
+    ) -> bool:
         base, log = self._base, self._log
         assert base is not None
         position = log.position
@@ -245,6 +265,9 @@ class Overlay:
             or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
             or (self._synced and len(base.written) > MAX_WAITING_KEYS)
         ):
+            self._due = True
+            if not flushes:
+                return interrupted
             try:
                 self._flush()
             except KeyboardInterrupt:

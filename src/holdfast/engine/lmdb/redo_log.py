@@ -24,6 +24,7 @@ import errno
 import mmap
 import os
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -90,6 +91,7 @@ class RedoLog:
         "path",
         "position",
         "problem",
+        "sync_seconds",
     )
 
     def __init__(self, path: Path, *, synced: bool) -> None:
@@ -114,6 +116,7 @@ class RedoLog:
         self._mark = 0
         self.position = _BEGIN  # where the next record goes
         self.end = REDO_LOG_BYTES
+        self.sync_seconds = 0.0  # that the disk takes for a record, by the last ones
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -221,11 +224,18 @@ class RedoLog:
         end = position + len(record)
         if self._synced:
             _write(self._file, record, position)
+            begin = time.perf_counter()
             os.fdatasync(self._file)
+            self._note_sync(time.perf_counter() - begin)
         else:
             self._map[position:end] = record
             self._map[_END] = _pack_end(self._mark, end)
         self.position = end
+
+    def _note_sync(self, seconds: float) -> None:
+        # Short ones count more: what is measured may include a wait for Python's own lock.
+        known = self.sync_seconds
+        self.sync_seconds += (seconds - known) / (2 if seconds < known else 16)
 
     def note_end(self) -> None:
         """Notes where the records end. In commit mode, where each commit would pay for one more

@@ -10,10 +10,12 @@ is its first lines.
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from holdfast.engine.contract import Reader
+import lmdb
+
+from holdfast.engine.contract import Outcome, Reader
 from holdfast.engine.lmdb.redo_log import Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
 from holdfast.engine.write_buffer import (
@@ -96,6 +98,71 @@ class TransactionBuffer(WriteBuffer):
                     self.delete(key)
                 return
         super().clear(begin, end)
+
+
+class TooLong(BaseException):
+    """A transaction does more than a thread that must not be held up may do."""
+
+
+class ShortBuffer(TransactionBuffer):
+    """A transaction that is given up when it turns out to be long: see `Engine.try_transact_many`.
+
+    What it reads and writes is counted, a kilobyte as one more.
+    """
+
+    __slots__ = ("left",)
+
+    def run(self, work: Callable[[Any], Any], left: int) -> Outcome[Any]:
+        """Runs a work that may do so much; raises `TooLong` if it does more."""
+        self.left = left
+        try:
+            outcome = Outcome(result=work(self))
+        except (KeyboardInterrupt, TooLong, lmdb.Error):
+            raise
+        except BaseException as error:
+            outcome = Outcome(error=error)
+        if self.left < 0:  # the work took that for a failure of its own
+            raise TooLong
+        return outcome
+
+    def _spend(self, number: int) -> None:
+        self.left -= number
+        if self.left < 0:
+            raise TooLong
+
+    def get(self, key: bytes) -> bytes | None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooLong
+        value = TransactionBuffer.get(self, key)
+        if value is not None and len(value) > 1024:
+            self._spend(len(value) >> 10)
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._spend(len(keys))
+        return super().get_many(keys)
+
+    def scan(
+        self, begin: bytes, end: bytes, *, limit: int | None = None, reverse: bool = False
+    ) -> Iterator[Pair]:
+        for pair in super().scan(begin, end, limit=limit, reverse=reverse):
+            self._spend(1 + (len(pair[1]) >> 10))
+            yield pair
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._spend(1 + (len(value) >> 10))
+        WriteBuffer.put(self, key, value)
+
+    def delete(self, key: bytes) -> None:
+        self._spend(1)
+        super().delete(key)
+
+    def clear(self, begin: bytes, end: bytes) -> None:
+        super().clear(begin, end)
+        if self.cleared:  # which LMDB does by itself, and at once
+            self.left = -1
+            raise TooLong
 
 
 class _PendingBuffer(WriteBuffer):

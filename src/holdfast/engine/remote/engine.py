@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 from holdfast.engine.contract import (
     Backup,
     Draws,
+    EngineSubscription,
     Guard,
     Notice,
     Outcome,
     Reader,
-    Subscription,
     Transaction,
 )
 from holdfast.engine.group_commit import CommitRequest, Work
@@ -428,13 +428,18 @@ class RemoteEngine:
 
     # --- notices ---------------------------------------------------------------------------------
 
+    def try_transact_many(
+        self, works: Sequence[Callable[[Transaction], Any]], *, spaces: Sequence[bytes]
+    ) -> list[Outcome[Any]] | None:
+        return None  # every commit waits for a network
+
     def subscribe(
         self,
         *,
         topic_prefix: str = "",
         space: bytes | None = None,
         wanted: Callable[[Notice], bool] | None = None,
-    ) -> Subscription:
+    ) -> EngineSubscription:
         self._refuse_unusable()
         with self._counted:
             if self._listener is None:
