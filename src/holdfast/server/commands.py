@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast import wire
-from holdfast.limits import MAX_SMALL_REQUEST_BYTES
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
@@ -100,12 +99,10 @@ def _serve(operation: Operation) -> Handler:
         as_text = session.integers_as_text
         if len(words) == 2 and payload[:1] == b"{" and not as_text:
             arguments = payloads.read_arguments(operation, payload, is_json=True)
-            return plan_operation(session, operation, arguments, json_encoder, len(payload))
+            return plan_operation(session, operation, arguments, json_encoder)
         form = "words" if len(words) > 2 else word_commands.form_of(payload)
         if form == "msgpack" and session.is_exact:
-            return plan_operation(
-                session, operation, read_exact(payload), exact_encoder, len(payload)
-            )
+            return plan_operation(session, operation, read_exact(payload), exact_encoder)
         if form == "words":
             arguments = word_commands.read_words(operation, words[1:])
         else:
@@ -113,9 +110,9 @@ def _serve(operation: Operation) -> Handler:
                 operation, payload, is_json=form == "json", integers_as_text=as_text
             )
         if form == "msgpack":
-            return plan_operation(session, operation, arguments, msgpack_encoder, len(payload))
+            return plan_operation(session, operation, arguments, msgpack_encoder)
         encode = text_encoder if as_text else json_encoder
-        return plan_operation(session, operation, arguments, encode, sum(map(len, words)))
+        return plan_operation(session, operation, arguments, encode)
 
     return handle
 
@@ -125,9 +122,8 @@ def plan_operation(
     operation: Operation,
     arguments: Any,
     encode: Callable[[Any], bytes],
-    size: int,
 ) -> Plan:
-    """The plan of an operation with decoded arguments, which had `size` bytes."""
+    """The plan of an operation with decoded arguments."""
     space = session.space
     session.require(operation)
     if operation.declaration.addressed:
@@ -137,7 +133,7 @@ def plan_operation(
         return Later(lambda: session.dispatcher.start(space, operation, arguments), encode)
     work = work_of(operation, arguments)
     if kind != "read":
-        return Write(space, work, encode, is_small=size <= MAX_SMALL_REQUEST_BYTES)
+        return Write(space, work, encode)
     name = operation.full_name
     is_large = session.dispatcher.large_reads.expects(name, arguments)
     return Read(space, work, encode, kind=name, is_large=is_large)
@@ -165,11 +161,7 @@ def throttle(session: RespSession, words: wire.Command) -> Plan:
     operation = OPERATIONS["metrics.throttle"]
     arguments = word_commands.read_words(operation, words[1:])
     return plan_operation(
-        session,
-        operation,
-        arguments,
-        lambda numbers: wire.array(map(wire.integer, numbers)),
-        sum(map(len, words)),
+        session, operation, arguments, lambda numbers: wire.array(map(wire.integer, numbers))
     )
 
 

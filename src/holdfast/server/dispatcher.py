@@ -236,7 +236,14 @@ class Dispatcher:
 
     # --- operations ------------------------------------------------------------------------------
 
-    async def run(self, space: Space, operation: Operation, arguments: msgspec.Struct) -> Any:
+    async def run(
+        self,
+        space: Space,
+        operation: Operation,
+        arguments: msgspec.Struct,
+        *,
+        is_small: bool = False,
+    ) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
         if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
             try:
@@ -247,7 +254,7 @@ class Dispatcher:
         work = work_of(operation, arguments)
         if operation.kind == "read":
             return await self.look(space, work, operation.full_name, arguments)
-        return await self.write(space, work)
+        return await self.write(space, work, is_small=is_small)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
         """Whether it works on the tables of all domains, which are many transactions."""

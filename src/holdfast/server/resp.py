@@ -21,8 +21,8 @@ from holdfast.keepalive import keep_alive
 from holdfast.limits import (
     COMMANDS_PER_TURN,
     HANDSHAKE_SECONDS,
-    MAX_GROUP_ON_LOOP,
     MAX_GROUP_TRANSACTIONS,
+    MAX_SMALL_REQUEST_BYTES,
     MAX_STRANGER_BYTES,
     PARSED_PER_TURN_BYTES,
     SERVER_DRAIN_SECONDS,
@@ -259,7 +259,7 @@ class RespConnection(asyncio.Protocol):
         steps = [Step(write.space, write.work) for write in writes]
         try:
             # What a client has sent is done, even if it did not wait for the answer.
-            is_small = len(writes) <= MAX_GROUP_ON_LOOP and all([w.is_small for w in writes])
+            is_small = self._received + self.session.held_bytes <= MAX_SMALL_REQUEST_BYTES
             self._server.dispatcher.write_many(steps, answered, is_small=is_small)
         except HoldfastError as error:
             refused = [self.session.failure(write, error) for write in writes]

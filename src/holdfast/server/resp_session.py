@@ -54,7 +54,6 @@ class Write(NamedTuple):
     work: Callable[[Tx], Any]
     encode: Encode
     fail: Callable[[HoldfastError], bytes] | None = None
-    is_small: bool = False  # see `GroupedWrites`
 
 
 class Later(NamedTuple):

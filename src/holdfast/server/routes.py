@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
+from holdfast.limits import MAX_SMALL_REQUEST_BYTES
 from holdfast.metrics.exposition import exposition
 from holdfast.metrics.prometheus import Family
 from holdfast.operations import Operation, find, refuse_in_batch
@@ -217,7 +218,8 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
     space = await api.dispatcher.space(found["space"])
     if operation.kind == "read" and not api.dispatcher.is_everywhere(space, operation):
         return await _look(api, request, space, operation, arguments)
-    result = await _run(api, request, space, operation, arguments)
+    is_small = len(payload) <= MAX_SMALL_REQUEST_BYTES
+    result = await _run(api, request, space, operation, arguments, is_small)
     return answer(request, {"result": payloads.travelling(operation, result, is_json=is_json)})
 
 
@@ -235,7 +237,12 @@ async def _look(
 
 
 async def _run(
-    api: HttpApi, request: HttpRequest, space: Space, operation: Operation, arguments: Any
+    api: HttpApi,
+    request: HttpRequest,
+    space: Space,
+    operation: Operation,
+    arguments: Any,
+    is_small: bool,
 ) -> Any:
-    running = api.dispatcher.run(space, operation, arguments)
+    running = api.dispatcher.run(space, operation, arguments, is_small=is_small)
     return await (api.until_gone(request, running) if operation.kind == "wait" else running)
