@@ -35,6 +35,9 @@ if TYPE_CHECKING:
               help="Jobs to run at a time in processes.")  # fmt: skip
 @click.option("--order", default="strict", show_default=True, metavar="ORDER",
               help="Queue order: strict, round-robin, shuffled, 'weighted a=5,b=1'.")  # fmt: skip
+@click.option("--prefetch", type=click.IntRange(0, 5_000), default=200, show_default=True,
+              metavar="N",
+              help="Jobs to take ahead while jobs are short: at most 20 ms of work.")  # fmt: skip
 @click.option("--burst", is_flag=True, help="Exit when no job is left.")
 @click.option("--watch", is_flag=True, help="Restart when a source file changes.")
 @click.option(

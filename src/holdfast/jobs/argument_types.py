@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, TypeVar, Union
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, fields
 
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import shortened
@@ -255,12 +255,14 @@ def _list_of(element: Kind) -> Kind:
 def _record(record: type[msgspec.Struct]) -> Kind:
     """A record whose fields have their types; making one does not check them."""
     hints = typing.get_type_hints(record)
-    kinds = [kind_of(hints[name]) for name in record.__struct_fields__]
+    checks = [(each.default, *kind_of(hints[each.name])) for each in fields(record)]
 
     def is_record(value: Any) -> bool:
         if not isinstance(value, record):
             return False
-        for field, (fits, _, surely) in zip(astuple(value), kinds, strict=True):
+        for field, (default, fits, _, surely) in zip(astuple(value), checks, strict=True):
+            if field is default:  # as most fields of most records are
+                continue
             if type(field) not in surely and fits is not None and not fits(field):
                 return False
         return True

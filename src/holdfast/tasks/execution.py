@@ -97,7 +97,7 @@ class Runtime:
         task = self.tasks.find(job.klass)
         is_async_workflow = isinstance(task, Workflow) and task.is_async
         kind = AsyncRun if is_async_workflow else Run
-        return Attempt(self, job, kind(job, self.where, clock=self.clock, beat=beat))
+        return Attempt(self, job, kind(job, self.where, clock=self.clock, beat=beat), task)
 
     def close(self) -> None:
         """Closes what was provided, and the event loop."""
@@ -108,10 +108,12 @@ class Runtime:
 class Attempt:
     """One run of one job."""
 
-    def __init__(self, runtime: Runtime, job: Job, run: Run) -> None:
+    def __init__(
+        self, runtime: Runtime, job: Job, run: Run, task: "Task[Any, Any, Any, Any] | None"
+    ) -> None:
         self.job = job
         self.run = run
-        self.task: Task[Any, Any, Any, Any] | None = runtime.tasks.find(job.klass)
+        self.task = task
         self.is_settled = False  # by the task's own transaction
         self._runtime = runtime
         self._is_prepared = False
@@ -199,6 +201,17 @@ class Attempt:
         if self.is_settled or outcome.what == "lost":
             return None
         told = self.run.take_told()
+        puts = self.run.puts if outcome.what == "complete" else outcome.puts
+        if outcome.what == "complete" and not told and not puts:
+            return Report(  # as most runs end: with fewer words it takes half the time
+                id=self.job.id,
+                worker=self.job.worker,
+                what="complete",
+                lock=self.job.lock,
+                result=outcome.result,
+                result_ttl=outcome.result_ttl,
+                steps=outcome.steps,
+            )
         return Report(
             id=self.job.id,
             worker=self.job.worker,
@@ -213,7 +226,7 @@ class Attempt:
             free=outcome.free,
             group=outcome.group,
             message=outcome.message,
-            puts=self.run.puts if outcome.what == "complete" else outcome.puts,
+            puts=puts,
             steps=outcome.steps,
             awaits=outcome.awaits,
             depends=outcome.depends,
@@ -225,6 +238,14 @@ class Attempt:
         ended = self.prepare()
         if ended is not None:
             return ended
+        if self._runtime.middleware:
+            return (yield from self._within_middleware(is_async))
+        try:
+            return (yield from self._called(is_async))
+        except BaseException as error:
+            return self.judge(error)
+
+    def _within_middleware(self, is_async: bool) -> Flow:
         outcome: Outcome | None = None
         try:
             with ExitStack() as contexts:
@@ -347,7 +368,7 @@ class Attempt:
         if self.run.is_lost:
             return Outcome(what="lost", error=self.run.stopped)
         try:
-            plain = to_plain(value)
+            plain = None if value is None else to_plain(value)
         except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
             return Outcome(
                 what="fail",

@@ -1,5 +1,8 @@
 """Fetching: one thread of a process takes jobs for all free slots, and settles finished ones in the
-same commit."""
+same commit.
+
+Jobs for a free slot are held by its name, prefetched ones by the name of the worker.
+"""
 
 import logging
 import threading
@@ -11,10 +14,11 @@ from holdfast.errors import ServerBusy, StoreUnusable, Unanswered
 from holdfast.jobs.ledger import READY
 from holdfast.jobs.records import Job
 from holdfast.jobs.reports import Report, Reported, Take
-from holdfast.limits import REMOTE_POLL_SECONDS
+from holdfast.limits import MAX_PREFETCH, REMOTE_POLL_SECONDS
+from holdfast.tasks.prefetching import Prefetched
 from holdfast.tasks.slots import Finished, Slot
 
-__all__ = ["Fetcher", "QueueOrder", "Ready", "strict"]
+__all__ = ["Fetcher", "QueueOrder", "Ready", "released", "strict"]
 
 _log: Final = logging.getLogger("holdfast.tasks")
 
@@ -83,7 +87,7 @@ class Ready:
 
 
 class Fetcher:
-    """Takes jobs for free slots and settles what is finished, in one call each time."""
+    """Takes jobs for free slots, prefetches some, and settles what is finished, in one call."""
 
     def __init__(
         self,
@@ -91,24 +95,37 @@ class Fetcher:
         slots: Sequence[Slot],
         queues: Callable[[], Sequence[str]],
         *,
+        name: str,
         lock_seconds: float,
         order: QueueOrder = strict,
+        prefetch: int = MAX_PREFETCH,
     ) -> None:
         self.ready = Ready()
         self.free: deque[Slot] = deque(slots)
         self.running = 0
         self.wake: float | None = None  # seconds, after which a queue may have a job
+        going_on = sum(1 for slot in slots if slot.goes_on)
+        self.prefetched = Prefetched(prefetch, going_on, lock_seconds=lock_seconds)
         self._jobs = jobs
         self._queues = queues
+        self._name = name  # that holds the jobs which wait for a slot
         self._order = order
         self._lock_seconds = lock_seconds
         self._finished: deque[Finished] = deque()
+        self._low = 0  # with so many prefetched jobs left, more are taken
         self._unsent: list[Report] = []  # while the store is away
 
-    def finish(self, finished: Finished) -> None:
-        """Notes the end of a run, from any thread; the next `exchange` tells the store."""
+    def finish(self, finished: Finished) -> Job | None:
+        """Notes the end of a run, from any thread; the next `exchange` tells the store.
+
+        Returns the job that the slot should run now, if it goes on by itself.
+        """
+        job = self.prefetched.next() if finished.slot.goes_on else None
+        finished.goes_on = job is not None
         self._finished.append(finished)
-        self.ready.set()
+        if job is None or len(self.prefetched) == self._low:
+            self.ready.set()
+        return job
 
     @property
     def has_finished(self) -> bool:
@@ -119,29 +136,63 @@ class Fetcher:
         """Settles what is finished and takes jobs for free slots; returns how many were taken."""
         reports = self._take_finished()
         queues = self._queues() if take else ()
-        takes = [
-            Take(worker=slot.name, queues=self._order(queues), lock_seconds=self._lock_seconds)
-            for slot in self.free
-            if queues
-        ]
+        handed_back = self.prefetched.take_late() if queues else self.prefetched.take_all()
+        reports += [released(job) for job in handed_back]
+        self._start_waiting(start)
+        takes = self._takes(queues) if queues else []
         if not reports and not takes:
             return 0
         reported = self._reported(reports, takes)
         self.wake = reported.wake
+        self._start(reported.jobs, start)
+        return len(reported.jobs)
+
+    def _start_waiting(self, start: Callable[[Slot, Job], None]) -> None:
+        while self.free and (job := self.prefetched.next()) is not None:
+            self.running += 1
+            start(self.free.popleft(), job)
+
+    def _takes(self, queues: Sequence[str]) -> list[Take]:
+        further = self.prefetched.wanted()
+        if not further:
+            return [self._take(slot.name, queues) for slot in self.free]
+        count = len(self.free) + further
+        if self._order is strict or len(queues) == 1:
+            return [self._take(self._name, queues, count)]
+        return [self._take(self._name, queues) for _ in range(count)]
+
+    def _take(self, worker: str, queues: Sequence[str], count: int = 1) -> Take:
+        return Take(
+            worker=worker,
+            queues=self._order(queues),
+            count=count,
+            lock_seconds=self._lock_seconds,
+        )
+
+    def _start(self, jobs: Sequence[Job], start: Callable[[Slot, Job], None]) -> None:
         by_name = {slot.name: slot for slot in self.free}
-        for job in reported.jobs:
-            slot = by_name[job.worker]
-            self.free.remove(slot)
+        waiting = []
+        for job in jobs:
+            slot = by_name.get(job.worker)
+            if slot is not None:
+                self.free.remove(slot)
+            elif self.free:
+                slot = self.free.popleft()
+            else:
+                waiting.append(job)
+                continue
             self.running += 1
             start(slot, job)
-        return len(reported.jobs)
+        self.prefetched.add(waiting)
+        self._low = len(self.prefetched) // 4
 
     def _take_finished(self) -> list[Report]:
         reports, self._unsent = self._unsent, []
         while self._finished:
             finished = self._finished.popleft()
-            self.running -= 1
-            self.free.append(finished.slot)
+            if not finished.goes_on:
+                self.running -= 1
+                self.free.append(finished.slot)
             if finished.report is not None:
                 reports.append(finished.report)
         return reports
@@ -180,3 +231,8 @@ class Fetcher:
                 message=f"what the worker reported was refused: {error}",
             )
             self._jobs.report([failed])
+
+
+def released(job: Job) -> Report:
+    """Returns the report that hands a job back."""
+    return Report(id=job.id, worker=job.worker, what="release", lock=job.lock)

@@ -33,6 +33,7 @@ class ProcessSlot:
     """A child process that runs one job at a time, and is replaced when it ends."""
 
     kind = "process"
+    goes_on = False
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.limits import (
+    MAX_PREFETCH,
     WORKER_DRAIN_SECONDS,
     WORKER_LOCK_SECONDS,
     WORKER_POLL_SECONDS,
@@ -54,6 +55,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     async_slots: int = 0
     processes: int = 0
     order: str = "strict"
+    prefetch: int = MAX_PREFETCH
     burst: bool = False
     watch: bool = False
     resume: bool = False
@@ -103,6 +105,7 @@ class Program:
             source=options.source,
             queues=options.queues or None,
             order=order_of(options.order),
+            prefetch=options.prefetch,
             name=options.name,
             lock_seconds=options.lock_seconds,
             timeout=options.timeout,

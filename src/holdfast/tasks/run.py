@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overload
 from uuid import UUID, uuid4
@@ -87,7 +88,7 @@ class Run:
         clock: Callable[[], float] = time.time,
         beat: Callable[["Run"], None] | None = None,
     ) -> None:
-        self.job = RunJob.of(job)
+        self._job = job
         self.store = store  # the store, space or client that the worker is on
         self._clock = clock
         self._beat = beat
@@ -97,6 +98,11 @@ class Run:
         self._stopped: Exception | None = None
         self.deadline: float | None = None  # by `time.monotonic`
         self._memory: Any = None  # of a workflow
+
+    @cached_property
+    def job(self) -> RunJob:
+        """The job that runs."""
+        return RunJob.of(self._job)
 
     @property
     def headers(self) -> dict[str, str]:

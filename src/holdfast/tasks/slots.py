@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("holdfast.tasks")
 class Finished:
     """The end of a run: its slot is free, and `report` is what the store is to be told."""
 
-    __slots__ = ("attempt", "outcome", "report", "slot")
+    __slots__ = ("attempt", "goes_on", "outcome", "report", "slot")
 
     def __init__(
         self, slot: "Slot", attempt: Attempt, outcome: Outcome | None, report: Report | None
@@ -32,15 +32,17 @@ class Finished:
         self.attempt = attempt
         self.outcome = outcome
         self.report = report
+        self.goes_on = False  # the slot has begun another run already
 
 
-Done = Callable[[Finished], None]
+Done = Callable[[Finished], Attempt | None]  # returns the next run of a slot that asks for it
 
 
 class Slot(Protocol):
     """One place where a run happens, under a worker name of its own."""
 
     kind: str  # "thread", "async" or "process"
+    goes_on: bool  # whether it begins the run that `Done` returns, without another `start`
 
     @property
     def name(self) -> str:
@@ -64,6 +66,7 @@ class ThreadSlot:
     """A thread that runs one attempt after the other; it waits for async tasks."""
 
     kind = "thread"
+    goes_on = True
 
     def __init__(self, name: str, done: Done) -> None:
         self.name = name
@@ -86,7 +89,9 @@ class ThreadSlot:
 
     def _work(self) -> None:
         while (attempt := self._given.get()) is not None:
-            self._done(finished(self, attempt, attempt.execute))
+            # Runs that follow each other at once need no word from the fetcher's thread.
+            while attempt is not None:
+                attempt = self._done(finished(self, attempt, attempt.execute))
 
 
 def finished(slot: Slot, attempt: Attempt, execute: Callable[[], Outcome]) -> Finished:

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Final, Self
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.jobs.handles import this_worker
 from holdfast.jobs.records import Job
-from holdfast.jobs.reports import Report
-from holdfast.limits import REMOTE_POLL_SECONDS, WORKER_DRAIN_SECONDS, WORKER_LOCK_SECONDS
+from holdfast.limits import (
+    MAX_JOBS_PER_CALL,
+    MAX_PREFETCH,
+    REMOTE_POLL_SECONDS,
+    SETTLE_SECONDS,
+    WORKER_DRAIN_SECONDS,
+    WORKER_LOCK_SECONDS,
+)
 from holdfast.tasks.announcements import Announcements
 from holdfast.tasks.async_slots import AsyncSlot
 from holdfast.tasks.execution import Attempt, Runtime
-from holdfast.tasks.fetching import Fetcher, QueueOrder, strict
+from holdfast.tasks.fetching import Fetcher, QueueOrder, released, strict
 from holdfast.tasks.heartbeats import Beating, Heartbeats
 from holdfast.tasks.process_slots import ProcessSlot
 from holdfast.tasks.served_queues import ServedQueues
@@ -39,7 +45,8 @@ class Worker:
     """Runs the jobs of a registry's tasks, on a store, a space or a client.
 
     `with Worker(store, tasks, threads=4): ...` runs them beside the block. `run_until_empty`
-    returns when nothing that is due is left. `queues` may have patterns such as `mail-*`.
+    returns when nothing that is due is left. `queues` may have patterns such as `mail-*`. While
+    runs are short, up to `prefetch` jobs are taken ahead; with 0, none.
     """
 
     def __init__(
@@ -55,6 +62,7 @@ class Worker:
         timeout: float | None = None,
         drain_seconds: float = WORKER_DRAIN_SECONDS,
         order: QueueOrder = strict,
+        prefetch: int = MAX_PREFETCH,
         processes: int = 0,
         source: "Source | None" = None,
         max_jobs: int | None = None,
@@ -64,6 +72,10 @@ class Worker:
             threads = 0 if async_slots or processes else 1
         if min(threads, async_slots, processes) < 0 or threads + async_slots + processes < 1:
             raise BadInput(f"a worker has at least 1 slot, not {threads} threads")
+        if not 0 <= prefetch <= MAX_JOBS_PER_CALL // 2:
+            raise BadInput(
+                f"prefetch is a number from 0 to {MAX_JOBS_PER_CALL // 2}, not {prefetch}"
+            )
         if processes and source is None:
             raise BadInput(
                 "process slots need to know where their tasks are",
@@ -95,7 +107,13 @@ class Worker:
             limits = {"max_jobs": max_jobs, "max_memory_bytes": max_memory_bytes}
             self.slots.append(ProcessSlot(self._slot_name(), self._finished, source, **limits))
         self._fetcher = Fetcher(
-            where.jobs, self.slots, self._queues, lock_seconds=lock_seconds, order=order
+            where.jobs,
+            self.slots,
+            self._queues,
+            name=self.name,
+            lock_seconds=lock_seconds,
+            order=order,
+            prefetch=prefetch,
         )
         self._announcements = Announcements(self, where.jobs)
 
@@ -148,21 +166,23 @@ class Worker:
 
         Jobs that are scheduled for later, as those that wait for a retry, are left.
         """
-        runs = 0
         self.runtime.tasks.deploy(self._where)
+        fetcher = self._fetcher
         try:
             while not self._stopping.is_set():
-                self._fetcher.ready.clear()
-                taken = self._fetcher.exchange(self._begin)
-                runs += taken
-                if not taken and not self._fetcher.running and not self._fetcher.has_finished:
-                    return runs
-                if not taken and not self._stopping.is_set():
-                    self._fetcher.ready.wait(REMOTE_POLL_SECONDS)  # for a slot that is done
-            return runs
+                fetcher.ready.clear()
+                taken = fetcher.exchange(self._begin)
+                if not taken and not fetcher.running and not fetcher.has_finished:
+                    break
+                if not (taken and fetcher.free) and not self._stopping.is_set():
+                    # For a slot that is done.
+                    fetcher.ready.wait(
+                        SETTLE_SECONDS if fetcher.prefetched else REMOTE_POLL_SECONDS
+                    )
         finally:
             self._drain()
             self._close()
+        return self.figures.finished
 
     def cut_short(self) -> None:
         """Ends a `stop` that waits for running jobs: they are handed back now."""
@@ -199,7 +219,8 @@ class Worker:
 
         For a worker with a name of its own that was killed: its jobs need not wait for their locks.
         """
-        ids = [id for slot in self.slots for id in self._where.jobs.worker(slot.name).jobs]
+        names = [self.name, *(slot.name for slot in self.slots)]
+        ids = [id for name in names for id in self._where.jobs.worker(name).jobs]
         for id in ids:
             self._where.jobs.timeout(id)
         return len(ids)
@@ -219,7 +240,9 @@ class Worker:
         fetcher.ready.wait(self._patience())
 
     def _patience(self) -> float | None:
-        """Returns how long nothing but a notice can bring a job."""
+        """Returns how long nothing but a notice, or a slot that is done, has to be waited for."""
+        if self._fetcher.prefetched:
+            return SETTLE_SECONDS
         if self._paused or not self._fetcher.free:
             return None  # `resume`, or a slot that is done, wakes it
         if not self._fetcher.ready.is_listening:
@@ -227,6 +250,9 @@ class Worker:
         return self._fetcher.wake
 
     def _begin(self, slot: Slot, job: Job) -> None:
+        slot.start(self._begun(slot, job))
+
+    def _begun(self, slot: Slot, job: Job) -> Attempt:
         attempt = self.runtime.attempt(job, beat=self._heartbeats.beat_now)
         options = None if attempt.task is None else attempt.task.options_given
         own = None if options is None else options.lock_seconds
@@ -238,19 +264,20 @@ class Worker:
         beating.give_up = lambda: self._give_up(slot, attempt)
         self._heartbeats.add(beating, at_once=own is not None)
         self.figures.begin(job)
-        slot.start(attempt)
+        return attempt
 
-    def _finished(self, finished: Finished) -> None:
-        """Called by slots, from any thread."""
+    def _finished(self, finished: Finished) -> Attempt | None:
+        """Called by slots, from any thread; returns the run that the slot goes on with."""
         job = finished.attempt.job
         self._heartbeats.remove(job)
         held = self._held.get(job.id)
         if held is None or held[1] is not finished.attempt:
             self.stuck -= 1  # it was given up, and has ended after all
-            return
+            return None
         del self._held[job.id]
-        self.figures.end(job, finished)
-        self._fetcher.finish(finished)
+        self._fetcher.prefetched.note(self.figures.end(job, finished))
+        following = self._fetcher.finish(finished)
+        return None if following is None else self._begun(finished.slot, following)
 
     def _give_up(self, slot: Slot, attempt: Attempt) -> None:
         """Hands back the job of a run that does not end after its timeout; leaves its thread."""
@@ -271,8 +298,10 @@ class Worker:
             slot.close(0.0)
             self.slots[self.slots.index(slot)] = fresh
         finished = Finished(fresh, attempt, outcome, attempt.report(outcome))
-        self.figures.end(attempt.job, finished)
-        self._fetcher.finish(finished)
+        self._fetcher.prefetched.note(self.figures.end(attempt.job, finished))
+        following = self._fetcher.finish(finished)
+        if following is not None:
+            self._begin(fresh, following)
 
     def _drain(self) -> None:
         """Settles runs as they end, for a while; then hands back the jobs that are left."""
@@ -290,7 +319,7 @@ class Worker:
     def _hand_back(self) -> None:
         held = list(self._held.values())
         if held:
-            self._where.jobs.report([_released(attempt.job) for _, attempt in held])
+            self._where.jobs.report([released(attempt.job) for _, attempt in held])
         for slot, attempt in held:
             self._heartbeats.remove(attempt.job)
             attempt.run.lose("job_lost", "the worker was stopped, and its job handed back")
@@ -307,7 +336,3 @@ class Worker:
         for slot in self.slots:
             slot.close(0.0 if slot.name in busy else None)
         self.runtime.close()
-
-
-def _released(job: Job) -> Report:
-    return Report(id=job.id, worker=job.worker, what="release", lock=job.lock)

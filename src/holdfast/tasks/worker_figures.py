@@ -61,15 +61,17 @@ class WorkerFigures:
             if waited is not None:
                 self.wait_seconds[self._label(job.queue)].add(waited)
 
-    def end(self, job: Job, finished: "Finished") -> None:
-        """Notes the end of a run."""
+    def end(self, job: Job, finished: "Finished") -> float:
+        """Notes the end of a run; returns how long it took."""
         what = "broken" if finished.outcome is None else finished.outcome.what
         with self._lock:
             queue = self._label(job.queue)
             begun = self.begun.pop(job.id, None)
             self.ended[queue, what] += 1
+            seconds = 0.0 if begun is None else max(0.0, time.time() - begun)
             if begun is not None:
-                self.run_seconds[queue].add(max(0.0, time.time() - begun))
+                self.run_seconds[queue].add(seconds)
+            return seconds
 
     def _label(self, queue: str) -> str:
         known = self.wait_seconds

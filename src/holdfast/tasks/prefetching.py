@@ -1,0 +1,83 @@
+"""Prefetched jobs: taken ahead, they wait in this process for a slot.
+
+A commit for each job would cost more than many a job does. So a worker whose runs are short takes
+many jobs in one commit, and settles many in one. It takes no more than will begin within
+`PREFETCH_SECONDS`, as its last runs tell: about that long a job that is put later with a higher
+priority waits for them. Where runs take longer, none is prefetched. A job that waits for too long
+because a run has become slow is handed back, for another worker.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from holdfast.jobs.records import Job
+from holdfast.limits import MAX_PREFETCH_WAIT_SECONDS, PREFETCH_SECONDS
+
+__all__ = ["Prefetched"]
+
+_WEIGHT: Final = 0.1  # of the newest run in the mean of all
+
+
+class Prefetched:
+    """Up to `most` jobs, in the order in which they were taken, for a number of slots."""
+
+    def __init__(self, most: int, slots: int, *, lock_seconds: float) -> None:
+        self._most = most if slots else 0
+        self._slots = slots
+        # A job must not begin when its lock has ended, nor while it can end before a heartbeat.
+        self._patience = min(MAX_PREFETCH_WAIT_SECONDS, lock_seconds / 4)
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[float, Job]] = deque()  # until when each may begin
+        self._mean: float | None = None  # seconds of a run
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def note(self, seconds: float) -> None:
+        """Learns from a run how long runs take."""
+        mean = self._mean
+        self._mean = seconds if mean is None else mean + _WEIGHT * (seconds - mean)
+
+    def wanted(self) -> int:
+        """Returns how many more jobs should wait here."""
+        if self._mean is None or self._mean > PREFETCH_SECONDS:
+            return 0
+        in_time = int(self._slots * PREFETCH_SECONDS / max(self._mean, 1e-6))
+        return max(0, min(self._most, in_time) - len(self._waiting))
+
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Keeps jobs that were taken just now."""
+        until = time.monotonic() + self._patience
+        with self._lock:
+            self._waiting.extend([(until, job) for job in jobs])
+
+    def next(self) -> Job | None:
+        """Returns the job that should run next, from any thread; None if none may begin."""
+        with self._lock:
+            if not self._waiting or self._waiting[0][0] < time.monotonic():
+                return None
+            return self._waiting.popleft()[1]
+
+    def take_late(self) -> list[Job]:
+        """Returns those that have waited for too long, to be handed back.
+
+        Then no more are prefetched until runs have become short again.
+        """
+        now = time.monotonic()
+        late: list[Job] = []
+        with self._lock:
+            while self._waiting and self._waiting[0][0] < now:
+                late.append(self._waiting.popleft()[1])
+        if late:
+            self._mean = max(self._mean or 0.0, MAX_PREFETCH_WAIT_SECONDS)
+        return late
+
+    def take_all(self) -> list[Job]:
+        """Returns all that wait, to be handed back."""
+        with self._lock:
+            jobs = [job for _, job in self._waiting]
+            self._waiting.clear()
+        return jobs
