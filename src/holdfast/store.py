@@ -29,7 +29,7 @@ from holdfast.spaces import (
     refuse_bad_name,
 )
 from holdfast.store_copy import refuse_unfinished
-from holdfast.transactions import LayersView, Shared, events_on, jobs_on
+from holdfast.transactions import LayersView, Shared, events_on, jobs_maker
 from holdfast.transactions import Tx as Tx  # public, like the store
 from holdfast.transactions import View as View
 
@@ -151,7 +151,7 @@ class Space:
     def jobs(self) -> "StoreJobs":
         from holdfast.jobs import StoreJobs
 
-        return StoreJobs(self._runner, jobs_on)
+        return StoreJobs(self._runner, jobs_maker())
 
     @Once
     def metrics(self) -> "StoreMetrics":

@@ -1,7 +1,9 @@
 """The layers on one transaction, or on one view."""
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.engine.contract import Notice, Reader, Transaction
@@ -63,7 +65,7 @@ class View:
 
     @Once
     def jobs(self) -> "Jobs":
-        return jobs_on(self._tx)
+        return jobs_maker()(self._tx)
 
     @Once
     def metrics(self) -> "Metrics":
@@ -122,10 +124,9 @@ class Shared:
         return self._versions
 
 
-def jobs_on(tx: Any) -> "Jobs":
-    """Queues with a rate count on the metrics of the same transaction."""
-    made: Jobs = layer_package("jobs").Jobs(tx, _limiter_on)
-    return made
+def jobs_maker() -> "Callable[[Any], Jobs]":
+    """Returns what makes the jobs of a transaction: queues with a rate count on its metrics."""
+    return partial(layer_package("jobs").Jobs, limiter=_limiter_on)
 
 
 def _limiter_on(tx: Transaction) -> "Metrics":

@@ -173,9 +173,9 @@ class WriteBuffer:
         if (
             type(key) is not bytes
             or type(value) is not bytes
-            or not 0 < len(key) <= MAX_KEY_BYTES
-            or len(value) > MAX_VALUE_BYTES
+            or len(key) + len(value) > MAX_KEY_BYTES  # neither is too long then
             or not key.startswith(self.space)
+            or not key
         ):
             key, value = check_pair(key, value, self.space)
         self.written[key] = value
@@ -183,8 +183,9 @@ class WriteBuffer:
     def delete(self, key: bytes) -> None:
         if (
             type(key) is not bytes
-            or not 0 < len(key) <= MAX_KEY_BYTES
+            or len(key) > MAX_KEY_BYTES
             or not key.startswith(self.space)
+            or not key
         ):
             key, _ = check_pair(key, b"", self.space)
         self.deletes = True
@@ -202,7 +203,13 @@ class WriteBuffer:
         self.put(key, added(key, self.get(key), delta))
 
     def after_commit(self, notice: Notice) -> None:
-        self.notices.append(addressed(notice, self.space))
+        if (
+            notice.space != self.space
+            or type(notice.topic) is not str
+            or type(notice.payload) is not bytes
+        ):
+            notice = addressed(notice, self.space)
+        self.notices.append(notice)
 
     def _forget(self, begin: bytes, end: bytes) -> None:
         """Drops the writes of a range."""

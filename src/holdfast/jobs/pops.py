@@ -113,7 +113,8 @@ def pop(
     worker_keys = ledger.keys.worker_seen(worker)
     if worker_keys is None or not worker_keys.is_named:
         worker_keys = ledger.keys.worker(check_name(worker, "worker"))
-    check_jobs_count(count)
+    if count > MAX_JOBS_PER_CALL:
+        check_jobs_count(count)
     keys = ledger.keys.queue_seen(queue)
     if keys is None or not keys.is_named:
         keys = ledger.keys.queue(check_name(queue, "queue"))

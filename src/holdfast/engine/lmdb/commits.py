@@ -73,9 +73,12 @@ class Commits:
     def run(self, group: list[CommitRequest]) -> None:
         """Commits a group together. If that can't be done, each transaction alone: one that is too
         large for the disk must not take the others with it."""
-        if len(group) == 1 and len(group[0].works) == 1:
-            [request] = group
-            request.outcomes = [self._run_alone(request.works[0], request.spaces[0], request)]
+        request = group[0]
+        if len(group) == 1 and len(request.works) == 1:
+            outcome = self._run_once(request.works[0], request.spaces[0], request)
+            if type(outcome.error) is StoreFull:
+                outcome = self._run_when_full(outcome, request.works[0], request.spaces[0], request)
+            request.outcomes = [outcome]
             self.groups += 1
             self.transactions += 1
             return
@@ -85,7 +88,7 @@ class Commits:
         try:
             self._run_together(steps, group)
         except (lmdb.Error, StoreUnusable):
-            _publish(group, [self._run_alone(*step, None) for step in steps])
+            _publish(group, [self._run_alone(*step) for step in steps])
         self.groups += 1
         self.transactions += len(steps)
 
@@ -165,22 +168,21 @@ class Commits:
 
     # --- one transaction -------------------------------------------------------------------------
 
-    def _run_alone(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
-        """Runs one transaction; its caller, if it waits for nothing else, is told by `request`.
-
-        One that finds the disk full but frees space runs again, with reserved blocks.
-        """
-        outcome = self._run_once(work, space, request)
+    def _run_alone(self, work: Work, space: bytes) -> Outcome[Any]:
+        """Runs one transaction of a group that could not be committed together."""
+        outcome = self._run_once(work, space, None)
         if type(outcome.error) is StoreFull:
-            # What was deleted since the last checkpoint can be used again after the next one.
-            if self._checkpoint():
-                outcome = self._run_once(work, space, request)
-            outcome = self._run_with_reserve(outcome, work, space, request)
+            outcome = self._run_when_full(outcome, work, space, None)
         return outcome
 
-    def _run_with_reserve(
+    def _run_when_full(
         self, outcome: Outcome[Any], work: Work, space: bytes, request: CommitRequest | None
     ) -> Outcome[Any]:
+        """Runs one transaction again that found the disk full, with reserved blocks if it frees
+        space."""
+        # What was deleted since the last checkpoint can be used again after the next one.
+        if self._checkpoint():
+            outcome = self._run_once(work, space, request)
         if type(outcome.error) is not StoreFull or not self._would_make_room(work, space):
             return outcome
         while type(outcome.error) is StoreFull and self._reserve.release():
@@ -211,6 +213,7 @@ class Commits:
             self._end_deferred()
 
     def _run_once(self, work: Work, space: bytes, request: CommitRequest | None) -> Outcome[Any]:
+        """Runs one transaction; its caller, if it waits for nothing else, is told by `request`."""
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()
@@ -218,7 +221,13 @@ class Commits:
                 return self._run_directly(work, space, request)
             tx = TransactionBuffer(base, space, self._clock(), base.written, base.seen)
             outcome = Outcome(work(tx))
-            if overlay.commit(tx, _telling(request, outcome)):
+            # As `_telling` does, without the cost of a call.
+            tell = (
+                _tell_no_one
+                if request is None
+                else partial(setattr, request, "outcomes", [outcome])
+            )
+            if overlay.commit(tx, tell):
                 self.interrupted = True
             return outcome
         except KeyboardInterrupt:

@@ -47,11 +47,12 @@ _NUMBER: Final = slice(56, 64)
 _SYNCED: Final = 64
 _PAGE: Final = 4096
 _SHARED: Final = _PAGE  # on a page of its own: others set it while the owner's records count
-_END: Final = slice(_PAGE + 64, _PAGE + 80)  # the mark of the records, and where they end
+_END_AT: Final = _PAGE + 64
+_END: Final = slice(_END_AT, _END_AT + 16)  # the mark of the records, and where they end
 _BEGIN: Final = 2 * _PAGE
 _HEAD: Final = struct.Struct("<IIQ")
 _pack_head: Final = _HEAD.pack
-_pack_end: Final = struct.Struct("<QQ").pack
+_pack_end_into: Final = struct.Struct("<QQ").pack_into
 _unpack_end: Final = struct.Struct("<QQ").unpack
 _MASK: Final = 2**64 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -229,7 +230,7 @@ class RedoLog:
             self._note_sync(time.perf_counter() - begin)
         else:
             self._map[position:end] = record
-            self._map[_END] = _pack_end(self._mark, end)
+            _pack_end_into(self._map, _END_AT, self._mark, end)
         self.position = end
 
     def _note_sync(self, seconds: float) -> None:
@@ -241,7 +242,7 @@ class RedoLog:
         """Notes where the records end. In commit mode, where each commit would pay for one more
         page, this is done now and then."""
         if not self.is_empty():
-            self._map[_END] = _pack_end(self._mark, self.position)
+            _pack_end_into(self._map, _END_AT, self._mark, self.position)
 
     def spoil(self, position: int) -> None:
         """Makes sure, as far as possible, that a record that could not be synced never counts."""
