@@ -258,6 +258,7 @@ JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each c
 MAX_NAMES_KEPT_PACKED: Final = 4_096  # queues and workers of a space whose keys stay packed
 MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
 MAX_HANDED_OVER_BYTES: Final = 4_096  # of one of them; jobs with a long history are decoded
+MAX_FORGOTTEN_QUEUES_READ: Final = 10_000  # that a page of queues passes over; few are forgotten
 MAX_QUEUES_EXPOSED: Final = 200  # queues with series for scrapers: each has some 40
 MAX_NOTES_BYTES: Final = (
     1_000  # of jobs that ended, not yet counted by class; each end rewrites them
@@ -424,6 +425,19 @@ MAX_SHOWN_CHARS: Final = 20_000  # of one value on a page; the rest is in its JS
 MAX_LIVE_STREAMS: Final = 200  # of pages that are live at the same time; others stay as they are
 LIVE_SECONDS: Final = 1.0  # between two words of a live page, however much changes
 LIVE_QUIET_SECONDS: Final = 10.0  # after which a live page is brought up to date without a notice
+
+QUEUES_PER_PAGE: Final = 50  # of the list of queues
+JOBS_PER_PAGE: Final = 25  # of a list of jobs
+QUEUES_ON_OVERVIEW: Final = 12  # those that need someone, then the fullest
+GROUPS_PER_PAGE: Final = 20  # of failure groups, each with some of its jobs
+MAX_GROUP_SAMPLE: Final = 50  # newest jobs of a failure group that its small chart counts
+MAX_GRAPH_JOBS: Final = 8  # on each side of a job in the picture of its dependencies
+RECORD_SECONDS: Final = 15.0  # between two writes of what a server has counted
+MAX_RECORDED_QUEUES: Final = 200  # whose totals one of these writes has; others come with the next
+MAX_RECORDED_SPACES: Final = 10_000  # whose names the recorder knows
+MAX_SLOW_CALLS: Final = 200  # that are kept, the slowest of the last day
+MAX_SLOW_CHARS: Final = 300  # of the arguments of a slow call
+SLOW_SECONDS: Final = 0.01  # faster calls are not slow
 
 # --- client -----------------------------------------------------------------------------------
 

@@ -231,6 +231,8 @@ JOBS = _calls(
     ("get", {"id": "nobody"}),
     ("multiget", {"ids": ["a", "nobody", "b"]}),
     ("length", {"queue": "q"}),
+    ("figures", {"queues": ["mail"]}, "oldest_age"),
+    ("figures", {"after": "", "count": 2}, "oldest_age"),
     ("counts", _Q),
     ("queues", {"now": NOW}),
     ("jobs", {"state": "depends", **_Q}),

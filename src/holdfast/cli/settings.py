@@ -81,6 +81,7 @@ _SERVE: Final = (
     Setting("allow_flush", "Allow FLUSHDB to erase the jobs of a database.", False, is_flag=True),
     Setting("pixel", "Serve the tracking pixel /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("no_ui", "Serve no dashboard at /ui/.", False, is_flag=True),
+    Setting("no_record", "Record no figures in the space `system`.", False, is_flag=True),
     Setting("trusted_proxies", "Proxies whose client addresses are believed: 10.0.0.0/8,::1.", None,
             "NETWORKS"),
     Setting("allowed_host", "Host names that HTTP accepts, besides addresses and localhost.", None,

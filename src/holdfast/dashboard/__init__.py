@@ -4,7 +4,17 @@ Built on the operations that every other client calls; README.md beside this fil
 page. Importing it adds the paths to the server.
 """
 
-from holdfast.dashboard import (
-    overview,  # noqa: F401  # and these are its pages
-    routes,  # noqa: F401  # it serves paths
+from holdfast.dashboard import (  # noqa: F401  # and these are its pages
+    bulk,
+    failures,
+    job,
+    overview,
+    queue,
+    queues,
+    routes,  # it serves paths
+    schedules,
+    search,
+    throttles,
+    tracked,
+    workers,
 )

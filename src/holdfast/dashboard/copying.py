@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.limits import MAX_COPIED_CALLS
 from holdfast.server import payloads
 
@@ -56,9 +57,9 @@ def _curl(visit: "Visit", call: "Call") -> str:
 def _connect(visit: "Visit") -> str:
     resp = visit.api.dispatcher.resp_address
     where = "host:9977" if resp is None else str(resp.from_here)
-    token = "" if visit.session.is_open else ", token=TOKEN"
-    space = "" if visit.space == "default" else f", space={visit.space!r}"
-    return f'store = holdfast.connect("holdfast://{where}"{space}{token})'
+    login = "" if visit.session.is_open else f"{quote(visit.identity.name)}:TOKEN@"
+    space = "" if visit.space == DEFAULT_SPACE else f".space({visit.space!r})"
+    return f'store = holdfast.connect("holdfast://{login}{where}"){space}'
 
 
 def _python(call: "Call") -> str:

@@ -1,12 +1,135 @@
-"""The overview: what needs someone, then numbers, then lists."""
+"""The overview: what needs someone first, then numbers, then charts, then lists."""
 
+from typing import Any, NamedTuple
+
+from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.pages import page
+from holdfast.dashboard.recorded import RANGES, Range, Recorded
 from holdfast.dashboard.visit import Visit
+from holdfast.limits import QUEUES_ON_OVERVIEW
 from holdfast.server.http_exchange import HttpResponse
+
+_LONG_WAIT = 60.0  # seconds after which a queue that nobody serves needs someone
+
+
+class Alert(NamedTuple):
+    """Something that needs someone: about which queue, what it is, and where to look."""
+
+    queue: str
+    text: str
+    link: str
+    tone: str = "warn"
 
 
 @page("")
 async def overview(visit: Visit) -> HttpResponse:
     """Shows a space at a glance."""
     queues = await visit.call("jobs.queues")
-    return await visit.render("overview.html", title="Overview", queues=queues)
+    busiest = sorted(queues, key=_need, reverse=True)[:QUEUES_ON_OVERVIEW]
+    names = [each.name for each in busiest]
+    figures = await visit.call("jobs.figures", queues=names) if names else []
+    failed = await visit.call("jobs.failed")
+    programs = await visit.call("jobs.worker_programs")
+    recorded = await Recorded.of(visit)
+    span = RANGES.get(visit.parameter("range", "hour"), RANGES["hour"])
+    return await visit.render(
+        "overview.html",
+        title="Overview",
+        figures=figures,
+        number=len(queues),
+        waiting=sum(each.waiting for each in queues),
+        running=sum(each.running for each in queues),
+        failed=sum(failed.values()),
+        alerts=_alerts(visit, figures, failed, programs),
+        programs=programs,
+        status=await visit.call("admin.status") if visit.may("admin.status") else None,
+        engine=_engine(visit),
+        throughput=await recorded.by_queue("completed", names),
+        ranges=RANGES,
+        span=span,
+        charts=await _charts(recorded, span),
+    )
+
+
+def _need(queue: Any) -> tuple[bool, int, int]:
+    return queue.paused or bool(queue.stalled), queue.waiting, queue.running
+
+
+def _engine(visit: Visit) -> str:
+    """Returns the kind of engine and how durable a commit is, in words."""
+    engine = visit.api.dispatcher.store.engine
+    name = type(engine).__module__.split(".")[2]
+    durable = visit.api.dispatcher.store.stats().get("durable", 1)
+    return f"{name} · durable at {'every commit' if durable else 'intervals'}"
+
+
+def _alerts(visit: Visit, figures: list[Any], failed: dict[str, int], programs: Any) -> list[Alert]:
+    """Returns what needs someone, the worst first."""
+    served = {queue for program in programs for queue in program.queues}
+    found = [
+        Alert(group, f"{number:,} jobs have failed", visit.link("failures", group), "bad")
+        for group, number in sorted(failed.items(), key=lambda each: -each[1])[:5]
+    ]
+    for each in figures:
+        counts = each.counts
+        link = visit.link("queues", counts.name)
+        if counts.stalled:
+            said = f"{counts.stalled:,} jobs have lost their worker"
+            found.append(
+                Alert(counts.name, said, visit.link("queues", counts.name, state="stalled"))
+            )
+        if counts.paused:
+            found.append(Alert(counts.name, "is paused", link))
+        elif (
+            counts.waiting
+            and not counts.running
+            and counts.name not in served
+            and each.oldest_age > _LONG_WAIT
+        ):
+            minutes = f"{each.oldest_age / 60:,.0f} min"
+            said = f"nobody serves this queue; its oldest job waits {minutes}"
+            found.append(Alert(counts.name, said, link))
+    return found[:12]
+
+
+async def _charts(recorded: Recorded, span: Range) -> dict[str, Chart]:
+    """Returns the charts that something was recorded for."""
+    ago = f"last {span.label}"
+    charts = {}
+    times, completed = await recorded.jobs("completed", span=span)
+    _, failed = await recorded.jobs("failed", span=span)
+    _, put = await recorded.jobs("put", span=span)
+    if times:
+        lines = [
+            Line("completed", completed),
+            Line("failed", failed, "bad"),
+            Line("put", put, "dim"),
+        ]
+        charts["jobs"] = Chart(f"Jobs a minute, {ago}", times, lines, "/min")
+    times, commits = await recorded.series("commits", span=span)
+    if times:
+        _, p50 = await recorded.series("commit_ms", value="p50", span=span)
+        _, p99 = await recorded.series("commit_ms", value="p99", span=span)
+        rate = [None if each is None else each / span.step for each in commits]
+        charts["commits"] = Chart(f"Commits a second, {ago}", times, [Line("commits", rate)], "/s")
+        lines = [Line("p50", p50), Line("p99", p99, "warn")]
+        charts["latency"] = Chart(f"Time of a commit, {ago}", times, lines, "ms")
+    requests = await _requests(recorded, span)
+    if requests:
+        charts["requests"] = requests
+    return charts
+
+
+async def _requests(recorded: Recorded, span: Range) -> Chart | None:
+    lines = []
+    times: list[float] = []
+    for metric, protocol, tone in (
+        ("requests", "resp", "accent"), ("requests", "http", "four"),
+        ("errors", "resp", "bad"), ("errors", "http", "warn"),
+    ):  # fmt: skip
+        found, values = await recorded.series(metric, ["protocol", protocol], span=span)
+        if found:
+            times = found
+            rate = [None if each is None else each / span.step for each in values]
+            lines.append(Line(f"{protocol.upper()} {metric}", rate, tone))
+    return Chart(f"Requests a second, last {span.label}", times, lines, "/s") if times else None

@@ -8,6 +8,7 @@ import csv
 import io
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -64,18 +65,30 @@ class Visit:
         user may not call it.
         """
         operation = find(*name.split(".", 1))
-        self.identity.require_operation(operation, self.space)
-        given = {key: value for key, value in arguments.items() if value is not None}
-        read = payloads.convert_arguments(operation, given, is_json=True)
-        space = await self.api.dispatcher.space(self.space)
-        result = await self.api.dispatcher.run(space, operation, read)
+        needed = _needed(operation.arguments)
+        given = {
+            key: value for key, value in arguments.items() if value is not None or key in needed
+        }
+        result = await self.call_in(self.space, name, **given)
         self.calls.append(Call(operation, given, result))
         return result
 
-    def may(self, name: str) -> bool:
+    async def call_in(self, space: str, name: str, /, **arguments: Any) -> Any:
+        """Calls an operation in another space, such as that of the recorded figures.
+
+        "Copy as" does not show it.
+        """
+        operation = find(*name.split(".", 1))
+        self.identity.require_operation(operation, space)
+        read = payloads.convert_arguments(operation, arguments, is_json=True)
+        opened = await self.api.dispatcher.space(space)
+        return await self.api.dispatcher.run(opened, operation, read)
+
+    def may(self, name: str, *, space: str | None = None) -> bool:
         """Returns whether the user may call an operation: a button is shown only then."""
         operation = find(*name.split(".", 1))
-        space = EVERYTHING if operation.declaration.scope == "store" else self.space
+        where = self.space if space is None else space
+        space = EVERYTHING if operation.declaration.scope == "store" else where
         role = operation.declaration.role
         return self.identity.may(role, space=space, layer=operation.layer)
 
@@ -95,6 +108,20 @@ class Visit:
         for name, value in pairs:
             self.form[name] = value
             self.form_lists.setdefault(name, []).append(value)
+
+    def form_json(self, name: str) -> Any:
+        """Returns a field that holds JSON; None if it is empty."""
+        text = self.form.get(name, "").strip()
+        if not text:
+            return None
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise BadInput(f"{name} is not JSON: {error}", hint='Text is written "so".') from None
+
+    def form_number(self, name: str) -> float | None:
+        """Returns a field that holds a number; None if it is empty."""
+        return number_of(name, self.form.get(name, ""))
 
     # --- addresses -------------------------------------------------------------------------------
 
@@ -162,6 +189,23 @@ class Visit:
 
 
 _MAX_CHOICES = 100
+
+
+@cache
+def _needed(arguments: type[msgspec.Struct]) -> frozenset[str]:
+    """Returns the arguments that an operation does not do without."""
+    fields = msgspec.structs.fields(arguments)
+    return frozenset(field.encode_name for field in fields if field.required)
+
+
+def number_of(name: str, text: str) -> float | None:
+    """Returns a number that someone has typed, or None for nothing."""
+    if not text.strip():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{name} is a number, not {text!r:.40}") from None
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:

@@ -7,6 +7,7 @@ each call.
 from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.failures import Match
+from holdfast.jobs.figures import QueueFigures, TimesFigures
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
@@ -51,6 +52,7 @@ __all__ = [
     "Match",
     "NewJob",
     "QueueCounts",
+    "QueueFigures",
     "QueueStats",
     "RecurringJob",
     "Refusal",
@@ -66,6 +68,7 @@ __all__ = [
     "Take",
     "Throttle",
     "Times",
+    "TimesFigures",
     "TrackedJobs",
     "WorkerCounts",
     "WorkerJobs",

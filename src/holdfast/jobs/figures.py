@@ -1,18 +1,21 @@
-"""The figures of queues for scrapers: states, ages, counters that only grow, histograms."""
+"""The figures of queues, for scrapers and for people: states, ages, counters that only grow."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from holdfast.declarations import operation
 from holdfast.jobs import queues, statistics
+from holdfast.jobs.arguments import check_jobs_count, check_queue
 from holdfast.jobs.layout import QueueKeys
+from holdfast.jobs.queues import names_behind
+from holdfast.jobs.records import QueueCounts
 from holdfast.keys import unpack
 from holdfast.limits import MAX_PRIORITIES_AGED, MAX_QUEUES_EXPOSED
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
-    from holdfast.jobs.records import QueueCounts
 
 BOUNDS: Final = (1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400)  # of histograms, in seconds
 
@@ -28,12 +31,35 @@ class TimesFigures(msgspec.Struct, frozen=True, kw_only=True):
 class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One queue: how many jobs are in which list, and what happened since it exists."""
 
-    counts: "QueueCounts"
+    counts: QueueCounts
     oldest_age: float  # seconds since the oldest waiting job entered the queue, 0 if none waits
     failures: int
     retries: int
     wait: TimesFigures
     run: TimesFigures
+
+
+class FigureOperations:
+    """The operation that tells how queues are doing."""
+
+    _ledger: "Ledger"
+
+    @operation(reads=True)
+    def figures(self, *queues: str, after: str = "", count: int = 25) -> list[QueueFigures]:
+        """Returns the figures of `queues`, or of the `count` queues whose names follow `after`.
+
+        >>> _ = store.jobs.put("emails")
+        >>> [figures] = store.jobs.figures()
+        >>> figures.counts.waiting, figures.run.count
+        (1, 0)
+
+        Reads some 10 keys for each queue, and 2 for each of its days.
+        """
+        ledger = self._ledger
+        check_jobs_count(count)
+        check_jobs_count(max(1, len(queues)))
+        names = [check_queue(each) for each in queues] or names_behind(ledger, after, count)
+        return [_figures(ledger, name, ledger.tx.now) for name in names]
 
 
 def figures(ledger: "Ledger", now: float) -> list[QueueFigures]:

@@ -15,6 +15,7 @@ from holdfast.jobs.cancellation import CancelOperations
 from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
 from holdfast.jobs.dependencies import DependencyOperations
 from holdfast.jobs.failures import FailureOperations
+from holdfast.jobs.figures import FigureOperations
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.logs import LogOperations
 from holdfast.jobs.pops import PopOperations
@@ -79,6 +80,7 @@ class Jobs(
     WorkerProgramOperations,
     StatisticsOperations,
     BreakdownOperations,
+    FigureOperations,
     SettingsOperations,
     ViewOperations,
 ):

@@ -12,8 +12,9 @@ from holdfast.jobs import lists, rates
 from holdfast.jobs.arguments import EMPTY_NAME, check_queue
 from holdfast.jobs.layout import QueueKeys, below, last_part, since, time_and_jid, until
 from holdfast.jobs.records import NEVER, QueueCounts, QueueRecord
-from holdfast.keys import after, unpack
-from holdfast.limits import JOBS_PER_STEP
+from holdfast.keys import after as behind
+from holdfast.keys import pack_str, unpack
+from holdfast.limits import JOBS_PER_STEP, MAX_FORGOTTEN_QUEUES_READ
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -76,7 +77,7 @@ class QueueOperations:
         begin, end = below(self._ledger.keys.all)
         keys = [key for key, _ in tx.scan(begin, end, limit=limit)]
         if keys:
-            tx.clear(begin, after(keys[-1]))
+            tx.clear(begin, behind(keys[-1]))
         return len(keys)
 
     @operation()
@@ -132,6 +133,21 @@ def known_queues(ledger: "Ledger") -> list[str]:
         if record.known_since is not None:
             known.append((record.known_since, last_part(key, prefix)))
     return [name for _, name in sorted(known, key=_by_time_and_bytes)]
+
+
+def names_behind(ledger: "Ledger", after: str, count: int) -> list[str]:
+    """Returns up to `count` known queues, by name, behind the name `after`. Reads 1 key each."""
+    prefix = ledger.keys.queues
+    begin, end = below(prefix)
+    if after:
+        begin = behind(prefix + pack_str(after))
+    found = []
+    for key, value in ledger.tx.scan(begin, end, limit=count + MAX_FORGOTTEN_QUEUES_READ):
+        if _decode_queue(value).known_since is not None:
+            found.append(last_part(key, prefix))
+        if len(found) == count:
+            break
+    return found
 
 
 def _by_time_and_bytes(entry: tuple[float, str]) -> tuple[float, bytes]:

@@ -49,6 +49,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
             while True:
                 await asyncio.sleep(0 if sweeper.is_building else SERVER_SWEEP_SECONDS)
                 sweeper.touch(dispatcher.take_written())
+                dispatcher.recorder.touch(sweeper.touched)
                 try:
                     if (
                         dispatcher.authenticator.is_stale
@@ -106,6 +107,11 @@ class Sweeper:
     def touch(self, spaces: Iterable[bytes]) -> None:
         """Spaces were written to by this server."""
         self._touched.update(spaces)
+
+    @property
+    def touched(self) -> frozenset[bytes]:
+        """The spaces that the next round looks at."""
+        return frozenset(self._touched)
 
     def stop(self) -> None:
         """Ends a round that is under way after its present step."""

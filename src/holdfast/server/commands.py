@@ -15,7 +15,6 @@ from holdfast import wire
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
-from holdfast.server.dispatcher import work_of
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Write
 
 Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
@@ -45,6 +44,7 @@ def wrong_arguments(name: str) -> bytes:
 
 def plan_of(session: RespSession, words: wire.Command) -> Plan:
     """Returns the plan for one command. Never raises: a mistake is its reply."""
+    session.dispatcher.recorder.protocols["resp"] += 1
     name = words[0]
     handler = COMMANDS.get(name)
     if handler is None:
@@ -131,7 +131,7 @@ def plan_operation(
     kind = operation.kind
     if kind == "long" or kind == "wait" or session.dispatcher.is_everywhere(space, operation):
         return Later(lambda: session.dispatcher.start(space, operation, arguments), encode)
-    work = work_of(operation, arguments)
+    work = session.dispatcher.recorder.work_of(operation, arguments)
     if kind != "read":
         return Write(space, work, encode)
     name = operation.full_name

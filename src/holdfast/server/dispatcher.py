@@ -62,6 +62,7 @@ from holdfast.server.large_reads import LargeReads
 from holdfast.server.notice_feed import NoticeFeed
 from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.server.password_checks import PasswordChecks
+from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
 from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
 from holdfast.store import Space, Step, Store, Tx, View
@@ -109,6 +110,7 @@ class Dispatcher:
         self.allows_flush = options.allow_flush
         self.allows_pixel = options.pixel
         self.serves_ui = options.ui
+        self.recorder = Recorder(store, is_on=options.record)
         self.trusted_proxies = networks(options.trusted_proxies)
         self.hosts = Hosts(options.allowed_hosts)
         self.backups = options.backups
@@ -251,7 +253,7 @@ class Dispatcher:
             except UnknownSpace:
                 self.forget_space(space.name)
                 raise
-        work = work_of(operation, arguments)
+        work = self.recorder.work_of(operation, arguments)
         if operation.kind == "read":
             return await self.look(space, work, operation.full_name, arguments)
         return await self.write(space, work, is_small=is_small)
@@ -266,10 +268,10 @@ class Dispatcher:
         """Begins what takes its time: in a thread, or as a wait that holds nothing."""
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
-        layer = getattr(space, operation.layer)
         if operation.full_name == "admin.backup":
             arguments = self._placed_backup(arguments)
-        running = self.in_thread(lambda: operation.call(layer, arguments))
+        work = self.recorder.work_of(operation, arguments)
+        running = self.in_thread(lambda: work(space))
         running.add_done_callback(lambda _: self._written.add(space))
         return running
 
@@ -482,7 +484,9 @@ class Dispatcher:
                 outcomes = self.store.transact_many(steps) if steps else []
             except BaseException as error:
                 outcomes = [Outcome(error=error)] * len(steps)
-            self._group_wait.note(len(group) + len(self._waiting), time.perf_counter() - begin)
+            seconds = time.perf_counter() - begin
+            self._group_wait.note(len(group) + len(self._waiting), seconds)
+            self.recorder.note_commit(len(steps), seconds)
             self._tell()  # those who listen hear of it before those who asked
             self._loop.call_soon_threadsafe(self._answer, group, outcomes)
 
@@ -513,6 +517,7 @@ class Dispatcher:
             if now - begin > _TRIED_SECONDS:
                 self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
             return False
+        self.recorder.note_commit(len(steps), time.monotonic() - begin)
         if self._tell():
             self._loop.call_soon(self._answer, group, outcomes)
         else:
@@ -560,8 +565,3 @@ class Dispatcher:
 
 
 _space_of = itemgetter(0)  # of a `Step`
-
-
-def work_of(operation: Operation, arguments: msgspec.Struct) -> Callable[[View], Any]:
-    """The operation as work on a transaction."""
-    return lambda tx: operation.call(getattr(tx, operation.layer), arguments)

@@ -123,11 +123,18 @@ class HttpApi:
             response = await self._answer(request)
         except Exception as error:
             response = self.failure(error, request)
+        self._count(response)
         response.headers.setdefault("x-request-id", request.id)
         try:
             await send_response(request, response, send)
         finally:
             request.close()
+
+    def _count(self, response: HttpResponse) -> None:
+        counted = self.dispatcher.recorder.protocols
+        counted["http"] += 1
+        if response.status >= 400:
+            counted["http errors"] += 1
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         segments = request.segments

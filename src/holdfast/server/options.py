@@ -14,6 +14,7 @@ class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_flush: bool = False
     pixel: bool = False  # whether a GET of an image can send an event
     ui: bool = True  # whether `/ui/` is the dashboard, or a space of that name
+    record: bool = False  # whether figures are written to the space `system`; see recorder.py
     bounds: Bounds = Bounds()
     backups: Path | None = None  # the folder that backups go to; None: none are made
     schemas: Path | None = None  # the folder whose files clients may name; None: none

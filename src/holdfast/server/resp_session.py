@@ -264,6 +264,7 @@ class RespSession:
 
     def error(self, error: BaseException) -> bytes:
         """Returns an error as a reply: its code, what happened, what to do."""
+        self.dispatcher.recorder.protocols["resp errors"] += 1
         if self.is_exact:
             return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))

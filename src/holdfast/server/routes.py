@@ -18,7 +18,6 @@ from holdfast.server import payloads
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter, check_steps
 from holdfast.server.client_address import address_events
-from holdfast.server.dispatcher import work_of
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
 from holdfast.server.job_metrics import job_families
@@ -227,7 +226,7 @@ async def _look(
     api: HttpApi, request: HttpRequest, space: Space, operation: Operation, arguments: Any
 ) -> HttpResponse:
     """A read. Its answer is written where it runs: that of a large one takes its time too."""
-    work = work_of(operation, arguments)
+    work = api.dispatcher.recorder.work_of(operation, arguments)
 
     def read(view: View) -> msgspec.Raw:
         return msgspec.Raw(_encode(request, operation, work(view)))

@@ -38,6 +38,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     allow_flush: bool = False
     pixel: bool = False
     no_ui: bool = False
+    no_record: bool = False
     backups: Path | None = None  # the folder for backups that clients ask for
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
@@ -84,6 +85,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             allow_flush=self.allow_flush,
             pixel=self.pixel,
             ui=not self.no_ui,
+            record=not self.no_record,
             bounds=self.limits,
             backups=self.backups,
             schemas=self.schemas,
@@ -99,6 +101,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
             "ui": not self.no_ui,
+            "record": not self.no_record,
             "trusted_proxies": list(self.trusted_proxies),
             "allowed_hosts": list(self.allowed_host),
             "bounds": msgspec.structs.asdict(self.limits),
@@ -156,6 +159,7 @@ async def _run(
     http_server = HttpServer(HttpApi(dispatcher), tls)
     await http_server.open(http_socket)
     sweeping = asyncio.create_task(sweep(dispatcher))
+    recording = asyncio.create_task(dispatcher.recorder.run(dispatcher))
     resp_port = resp_server.sockets[0].getsockname()[1]
     http_port = http_socket.getsockname()[1]
     resp = Address(settings.resp.host, resp_port)
@@ -168,6 +172,7 @@ async def _run(
     _log.info("stopping: what is in flight is finished first")
     dispatcher.stopping = True
     sweeping.cancel()
+    recording.cancel()
     await asyncio.gather(resp_listener.close(), http_server.close())
 
 

@@ -8,6 +8,7 @@ from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awa
 from holdfast.jobs.breakdown import By
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
+from holdfast.jobs.figures import QueueFigures
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
     Batch,
@@ -231,6 +232,12 @@ class CalledJobs(CalledLayer):
     def failed_in(self, group: str, *, offset: int = 0, count: int = 25) -> JobPage:
         """The failed jobs of a group, newest first."""
         return self._call(_FAILED_IN, group, offset, count)
+
+    def figures(self, *queues: str, after: str = "", count: int = 25) -> list[QueueFigures]:
+        """Returns the figures of `queues`, or of the `count` queues whose names follow
+        `after`.
+        """
+        return self._call(_FIGURES, after, count, queues)
 
     def get(self, id: str) -> Job | None:
         """The job, or None if there is none."""
@@ -685,6 +692,7 @@ class AwaitedJobs(AwaitedLayer):
     fail = awaited(CalledJobs.fail)
     failed = awaited(CalledJobs.failed)
     failed_in = awaited(CalledJobs.failed_in)
+    figures = awaited(CalledJobs.figures)
     get = awaited(CalledJobs.get)
     heartbeat = awaited(CalledJobs.heartbeat)
     jobs = awaited(CalledJobs.jobs)
@@ -768,6 +776,7 @@ class RecordedJobs(RecordedLayer):
     fail = recorded(CalledJobs.fail)
     failed = recorded(CalledJobs.failed)
     failed_in = recorded(CalledJobs.failed_in)
+    figures = recorded(CalledJobs.figures)
     get = recorded(CalledJobs.get)
     heartbeat = recorded(CalledJobs.heartbeat)
     length = recorded(CalledJobs.length)
@@ -843,6 +852,7 @@ _DEPENDS_ON: Final = Call("jobs.depends_on", "write", CalledJobs.depends_on)
 _FAIL: Final = Call("jobs.fail", "write", CalledJobs.fail)
 _FAILED: Final = Call("jobs.failed", "read", CalledJobs.failed)
 _FAILED_IN: Final = Call("jobs.failed_in", "read", CalledJobs.failed_in)
+_FIGURES: Final = Call("jobs.figures", "read", CalledJobs.figures)
 _GET: Final = Call("jobs.get", "read", CalledJobs.get)
 _HEARTBEAT: Final = Call("jobs.heartbeat", "write", CalledJobs.heartbeat)
 _JOBS: Final = Call("jobs.jobs", "long", CalledJobs.jobs, only_reads=True)

@@ -89,9 +89,9 @@
     if (!button) return;
     const text = button.dataset.copyText ?? document.getElementById(button.dataset.copy).textContent;
     await navigator.clipboard.writeText(text);
-    const before = button.textContent;
-    button.textContent = "✓";
-    setTimeout(() => { button.textContent = before; }, 1200);
+    const before = [...button.childNodes];
+    button.replaceChildren("✓");
+    setTimeout(() => button.replaceChildren(...before), 1200);
   });
   document.addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;

@@ -1,0 +1,81 @@
+"""One queue: its jobs by state, its times, and what can be done to many of them at once."""
+
+from holdfast.dashboard import histograms, job_filters
+from holdfast.dashboard.charts import Chart, Line
+from holdfast.dashboard.pages import action, page
+from holdfast.dashboard.queues import LIMITS, limits_of
+from holdfast.dashboard.recorded import RANGES, Recorded
+from holdfast.dashboard.visit import Visit
+from holdfast.errors import BadInput
+from holdfast.limits import JOBS_PER_PAGE
+from holdfast.server.http_exchange import HttpResponse
+
+STATES = (
+    "waiting", "running", "stalled", "scheduled", "depends", "throttled", "recurring", "failed",
+    "complete",
+)  # fmt: skip
+_DAY = 86400
+_COLUMNS = ("id", "klass", "state", "queue", "worker", "priority", "tags")
+
+
+@page("queues/{queue}", menu="queues")
+async def queue(visit: Visit) -> HttpResponse:
+    """Shows a queue: the jobs of one state, and its wait and run times of a day."""
+    name, state = visit.names["queue"], visit.parameter("state", "waiting")
+    if state not in STATES:
+        raise BadInput(f"there is no state {state!r:.40}", hint=f"There are {', '.join(STATES)}.")
+    counts = await visit.call("jobs.counts", queue=name)
+    found, recurring = None, []
+    if state == "recurring":
+        recurring = await _recurring(visit, name)
+    else:
+        search = job_filters.search_of(visit.request.parameters, queue=name, state=state)
+        found = await visit.call(
+            "jobs.search", search=search, cursor=visit.parameter("cursor") or None,
+            count=JOBS_PER_PAGE,
+        )  # fmt: skip
+    days_ago = int(visit.parameter("day") or 0) if visit.parameter("day").isdigit() else 0
+    stats = await visit.call("jobs.stats", queue=name, date=visit.now - min(days_ago, 90) * _DAY)
+    jobs = found.jobs if found else ()
+    return await visit.render(
+        "queue.html",
+        title=name,
+        rows=(_COLUMNS, [[getattr(job, column) for column in _COLUMNS] for job in jobs]),
+        queue=name,
+        state=state,
+        states=STATES,
+        counts=counts,
+        found=found,
+        recurring=recurring,
+        stats=stats,
+        days_ago=days_ago,
+        histograms=histograms,
+        actions=job_filters.ACTIONS,
+        limit_names=LIMITS,
+        limits=limits_of(await visit.call("jobs.config"), name),
+        chart=await _chart(visit, name),
+    )
+
+
+async def _recurring(visit: Visit, queue: str) -> list[object]:
+    ids = await visit.call("jobs.jobs", state="recurring", queue=queue, count=JOBS_PER_PAGE)
+    return [await visit.call("jobs.recur_get", id=id) for id in ids]
+
+
+async def _chart(visit: Visit, queue: str) -> Chart | None:
+    recorded = await Recorded.of(visit)
+    lines = []
+    times: list[float] = []
+    for what, tone in (("completed", "accent"), ("failed", "bad"), ("put", "dim")):
+        times, values = await recorded.jobs(what, queue, span=RANGES["hour"])
+        lines.append(Line(what, values, tone))
+    return Chart(f"Jobs of {queue}, last hour", times, lines, "/min") if times else None
+
+
+@action("queues/{queue}/jobs")
+async def change(visit: Visit) -> HttpResponse:
+    """Does something to selected jobs, or to all that match the filters of the page."""
+    name, state = visit.names["queue"], visit.form.get("state", "")
+    search = job_filters.search_of(visit.form, queue=name, state=state)
+    kept = {key: visit.form.get(key, "") for key in job_filters.FILTERS}
+    return await job_filters.apply(visit, search, visit.link("queues", name, state=state, **kept))

@@ -1,0 +1,89 @@
+"""The recorded history that charts show: metrics in the space `system`, see server/recorder.py."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from holdfast.dashboard.visit import Visit
+from holdfast.errors import HoldfastError
+from holdfast.server.recorder import SPACE
+
+
+class Range(NamedTuple):
+    """How far a chart looks back, and in which steps, in seconds."""
+
+    label: str
+    seconds: int
+    step: int
+
+
+RANGES = {
+    "hour": Range("1 h", 3600, 60),
+    "day": Range("1 d", 86400, 600),
+    "week": Range("1 w", 7 * 86400, 3600),
+}
+
+
+class Recorded:
+    """Reads recorded metrics for one visit; without the right to, there are none."""
+
+    def __init__(self, visit: Visit, *, exists: bool) -> None:
+        self._visit = visit
+        self.exists = exists
+
+    @classmethod
+    async def of(cls, visit: Visit) -> "Recorded":
+        """Returns the history, which may be switched off or not be for this user."""
+        may = visit.may("metrics.series", space=SPACE)
+        return cls(visit, exists=may and await visit.api.dispatcher.has_space(SPACE))
+
+    async def series(
+        self,
+        metric: str,
+        entity: Sequence[str] | None = None,
+        *,
+        value: str = "total",
+        span: Range = RANGES["hour"],
+    ) -> tuple[list[float], list[float | None]]:
+        """Returns times and values of a metric; both are empty if nothing was recorded."""
+        if not self.exists:
+            return [], []
+        end = self._visit.now // span.step * span.step
+        arguments: dict[str, Any] = {"metric": metric, "value": value, "step": span.step}
+        if entity is not None:
+            arguments["entity"] = list(entity)
+        try:
+            found = await self._visit.call_in(
+                SPACE, "metrics.series", start=end - span.seconds + span.step, end=end + span.step,
+                **arguments,
+            )  # fmt: skip
+        except HoldfastError:  # the metric is not defined: nothing was recorded so far
+            return [], []
+        return [found.start + at * found.step for at in range(len(found.values))], found.values
+
+    async def jobs(
+        self, what: str, queue: str | None = None, *, span: Range = RANGES["hour"]
+    ) -> tuple[list[float], list[float | None]]:
+        """Returns how many jobs were `put`, `completed` or `failed` in each minute of a range."""
+        entity = ["space", self._visit.space]
+        entity += [] if queue is None else ["queue", queue]
+        times, totals = await self.series(f"jobs_{what}", entity, value="last", span=span)
+        return times, per_minute(totals, span.step)
+
+    async def by_queue(self, what: str, queues: Sequence[str]) -> dict[str, list[float | None]]:
+        """Returns jobs by minute in the last hour for each of a page of queues."""
+        return {queue: (await self.jobs(what, queue))[1] for queue in queues}
+
+
+def per_minute(totals: Sequence[float | None], step: float) -> list[float | None]:
+    """Returns the growth of a total by minute; where nobody looked, nothing has happened.
+
+    >>> per_minute([None, 10, 70, None, 130, 5], 60)
+    [0.0, 0.0, 60.0, 0.0, 60.0, 0.0]
+    """
+    grown: list[float | None] = []
+    last: float | None = None
+    for total in totals:
+        grew = 0.0 if total is None or last is None else max(0.0, total - last)
+        grown.append(grew * 60 / step)
+        last = last if total is None else total
+    return grown

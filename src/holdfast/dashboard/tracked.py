@@ -1,0 +1,12 @@
+"""Tracked jobs."""
+
+from holdfast.dashboard.pages import page
+from holdfast.dashboard.visit import Visit
+from holdfast.server.http_exchange import HttpResponse
+
+
+@page("tracked", menu="tracked")
+async def tracked(visit: Visit) -> HttpResponse:
+    """Shows the jobs that someone tracks."""
+    found = await visit.call("jobs.tracked")
+    return await visit.render("tracked.html", title="Tracked jobs", found=found)

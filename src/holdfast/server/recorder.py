@@ -1,0 +1,309 @@
+"""Records how a server is doing, for the charts of the dashboard: bounded, and in metrics.
+
+What happens is counted in memory, in a fraction of a microsecond for an operation, and written each
+`RECORD_SECONDS` in one transaction, to the space `system`:
+
+- `requests` and `errors` by protocol, `calls` and `failures` by operation: counters;
+- `call_ms` by operation and `commit_ms` of whole groups: distributions; `commits`: a counter;
+- `jobs_put`, `jobs_completed` and `jobs_failed` by space and by queue: gauges that hold how many
+  there ever were, as the queues themselves count them. So it makes no difference how many servers
+  record them, nor which program runs the jobs;
+- the table `slow`: the slowest operations of the last day, one row for each server.
+"""
+
+import asyncio
+import heapq
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.errors import HoldfastError, UnknownSpace
+from holdfast.jobs.figures import QueueFigures, figures
+from holdfast.jobs.ledger import Ledger
+from holdfast.limits import (
+    MAX_RECORDED_QUEUES,
+    MAX_RECORDED_SPACES,
+    MAX_SLOW_CALLS,
+    MAX_SLOW_CHARS,
+    RECORD_SECONDS,
+    SLOW_SECONDS,
+)
+from holdfast.metrics import Metrics
+from holdfast.metrics.records import Write
+from holdfast.operations import Operation
+from holdfast.space_runner import SpaceRunner
+from holdfast.store import Store, Tx
+
+if TYPE_CHECKING:
+    from holdfast.server.dispatcher import Dispatcher
+
+SPACE: Final = "system"
+SLOW_TABLE: Final = "slow"
+_DAY: Final = 86400
+_SEQUENCES: Final = [
+    {"timeStep": 60, "expiry": 2 * 3600},
+    {"timeStep": 600, "expiry": 2 * _DAY},
+    {"timeStep": 3600, "expiry": 9 * _DAY},
+]
+_COUNTERS: Final = ("requests", "errors", "calls", "failures", "commits")
+_GAUGES: Final = ("jobs_put", "jobs_completed", "jobs_failed")
+_DISTRIBUTIONS: Final = ("call_ms", "commit_ms")
+SPECS: Final[dict[str, Any]] = {
+    **{name: {"sequences": _SEQUENCES} for name in _COUNTERS},
+    **{name: {"type": "gauge", "sequences": _SEQUENCES} for name in _GAUGES},
+    **{
+        name: {"type": "distribution", "resolution": 0.001, "sequences": _SEQUENCES[:2]}
+        for name in _DISTRIBUTIONS
+    },
+}
+_SLOW_SCHEMA: Final = {
+    "table": SLOW_TABLE,
+    "attributes": {"server": "string", "calls": "json"},
+    "index": [{"type": "hash", "attribute": "server"}],
+}
+_STEPS: Final = 4  # buckets for each doubling: a time is known within some 10 %
+_BUCKETS: Final = 34 * _STEPS  # up to hours, in microseconds
+
+
+class SlowCall(msgspec.Struct, frozen=True, order=True):
+    """An operation that took long, with the beginning of its arguments."""
+
+    seconds: float
+    at: float
+    operation: str
+    arguments: str
+
+
+class Times:
+    """How often something took about how long, in buckets that double every `_STEPS`."""
+
+    __slots__ = ("buckets", "errors", "told", "told_errors")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * _BUCKETS
+        self.errors = 0
+        self.told = [0] * _BUCKETS  # of them, those that were written
+        self.told_errors = 0
+
+    def add(self, seconds: float) -> None:
+        self.buckets[int(math.log2(seconds * 1e6 + 1) * _STEPS)] += 1
+
+    def changes(self) -> tuple[dict[float, int], int]:
+        """Returns the new times, in milliseconds with their numbers, and how many errors."""
+        now, errors = list(self.buckets), self.errors
+        found = {
+            (2 ** ((at + 0.5) / _STEPS) - 1) / 1000: number - before
+            for at, (number, before) in enumerate(zip(now, self.told, strict=True))
+            if number > before
+        }
+        failed = errors - self.told_errors
+        self.told, self.told_errors = now, errors
+        return found, failed
+
+
+class Recorder:
+    """Counts what a server does. Nothing is counted or written unless it `is_on`."""
+
+    def __init__(self, store: Store, *, is_on: bool) -> None:
+        self.is_on = is_on
+        self.protocols: Counter[str] = Counter()  # "http", "resp", "http errors", ...
+        self._store = store
+        self._calls: dict[str, Times] = {}
+        self._commits = Times()
+        self._transactions = 0
+        self._told: Counter[str] = Counter()
+        self._slow: list[SlowCall] = []  # a heap, the fastest first
+        self._slow_bar = SLOW_SECONDS
+        self._slow_lock = threading.Lock()
+        self._slow_changed = False
+        self._touched: set[bytes] = {store.prefix}
+        self._names: dict[bytes, str] = {store.prefix: store.name}
+        self._server = f"{time.time_ns():x}"
+        self._is_defined = False
+
+    # --- counting --------------------------------------------------------------------------------
+
+    def work_of(self, operation: Operation, arguments: msgspec.Struct) -> Callable[[Any], Any]:
+        """Returns the operation as work on a transaction, or on a store, that is timed."""
+        layer_name = operation.layer
+        if not self.is_on:
+            return lambda tx: operation.call(getattr(tx, layer_name), arguments)
+        times = self._calls.get(operation.full_name)
+        if times is None:
+            times = self._calls.setdefault(operation.full_name, Times())
+        clock = time.perf_counter
+
+        def work(tx: Any) -> Any:
+            begin = clock()
+            try:
+                result = operation.call(getattr(tx, layer_name), arguments)
+            except BaseException:
+                times.errors += 1
+                times.add(clock() - begin)
+                raise
+            seconds = clock() - begin
+            times.add(seconds)
+            if seconds > self._slow_bar:
+                self._note_slow(operation, arguments, seconds)
+            return result
+
+        return work
+
+    def note_commit(self, transactions: int, seconds: float) -> None:
+        """A group of transactions has been committed."""
+        self._commits.add(seconds)
+        self._transactions += transactions
+
+    def touch(self, spaces: Iterable[bytes]) -> None:
+        """Spaces were written to, by whichever process."""
+        if self.is_on:
+            self._touched.update(spaces)
+
+    def _note_slow(self, operation: Operation, arguments: msgspec.Struct, seconds: float) -> None:
+        call = SlowCall(seconds, time.time(), operation.full_name, _shortened(arguments))
+        with self._slow_lock:
+            heapq.heappush(self._slow, call)
+            if len(self._slow) > MAX_SLOW_CALLS:
+                heapq.heappop(self._slow)
+                self._slow_bar = self._slow[0].seconds
+            self._slow_changed = True
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    async def run(self, dispatcher: "Dispatcher") -> None:
+        """Writes what was counted, while the server runs."""
+        if not self.is_on:
+            return
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, thread_name_prefix="holdfast-recorder") as thread:
+            while True:
+                await asyncio.sleep(RECORD_SECONDS)
+                try:
+                    await loop.run_in_executor(thread, self.write)
+                except HoldfastError as error:  # what was counted meanwhile is lost
+                    dispatcher.report(error)
+
+    def write(self) -> None:
+        """Writes what is new, in one transaction; nothing if nothing is."""
+        writes = [*self._counted(), *self._jobs()]
+        slow = self._new_slow()
+        if writes or slow is not None:
+            self._store.space(SPACE).transact(lambda tx: self._put(tx, writes, slow))
+            self._is_defined = True
+
+    def _put(self, tx: Tx, writes: list[Write], slow: list[SlowCall] | None) -> None:
+        if not self._is_defined:
+            tx.metrics.define(SPECS, on_conflict="discard")
+            tx.tables.create(_SLOW_SCHEMA)
+        if writes:
+            tx.metrics.write(writes)
+        if slow is not None:
+            row = {"server": self._server, "calls": msgspec.to_builtins(slow), "_ttl": _DAY}
+            tx.tables.put(SLOW_TABLE, row)
+
+    def _counted(self) -> list[Write]:
+        writes = []
+        for key, number in list(self.protocols.items()):
+            protocol, _, kind = key.partition(" ")
+            writes += _incr(kind or "requests", ["protocol", protocol], number - self._told[key])
+            self._told[key] = number
+        for name, times in list(self._calls.items()):
+            entity = ["operation", name]
+            found, failed = times.changes()
+            writes += _incr("calls", entity, sum(found.values()))
+            writes += _incr("failures", entity, failed)
+            writes += [_record("call_ms", entity, value, number) for value, number in found.items()]
+        found, _ = self._commits.changes()
+        writes += _incr("commits", None, self._transactions - self._told["transactions"])
+        self._told["transactions"] = self._transactions
+        return writes + [_record("commit_ms", None, value, count) for value, count in found.items()]
+
+    def _new_slow(self) -> list[SlowCall] | None:
+        with self._slow_lock:
+            since = time.time() - _DAY
+            kept = [call for call in self._slow if call.at > since]
+            if len(kept) < len(self._slow):
+                heapq.heapify(kept)
+                self._slow, self._slow_bar = kept, SLOW_SECONDS
+            if not self._slow_changed:
+                return None
+            self._slow_changed = False
+            return sorted(self._slow, reverse=True)
+
+    # --- jobs ------------------------------------------------------------------------------------
+
+    def _jobs(self) -> list[Write]:
+        """Returns the totals of queues in spaces that were written to, of so many queues."""
+        writes: list[Write] = []
+        looked = 0
+        touched, self._touched = self._touched, set()
+        while touched and looked < MAX_RECORDED_QUEUES:
+            prefix = touched.pop()
+            name = self._name_of(prefix)
+            if name is None or name == SPACE:
+                continue
+            try:
+                found = self._figures(prefix)
+            except UnknownSpace:
+                continue
+            looked += len(found)
+            writes += _totals(["space", name], found)
+            for each in found:
+                writes += _totals(["space", name, "queue", each.counts.name], [each])
+        self._touched |= touched
+        return writes
+
+    def _figures(self, prefix: bytes) -> list[QueueFigures]:
+        with SpaceRunner(self._store.engine, prefix).view() as reader:
+            return figures(Ledger(reader, Metrics), reader.now)  # type: ignore[arg-type]  # it only reads
+
+    def _name_of(self, prefix: bytes) -> str | None:
+        if prefix not in self._names:
+            page = self._store.page_of_spaces(after=None, limit=MAX_RECORDED_SPACES)
+            self._names = {found: name for name, found in page}
+        return self._names.get(prefix)
+
+
+def _totals(entity: list[str], queues: list[QueueFigures]) -> list[Write]:
+    if not queues:
+        return []
+    totals = {
+        "jobs_put": sum(_entered(each) for each in queues),
+        "jobs_completed": sum(each.run.count for each in queues),
+        "jobs_failed": sum(each.failures for each in queues),
+    }
+    return [
+        Write(metric=name, entity=entity, value=total, op="set") for name, total in totals.items()
+    ]
+
+
+def _entered(queue: QueueFigures) -> int:
+    """Returns how many jobs ever came into a queue: those that were taken, and those that wait."""
+    counts = queue.counts
+    waiting = counts.waiting + counts.scheduled + counts.depends + counts.throttled
+    return queue.wait.count + waiting
+
+
+def _incr(metric: str, entity: list[str] | None, number: int) -> list[Write]:
+    return [Write(metric=metric, entity=entity, value=number)] if number > 0 else []
+
+
+def _record(metric: str, entity: list[str] | None, value: float, count: int) -> Write:
+    return Write(metric=metric, entity=entity, value=value, count=count, op="record")
+
+
+def _shortened(arguments: msgspec.Struct) -> str:
+    """Returns the beginning of the arguments as text; secrets are not among those of operations
+    that take long, except passwords, which are not shown."""
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(arguments).items()
+        if value is not msgspec.UNSET and name not in ("password", "token")
+    }
+    return repr(given)[:MAX_SLOW_CHARS]

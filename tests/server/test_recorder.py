@@ -1,0 +1,89 @@
+"""The recorder: what a server counts of itself, and that it is bounded."""
+
+import msgspec
+import pytest
+
+import holdfast
+from holdfast.limits import MAX_SLOW_CALLS, MAX_SLOW_CHARS
+from holdfast.operations import OPERATIONS
+from holdfast.server.recorder import SPACE, Recorder, Times
+from holdfast.store import Store
+
+
+@pytest.fixture
+def recorder(store: Store) -> Recorder:
+    return Recorder(store, is_on=True)
+
+
+def run(recorder: Recorder, store: Store, name: str, **arguments: object) -> object:
+    """Runs an operation as a server would."""
+    operation = OPERATIONS[name]
+    given = msgspec.convert(arguments, operation.arguments)
+    return store.transact(recorder.work_of(operation, given))
+
+
+def total(store: Store, metric: str, *entity: str) -> float:
+    system = store.space(SPACE).metrics
+    return system.rate(metric, list(entity) or None, latest=3600).total
+
+
+def test_calls_failures_and_commits_are_counted(recorder: Recorder, store: Store) -> None:
+    run(recorder, store, "jobs.put", queue="q", id="one")
+    with pytest.raises(holdfast.HoldfastError):
+        run(recorder, store, "jobs.complete", id="one", worker="nobody")
+    recorder.note_commit(3, 0.002)
+    recorder.protocols["resp"] += 5
+
+    recorder.write()
+    recorder.write()  # what was written is not written again
+
+    assert total(store, "calls", "operation", "jobs.put") == 1
+    assert total(store, "failures", "operation", "jobs.complete") == 1
+    assert total(store, "commits") == 3
+    assert total(store, "requests", "protocol", "resp") == 5
+    found = store.space(SPACE).metrics.distribution("commit_ms", latest=3600)
+    assert found.count == 1
+
+
+def test_jobs_are_recorded_as_totals_whoever_ran_them(recorder: Recorder, store: Store) -> None:
+    for name in ("one", "two", "three"):
+        store.jobs.put("q", id=name)
+    store.jobs.pop("q", "w")
+    store.jobs.complete("one", "w")
+
+    recorder.write()
+
+    system, entity = store.space(SPACE).metrics, ["space", store.name, "queue", "q"]
+    assert system.gauge("jobs_put", entity, latest=3600).last == 3
+    assert system.gauge("jobs_completed", entity, latest=3600).last == 1
+
+
+def test_the_slowest_calls_are_kept_with_short_arguments(recorder: Recorder, store: Store) -> None:
+    operation = OPERATIONS["jobs.put"]
+    arguments = msgspec.convert({"queue": "q", "data": "x" * 10_000}, operation.arguments)
+    for number in range(MAX_SLOW_CALLS + 50):
+        recorder._note_slow(operation, arguments, 0.1 + number)
+
+    recorder.write()
+
+    [row] = store.space(SPACE).tables.get("slow").items
+    assert len(row["calls"]) == MAX_SLOW_CALLS
+    assert row["calls"][0]["seconds"] == pytest.approx(0.1 + MAX_SLOW_CALLS + 49)
+    assert all(len(call["arguments"]) <= MAX_SLOW_CHARS for call in row["calls"])
+
+
+def test_a_recorder_that_is_off_writes_nothing(store: Store) -> None:
+    recorder = Recorder(store, is_on=False)
+
+    run(recorder, store, "jobs.put", queue="q")
+
+    assert not store.has_space(SPACE)
+
+
+def test_a_time_is_known_within_a_fifth() -> None:
+    for seconds in (0.00001, 0.0005, 0.02, 1.0, 300.0):
+        times = Times()
+        times.add(seconds)
+        found, _ = times.changes()
+        [told] = found
+        assert told / 1000 == pytest.approx(seconds, rel=0.2)
