@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli import job_changes, job_stats
+from holdfast.cli import job_changes, job_import, job_stats
 from holdfast.cli.location import Location, location_options
 from holdfast.cli.output import Failure, Output, age, counted, moment
 from holdfast.cli.root_group import Group
@@ -27,7 +27,7 @@ def command() -> None:
     """
 
 
-for each in (*job_changes.COMMANDS, *job_stats.COMMANDS):
+for each in (*job_changes.COMMANDS, *job_stats.COMMANDS, *job_import.COMMANDS):
     command.add_command(each)
 
 

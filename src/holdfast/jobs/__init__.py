@@ -8,6 +8,7 @@ from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.figures import QueueFigures, TimesFigures
+from holdfast.jobs.imports import Imported, ImportedJob, ImportedRecurring, JobsDigest
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
@@ -43,10 +44,14 @@ __all__ = [
     "DeadLetters",
     "Failure",
     "HistoryEntry",
+    "Imported",
+    "ImportedJob",
+    "ImportedRecurring",
     "Job",
     "JobPage",
     "JobSearch",
     "Jobs",
+    "JobsDigest",
     "JsonText",
     "LogLine",
     "Match",

@@ -16,6 +16,7 @@ from holdfast.jobs.deadlines import DEADLINE_KIND, remove_expired
 from holdfast.jobs.dependencies import DependencyOperations
 from holdfast.jobs.failures import FailureOperations
 from holdfast.jobs.figures import FigureOperations
+from holdfast.jobs.imports import ImportOperations
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.logs import LogOperations
 from holdfast.jobs.pops import PopOperations
@@ -81,6 +82,7 @@ class Jobs(
     StatisticsOperations,
     BreakdownOperations,
     FigureOperations,
+    ImportOperations,
     SettingsOperations,
     ViewOperations,
 ):

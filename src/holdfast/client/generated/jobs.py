@@ -9,6 +9,7 @@ from holdfast.jobs.breakdown import By
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.figures import QueueFigures
+from holdfast.jobs.imports import Imported, ImportedJob, ImportedRecurring, JobsDigest
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
     Batch,
@@ -211,6 +212,10 @@ class CalledJobs(CalledLayer):
         """Lets a job in state `depends` wait for more jobs; complete ones count as met."""
         return self._call(_DEPENDS_ON, id, ids)
 
+    def digest(self, ids: Sequence[str]) -> JobsDigest:
+        """Returns a digest of jobs: of their ids, classes, data, priorities, retries and tags."""
+        return self._call(_DIGEST, ids)
+
     def fail(
         self,
         id: str,
@@ -259,6 +264,14 @@ class CalledJobs(CalledLayer):
         return self._call(
             _HEARTBEAT, id, worker, data, progress, progress_text, lock, lock_seconds, now
         )
+
+    def import_jobs(
+        self, jobs: Sequence[ImportedJob], *, recurring: Sequence[ImportedRecurring] = ()
+    ) -> Imported:
+        """Takes over jobs of another queue as they are: state, history, failure, lock and
+        time.
+        """
+        return self._call(_IMPORT_JOBS, jobs, recurring)
 
     def jobs(
         self,
@@ -689,12 +702,14 @@ class AwaitedJobs(AwaitedLayer):
     dead_letters = awaited(CalledJobs.dead_letters)
     depends_off = awaited(CalledJobs.depends_off)
     depends_on = awaited(CalledJobs.depends_on)
+    digest = awaited(CalledJobs.digest)
     fail = awaited(CalledJobs.fail)
     failed = awaited(CalledJobs.failed)
     failed_in = awaited(CalledJobs.failed_in)
     figures = awaited(CalledJobs.figures)
     get = awaited(CalledJobs.get)
     heartbeat = awaited(CalledJobs.heartbeat)
+    import_jobs = awaited(CalledJobs.import_jobs)
     jobs = awaited(CalledJobs.jobs)
     length = awaited(CalledJobs.length)
     log = awaited(CalledJobs.log)
@@ -773,12 +788,14 @@ class RecordedJobs(RecordedLayer):
     dead_letters = recorded(CalledJobs.dead_letters)
     depends_off = recorded(CalledJobs.depends_off)
     depends_on = recorded(CalledJobs.depends_on)
+    digest = recorded(CalledJobs.digest)
     fail = recorded(CalledJobs.fail)
     failed = recorded(CalledJobs.failed)
     failed_in = recorded(CalledJobs.failed_in)
     figures = recorded(CalledJobs.figures)
     get = recorded(CalledJobs.get)
     heartbeat = recorded(CalledJobs.heartbeat)
+    import_jobs = recorded(CalledJobs.import_jobs)
     length = recorded(CalledJobs.length)
     log = recorded(CalledJobs.log)
     multiget = recorded(CalledJobs.multiget)
@@ -849,12 +866,14 @@ _COUNTS: Final = Call("jobs.counts", "long", CalledJobs.counts, only_reads=True)
 _DEAD_LETTERS: Final = Call("jobs.dead_letters", "read", CalledJobs.dead_letters)
 _DEPENDS_OFF: Final = Call("jobs.depends_off", "write", CalledJobs.depends_off)
 _DEPENDS_ON: Final = Call("jobs.depends_on", "write", CalledJobs.depends_on)
+_DIGEST: Final = Call("jobs.digest", "read", CalledJobs.digest)
 _FAIL: Final = Call("jobs.fail", "write", CalledJobs.fail)
 _FAILED: Final = Call("jobs.failed", "read", CalledJobs.failed)
 _FAILED_IN: Final = Call("jobs.failed_in", "read", CalledJobs.failed_in)
 _FIGURES: Final = Call("jobs.figures", "read", CalledJobs.figures)
 _GET: Final = Call("jobs.get", "read", CalledJobs.get)
 _HEARTBEAT: Final = Call("jobs.heartbeat", "write", CalledJobs.heartbeat)
+_IMPORT_JOBS: Final = Call("jobs.import_jobs", "write", CalledJobs.import_jobs)
 _JOBS: Final = Call("jobs.jobs", "long", CalledJobs.jobs, only_reads=True)
 _LENGTH: Final = Call("jobs.length", "read", CalledJobs.length)
 _LOG: Final = Call("jobs.log", "write", CalledJobs.log)

@@ -1,0 +1,1 @@
+"""Takes over the jobs of another queue that lives in a Redis: Qless, RQ or Celery."""

@@ -1,0 +1,112 @@
+"""Transfer: jobs go from a source into a store in bounded steps, and each step is verified.
+
+Nothing is remembered between two runs: a job that is in the store already is passed over, so a run
+that was interrupted is simply started again.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import BadArgument
+from holdfast.jobs.imports import ImportedJob, ImportedRecurring, combined
+from holdfast.limits import MAX_REPORTED_PROBLEMS
+
+
+class Source(ABC):
+    """Where jobs come from. What can't be taken over is left out, with the reason."""
+
+    def __init__(self) -> None:
+        self.left_out: list[str] = []
+        self.left_out_count = 0
+
+    def leave_out(self, id: str, why: str) -> None:
+        """Notes a job that can't be taken over."""
+        self.left_out_count += 1
+        if len(self.left_out) < MAX_REPORTED_PROBLEMS:
+            self.left_out.append(f"job {id}: {why}")
+
+    @abstractmethod
+    def total(self) -> int:
+        """Returns about how many jobs there are."""
+
+    @abstractmethod
+    def pages(self) -> Iterator[list[ImportedJob]]:
+        """Yields all jobs, a step at a time."""
+
+    def recurring(self) -> Iterator[list[ImportedRecurring]]:
+        """Yields recurring jobs; most sources have none."""
+        yield from ()
+
+    def settings(self) -> dict[str, str]:
+        """Returns options to set."""
+        return {}
+
+    def paused(self) -> list[str]:
+        """Returns queues to pause."""
+        return []
+
+
+class Transfer(msgspec.Struct, kw_only=True):
+    """What an import did. `differing` jobs were here already and are not what the source has."""
+
+    read: int = 0
+    imported: int = 0
+    present: int = 0
+    recurring: int = 0
+    left_out: int = 0
+    differing: int = 0
+    states: dict[str, int] = msgspec.field(default_factory=dict)
+    digest: str = "00" * 32
+    problems: list[str] = msgspec.field(default_factory=list)
+
+
+def transfer(source: Source, jobs: Any, progress: Callable[[int], None]) -> Transfer:
+    """Takes over all that `source` has into `jobs`, the jobs of a store or of a client."""
+    done = Transfer()
+    for option, value in source.settings().items():
+        try:
+            jobs.config_set(option, value)
+        except BadArgument as refused:
+            done.problems.append(f"option {option}: {refused}")
+    paused = source.paused()
+    if paused:
+        jobs.pause(*paused)
+    seen: set[str] = set()
+    for page in source.pages():
+        new = [job for job in page if job.id not in seen]
+        seen.update(job.id for job in new)
+        if new:
+            _take_over(jobs, new, done)
+            progress(done.read)
+    for recurring in source.recurring():
+        done.recurring += jobs.import_jobs([], recurring=recurring).imported
+    done.left_out = source.left_out_count
+    done.problems += source.left_out
+    return done
+
+
+def _take_over(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
+    taken = jobs.import_jobs(page)
+    found = jobs.digest([job.id for job in page])
+    expected = combined(job.digest() for job in page)
+    if found.count != len(page) or found.digest != expected.hex():
+        _tell_differences(jobs, page, done)
+    done.read += len(page)
+    done.imported += taken.imported
+    done.present += taken.present
+    done.states = dict(Counter(done.states) + Counter(found.states))
+    done.digest = combined([bytes.fromhex(done.digest), bytes.fromhex(found.digest)]).hex()
+
+
+def _tell_differences(jobs: Any, page: list[ImportedJob], done: Transfer) -> None:
+    """Finds the jobs of a page that are not what the source has."""
+    for job in page:
+        found = jobs.digest([job.id])
+        if found.digest != job.digest().hex():
+            done.differing += 1
+            if len(done.problems) < MAX_REPORTED_PROBLEMS:
+                done.problems.append(f"job {job.id}: what is here is not what the source has")
