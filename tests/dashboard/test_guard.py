@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.dashboard.pages import ACTIONS
+from holdfast.dashboard.pages import ACTIONS, PAGES
 from tests.dashboard.conftest import PASSWORD
 from tests.dashboard.visitor import Visitor
 from tests.server.serving import Server, run_command, serving
@@ -189,7 +189,10 @@ def test_a_page_of_another_site_can_send_no_form(server: Server) -> None:
 
 
 def test_actions_are_reached_by_no_link(server: Server) -> None:
+    read = {entry.segments for entry in PAGES}  # a form may lead back to the page that has it
     for entry in ACTIONS:
+        if entry.segments in read:
+            continue
         path = "/".join(segment.strip("{}") for segment in entry.segments)
         assert server.get(f"/ui/default/{path}").status in (404, 405), path
 

@@ -6,6 +6,9 @@ page. Importing it adds the paths to the server.
 
 from holdfast.dashboard import (  # noqa: F401  # and these are its pages
     bulk,
+    entities,
+    entity,
+    entity_schemas,
     failures,
     job,
     overview,

@@ -36,6 +36,7 @@ def _environment() -> jinja2.Environment:
             "ago": ago,
             "bytes": size,
             "compact": compact,
+            "cut": cut,
             "duration": duration,
             "number": number,
             "pretty": pretty,

@@ -1,0 +1,135 @@
+"""Entities: the tables of all schemas, and one table browsed by id or by an index."""
+
+from typing import Any
+
+from holdfast.dashboard.entity_filters import (
+    OPERATORS,
+    Typed,
+    as_filters,
+    index_as_yaml,
+    missing_index,
+    typed_filters,
+)
+from holdfast.dashboard.pages import action, page
+from holdfast.dashboard.visit import Visit
+from holdfast.entities.schema import Table
+from holdfast.errors import BadInput, HoldfastError, NoIndex
+from holdfast.limits import MAX_SHOWN_COLUMNS, MAX_SHOWN_FILTERS, ROWS_PER_PAGE
+from holdfast.server.http_exchange import HttpResponse
+
+
+@page("entities", menu="entities")
+async def entities(visit: Visit) -> HttpResponse:
+    """Shows the tables of all schemas, with sizes and the states of their indexes."""
+    stats = await visit.call("entities.stats")
+    schemas = await visit.call("entities.schemas")
+    rows = [
+        (name, each.num_rows, each.data_size, each.keys_size, len(each.indexes))
+        for name, each in stats.items()
+    ]
+    header = ("table", "entities", "data bytes", "key bytes", "indexes")
+    return await visit.render(
+        "entities.html", title="Entities", stats=stats, schemas=schemas, rows=(header, rows)
+    )
+
+
+@page("entities/{table}", menu="entities")
+async def entity_table(visit: Visit) -> HttpResponse:
+    """Shows the entities of a table, all by id or those that filters select by an index."""
+    name = visit.names["table"]
+    table = await table_of(visit, name)
+    typed = typed_filters(visit)
+    answer = await _Answer.of(visit, table, typed)
+    columns = _columns(table, answer.entities)
+    rows = [
+        [each.id, *(each.properties.get(column) for column in columns)] for each in answer.entities
+    ]
+    return await visit.render(
+        "entity_table.html",
+        title=name,
+        table=table,
+        count=await visit.call("entities.count", table=name),
+        typed=typed,
+        blank=min(1, MAX_SHOWN_FILTERS - len(typed)),
+        operators=OPERATORS,
+        answer=answer,
+        columns=columns,
+        rows=(["id", *columns], rows),
+    )
+
+
+async def table_of(visit: Visit, name: str) -> Table | None:
+    """Returns the deployed table; None if its schema has gone."""
+    schema = await visit.call("entities.schema", name=name.partition(".")[0])
+    found: Table | None = schema.table(name.partition(".")[2]) if schema else None
+    return found
+
+
+class _Answer:
+    """A page of entities; or why there is none, and the index that would help."""
+
+    def __init__(self) -> None:
+        self.entities: list[Any] = []
+        self.total: int | None = None
+        self.next: str | None = None
+        self.partial = False
+        self.problem: HoldfastError | None = None
+        self.yaml = ""
+        self.add_index = ""
+
+    @classmethod
+    async def of(cls, visit: Visit, table: Table | None, typed: list[Typed]) -> "_Answer":
+        answer = cls()
+        try:
+            await answer._read(visit, table, typed)
+        except NoIndex as error:
+            answer.problem = error
+            if table is not None:
+                index = missing_index(typed, visit.parameter("order"))
+                answer.yaml = index_as_yaml(table, index)
+                answer.add_index = ",".join(index.columns)
+        except BadInput as error:
+            answer.problem = error
+        return answer
+
+    async def _read(self, visit: Visit, table: Table | None, typed: list[Typed]) -> None:
+        cursor, order = visit.parameter("cursor"), visit.parameter("order")
+        by_index = bool(typed) or bool(order)
+        filters = as_filters(table, typed)
+        if not filters and cursor and not by_index:
+            filters = [{"property": "id", "op": ">", "values": [cursor]}]
+        skipped = int(cursor) if by_index and cursor.isdecimal() else 0
+        found = await visit.call(
+            "entities.select",
+            table=visit.names["table"],
+            filters=filters or [{"property": "id", "op": "ALL"}],
+            order={"by": order, "asc": visit.parameter("down") == ""} if order else None,
+            offset=skipped or None,
+            limit=ROWS_PER_PAGE + 1,
+            count=by_index,
+            partial=True,
+        )
+        self.entities = found.entities[:ROWS_PER_PAGE]
+        self.partial = found.partial
+        self.total = found.total if by_index else None
+        if len(found.entities) > ROWS_PER_PAGE:
+            self.next = str(skipped + ROWS_PER_PAGE) if by_index else self.entities[-1].id
+
+
+def _columns(table: Table | None, entities: list[Any]) -> list[str]:
+    """Returns the columns to show: those the schema lists, else all, else those that are there."""
+    listed = table.admin.list_columns if table and table.admin else ()
+    known = [column.name for column in table.columns] if table else []
+    there = sorted({name for each in entities for name in each.properties})
+    return (list(listed) or known or there)[:MAX_SHOWN_COLUMNS]
+
+
+@action("entities/{table}/delete")
+async def delete(visit: Visit) -> HttpResponse:
+    """Deletes the entities with these ids."""
+    table, ids = visit.names["table"], visit.form_lists.get("id", [])
+    if not ids:
+        return visit.leave(visit.link("entities", table), "Nothing was selected.")
+    filters = [{"property": "id", "op": "IN", "values": ids}]
+    number = await visit.call("entities.delete", table=table, filters=filters)
+    return visit.leave(visit.link("entities", table), f"Deleted {number:,} entities.")

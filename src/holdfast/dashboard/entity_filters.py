@@ -1,0 +1,106 @@
+"""Filters of entities as they are typed: a column, an operator and a text."""
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast.dashboard.visit import Visit
+from holdfast.entities.schema import Index, Schema, Table
+from holdfast.entities.schema_dump import dump_schema
+from holdfast.errors import BadInput
+from holdfast.limits import MAX_SHOWN_FILTERS
+
+OPERATORS: Final = {
+    "=": "is",
+    "IN": "is one of",
+    "><": "is between",
+    ">": "is more than",
+    ">=": "is at least",
+    "<": "is less than",
+    "<=": "is at most",
+}
+_SEVERAL: Final = ("IN", "><")
+_NUMBERS: Final = {"Int": int, "Uint": int, "Float": float}
+_FLAGS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+class Typed(NamedTuple):
+    """One line of the form."""
+
+    column: str
+    operator: str
+    text: str
+
+
+def typed_filters(visit: Visit) -> list[Typed]:
+    """Returns the filters of the address: `c0=country&o0==&v0=de&c1=...`."""
+    found = []
+    for number in range(MAX_SHOWN_FILTERS):
+        column = visit.parameter(f"c{number}")
+        if column:
+            operator = visit.parameter(f"o{number}", "=")
+            found.append(Typed(column, operator, visit.parameter(f"v{number}")))
+    return found
+
+
+def as_filters(table: Table | None, typed: list[Typed]) -> list[dict[str, Any]]:
+    """Returns them as the operation takes them; values have the type of their column."""
+    return [
+        {"property": each.column, "op": each.operator, "values": _values(table, each)}
+        for each in typed
+    ]
+
+
+def _values(table: Table | None, typed: Typed) -> list[Any]:
+    texts = typed.text.split(",") if typed.operator in _SEVERAL else [typed.text]
+    column = table.column(typed.column) if table else None
+    kind = column.type if column else ""
+    return [_value(kind, typed.column, text.strip()) for text in texts]
+
+
+def _value(kind: str, column: str, text: str) -> Any:
+    """Reads a text as a value; without a column it is JSON, or else the text itself.
+
+    >>> _value("Int", "age", "7"), _value("Text", "name", "7"), _value("", "free", "7")
+    (7, '7', 7)
+    """
+    try:
+        if kind in _NUMBERS:
+            return _NUMBERS[kind](text)
+        if kind == "Bool":
+            return _FLAGS[text.lower()]
+    except (ValueError, KeyError):
+        raise BadInput(f"{column} is of type {kind}, and {text!r:.100} is not") from None
+    if kind == "Timestamp":
+        return {"$date": text}
+    if kind:
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def missing_index(typed: list[Typed], order: str) -> Index:
+    """Returns the index that would serve the filters: equal columns first, then the range."""
+    equal = [each.column for each in typed if each.operator in ("=", "IN")]
+    ranged = [each.column for each in typed if each.operator not in ("=", "IN")]
+    columns = tuple(dict.fromkeys([*equal, *ranged, *([order] if order else [])]))
+    return Index(columns=columns)
+
+
+def with_index(schema: Schema, table: str, index: Index) -> Schema:
+    """Returns the schema with one more index of a table."""
+    tables = tuple(
+        msgspec.structs.replace(each, indexes=(*each.indexes, index))
+        if each.name == table and index not in each.indexes
+        else each
+        for each in schema.tables
+    )
+    return msgspec.structs.replace(schema, tables=tables)
+
+
+def index_as_yaml(table: Table, index: Index) -> str:
+    """Returns the lines of a schema file that add an index."""
+    only = Table(schema=table.schema, name=table.name, indexes=(index,))
+    return dump_schema(Schema(name=table.schema, tables=(only,)), filled=False)

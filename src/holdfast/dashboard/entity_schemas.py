@@ -1,0 +1,64 @@
+"""Schemas of entities: as YAML, and deployed after a look at the plan."""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.dashboard import pages
+from holdfast.dashboard.entity_filters import with_index
+from holdfast.dashboard.pages import action, page
+from holdfast.dashboard.visit import Visit
+from holdfast.entities.schema import Index
+from holdfast.entities.schema_dump import dump_schema
+from holdfast.entities.schema_file import parse_schema
+from holdfast.errors import HoldfastError
+from holdfast.server.http_exchange import HttpResponse
+
+_EXAMPLE = """schema: shop
+tables:
+  Users:
+    columns:
+      name: {type: Text, required: true}
+      country: {type: Text}
+    indexes:
+      - {type: compound, columns: [country, name]}
+"""
+
+
+@page("schemas", menu="entities")
+async def schema(visit: Visit) -> HttpResponse:
+    """Shows a schema as YAML in a form that plans and deploys it."""
+    name, text = visit.parameter("schema"), _EXAMPLE
+    if name:
+        found = await visit.call("entities.schema", name=name)
+        columns = visit.parameter("index")
+        if found is not None and columns:
+            index = Index(columns=tuple(columns.split(",")))
+            found = with_index(found, visit.parameter("table"), index)
+        text = dump_schema(found, filled=False) if found else f"schema: {name}\ntables: {{}}\n"
+    return await _render(visit, text, title=name or "A new schema")
+
+
+@action("schemas")
+async def plan(visit: Visit) -> HttpResponse:
+    """Plans a schema and shows what would change; or deploys it."""
+    text, prune = visit.form.get("yaml", ""), visit.form.get("prune") == "on"
+    if visit.form.get("do") == "deploy":
+        plans = await visit.call("entities.deploy", schemas=[text], prune=prune, wait=False)
+        changed = sum(table.action != "keep" for each in plans for table in each.tables)
+        return visit.leave(visit.link("entities"), f"Deployed: {changed} tables have changed.")
+    lines: list[str] = []
+    problem = None
+    try:
+        given = msgspec.to_builtins(parse_schema(text))
+        planned = await visit.call("entities.plan", schema=given, prune=prune)
+        lines = planned.lines() or ["Nothing would change."]
+    except HoldfastError as error:
+        problem = error
+    return await _render(visit, text, title="Plan", lines=lines, prune=prune, problem=problem)
+
+
+async def _render(visit: Visit, text: str, *, title: str, **values: Any) -> HttpResponse:
+    visit.menu, visit.served = "entities", pages.served()  # also after a form
+    shown = {"lines": None, "prune": False, "problem": None, **values}
+    return await visit.render("entity_schema.html", title=title, text=text, **shown)

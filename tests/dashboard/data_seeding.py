@@ -1,0 +1,41 @@
+"""Entities, tables, events and metrics of a small shop, for the tests of their pages."""
+
+from datetime import UTC, datetime
+
+from holdfast.client.client import ClientSpace
+
+HOSTILE_TEXT = '<script>alert(1)</script>"><img src=x onerror=alert(2)> \u202egnp.exe'
+SHOP_YAML = """schema: shop
+tables:
+  Users:
+    comment: people who buy
+    columns:
+      name: {type: Text, required: true}
+      country: {type: Text}
+      age: {type: Int}
+      seen: {type: Timestamp}
+      tags: {type: Set, options: {subtype: Text}}
+    indexes:
+      - {type: compound, columns: [country, age]}
+  Orders:
+    columns:
+      total: {type: Float}
+"""
+COUNTRIES = ("de", "fr", "jp", "br")
+
+
+def seed_entities(space: ClientSpace, number: int = 120) -> None:
+    """Deploys a schema with two tables, and puts users."""
+    space.entities.deploy(SHOP_YAML)
+    users = [
+        {
+            "id": f"user-{each:03}",
+            "name": f"Customer {each}",
+            "country": COUNTRIES[each % 4],
+            "age": 18 + each % 60,
+            "seen": datetime(2026, 11, 1 + each % 28, 12, tzinfo=UTC),
+            "tags": {"vip"} if each % 9 == 0 else {"new", "web"},
+        }
+        for each in range(number)
+    ]
+    space.entities.put_raw("shop.Users", users)
