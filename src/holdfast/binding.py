@@ -42,7 +42,7 @@ class Runner(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Whether all work runs more than once, first on guesses of what it reads."""
+        """Returns whether all work runs more than once, first on guesses of what it reads."""
         ...
 
     def transact(self, work: Callable[[Transaction], T]) -> T: ...
@@ -107,7 +107,7 @@ def _transacted(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _can_be_read_again(values: Collection[Any], depth: int = MAX_ARGUMENT_DEPTH) -> bool:
-    """Whether no iterator is among these values or in what they hold."""
+    """Returns whether no iterator is among these values or in what they hold."""
     if _are_scalars(map(type, values)):
         return True
     for each in values:
@@ -130,7 +130,7 @@ def _can_be_read_again(values: Collection[Any], depth: int = MAX_ARGUMENT_DEPTH)
 
 
 def can_run_again(work: Callable[..., Any]) -> bool:
-    """Whether the arguments of the call that `work` was made for can be read once more.
+    """Returns whether the arguments of the call that `work` was made for can be read once more.
 
     Work that was not made here is its maker's, who knows that it may run twice.
     """

@@ -80,7 +80,7 @@ def to_ms(seconds: float) -> int:
 
 
 def is_expired(expires_ms: int, now: float) -> bool:
-    """Whether `now` has reached `expires_ms`, to the millisecond.
+    """Returns whether `now` has reached `expires_ms`, to the millisecond.
 
     >>> is_expired(1_500, now=1.499), is_expired(1_500, now=1.5)
     (False, True)
@@ -118,7 +118,7 @@ def due(reader: Reader, limit: int) -> list[Due]:
 
 
 def next_due(reader: Reader) -> float | None:
-    """When something is due next, in seconds; None if nothing has an end. Reads 1 key."""
+    """Returns when something is due next, in seconds; None if nothing expires. Reads 1 key."""
     begin, end = after(dropped_key(reader.space)), prefix_range(reader.space + _CODE)[1]
     for key, _ in reader.scan(begin, end, limit=1):
         return _read(reader.space, key).due_ms / 1_000

@@ -70,7 +70,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def only_reads(self) -> bool:
-        """Whether it can be called again as if it had not been called before."""
+        """Returns whether it can be called again as if it had not been called before."""
         return self.declaration.reads
 
     @property
@@ -275,7 +275,7 @@ def _union(members: list[Any]) -> Any:
 
 
 def _is_tagged(member: Any) -> bool:
-    """Whether a record says by itself which one it is, so that several may form a union."""
+    """Returns whether a record says by itself which one it is, so that several may form a union."""
     config = getattr(member, "__struct_config__", None)
     return config is not None and config.tag is not None
 

@@ -139,7 +139,7 @@ class NewSpaceRunner(SpaceRunner):
         self._failure: Exception | None = None  # why it could not be created
 
     def exists(self) -> bool:
-        """Whether the space exists by now. Reads 1 key until it does."""
+        """Returns whether the space exists by now. Reads 1 key until it does."""
         if self.prefix == NOWHERE and (found := self._find()) is not None:
             self._become(found)
         return self.prefix != NOWHERE

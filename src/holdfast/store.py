@@ -55,7 +55,7 @@ def open(
     clock: Callable[[], float] = time.time,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> "Store":
-    """Opens the store in a folder, and creates it if there is none.
+    """Opens the store in a folder, and creates it if it does not exist.
 
     With `durability="commit"` a call returns when its writes are on disk; with "interval" it
     returns sooner, and a power failure can cost the last `checkpoint_seconds`. `clock` gives the
@@ -120,11 +120,12 @@ class Space:
 
     @property
     def is_new(self) -> bool:
-        """Whether the space did not exist when it was opened."""
+        """Returns whether the space did not exist when it was opened."""
         return isinstance(self._runner, NewSpaceRunner)
 
     def exists(self) -> bool:
-        """Whether the space has been created; one opened with `create=False` may not be yet."""
+        """Returns whether the space has been created; one opened with `create=False` may not be
+        yet."""
         runner = self._runner
         return runner.exists() if isinstance(runner, NewSpaceRunner) else True
 
@@ -221,7 +222,7 @@ class Store(Space):
         super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
 
     def space(self, name: str, *, create: bool = True) -> Space:
-        """The space of that name, created if there is none.
+        """Returns the space of that name, created if it does not exist.
 
         With `create=False` the first write creates it, and until then it reads as empty. The space
         `*` means all spaces: its tables are the defaults of every other space.
@@ -244,7 +245,7 @@ class Store(Space):
         return prefix
 
     def has_space(self, name: str) -> bool:
-        """Whether there is a space of that name."""
+        """Returns whether there is a space of that name."""
         return find_number(self.engine, name) is not None
 
     def transact_many(self, steps: Sequence[Step]) -> list[Outcome[Any]]:
@@ -304,7 +305,7 @@ class Store(Space):
         """Removes a space with all that is in it, in bounded steps between which others write.
 
         It is gone for everyone before the first step: code that still holds it gets `UnknownSpace`
-        on the next call, and its name is free for a new space. It is no error if there is none.
+        on the next call, and its name is free for a new space. It is no error if it does not exist.
         `progress` is told the number of keys removed after each step. After a crash in the middle,
         `resume_drops` goes on.
         """
@@ -348,7 +349,9 @@ class Store(Space):
         return self.engine.stats()
 
     def close(self) -> None:
-        """Makes all durable and gives the folder free. A second call does nothing."""
+        """Waits for running writers, makes all durable and releases the folder. A second call does
+        nothing.
+        """
         self.engine.close()
 
     def __enter__(self) -> Self:

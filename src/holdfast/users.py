@@ -90,7 +90,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_admin(self) -> bool:
-        """Whether this user may change users and everything else."""
+        """Returns whether this user may change users and everything else."""
         return any(grant.covers("admin", EVERYTHING, "admin") for grant in self.grants)
 
     @property

@@ -288,7 +288,7 @@ def _read_one(data: bytes) -> list[Command] | None:
 
 
 def _may_be_large(data: bytes) -> bool:
-    """Whether something in it looks like the header of an aggregate of a thousand elements.
+    """Returns whether something in it looks like the header of an aggregate of a thousand elements.
 
     Wherever it is: hiredis does not look at the two bytes behind a word, so a header can follow
     any byte. The characters are looked for one by one, because that is much faster.

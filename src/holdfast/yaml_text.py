@@ -153,7 +153,7 @@ def scalar(node: yaml.ScalarNode) -> Any:
     method = _CONSTRUCTORS.get(node.tag)
     if method is None:
         raise YamlProblem.at(node, f"a value of type {node.tag}")
-    # YAML 1.1 reads 12:30 as a number to the base of 60, which nobody means who writes it.
+    # YAML 1.1 reads 12:30 as a number to the base of 60, which its author never means.
     is_odd = len(node.value) > MAX_SCHEMA_NUMBER_LETTERS or (
         ":" in node.value and not node.tag.endswith(":timestamp")
     )

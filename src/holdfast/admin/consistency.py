@@ -84,8 +84,8 @@ def place_of(after: str) -> bytes:
 
 
 def _share(place: bytes) -> float:
-    """How far along a key is, if layers and the bytes within them were evenly filled: a guess that
-    only grows."""
+    """Returns how far along a key is, if layers and the bytes within them were evenly filled: a
+    guess that only grows."""
     layer = min(max(place[0] - 0x20, 0), len(LOOKS) - 1)
     within = int.from_bytes(place[1:4].ljust(3, b"\0"), "big") / 2**24
     return (layer + within) / len(LOOKS)

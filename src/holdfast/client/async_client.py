@@ -19,7 +19,7 @@ class AsyncClient(AsyncSpace):
         super().__init__(AsyncPool(target), target.space)
 
     def space(self, name: str) -> AsyncSpace:
-        """The space of that name, created if there is none when it is first used."""
+        """Returns the space of that name; its first use creates it if it does not exist."""
         calls.refuse_no_text(name, "the name of a space")
         return AsyncSpace(self._pool, name)
 

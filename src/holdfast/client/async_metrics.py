@@ -222,7 +222,7 @@ class AsyncRatePromise:
         return (await self._fetched()).per_day()
 
     async def exact(self) -> bool:
-        """Whether no bucket that holds something was counted in part."""
+        """Returns whether no bucket that holds something was counted in part."""
         return (await self._fetched()).exact
 
     @property

@@ -42,7 +42,7 @@ class AsyncSubscription:
 
     @property
     def missed(self) -> int:
-        """How often the connection broke: some notices may not have been heard."""
+        """Returns how often the connection broke: some notices may not have been heard."""
         return self._missed
 
     async def get(self, timeout: float | None = None) -> Notice | None:

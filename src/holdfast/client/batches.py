@@ -168,7 +168,7 @@ class Pipeline(Recording):
                 handle.settle(reply)
 
     def _settle_one(self, position: int, reply: Any) -> None:
-        """Takes the reply to one operation, or why there is none."""
+        """Takes the reply to one operation, or the reason why it has no reply."""
         handle = self._handles[position]
         if isinstance(reply, calls.Broken):
             handle.refuse(reply.error(only_reads=self._calls[position].only_reads))

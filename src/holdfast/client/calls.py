@@ -253,7 +253,7 @@ def words(*given: str | bytes) -> bytes:
 
 
 def refuse_no_text(given: Any, what: str) -> None:
-    """Raises if something that is sent as a word is none."""
+    """Raises if something that is sent as text is not a string."""
     if not isinstance(given, str):
         raise BadInput(f"{what} is text, not {given!r:.100}")
 

@@ -155,7 +155,7 @@ class Client(ClientSpace):
             raise
 
     def space(self, name: str) -> ClientSpace:
-        """The space of that name, created if there is none when it is first used."""
+        """Returns the space of that name; its first use creates it if it does not exist."""
         calls.refuse_no_text(name, "the name of a space")
         return ClientSpace(self._pool, name)
 
@@ -177,7 +177,7 @@ class Client(ClientSpace):
 
 
 def patience(target: Target, call: Call[Any], values: Values) -> float:
-    """How long to wait for an operation that takes its time."""
+    """Returns how long to wait for an operation that takes its time."""
     if call.kind == "wait":
         waits = call.given(values).get("timeout", MAX_WAIT_SECONDS)
         return target.timeout + (waits if isinstance(waits, int | float) else 0)

@@ -48,7 +48,7 @@ class Connection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether data arrived unasked: the server has closed, or is about to."""
+        """Returns whether data arrived unasked: the server has closed, or is about to."""
         return bool(self._watch.poll(0))
 
     def ask(self, data: bytes, count: int, timeout: float) -> Any:
@@ -241,7 +241,8 @@ def _refusal(error: HoldfastError) -> HoldfastError:
 
 
 def no_resp(target: Target, error: Exception) -> str:
-    """Why what came is no reply. Those who speak HTTP begin so, and say nothing else of use."""
+    """Returns why what came is no reply. Those who speak HTTP begin so, and say nothing else of
+    use."""
     if "b'H'" in str(error):
         return (
             f"{target.place} speaks HTTP: it is the HTTP side of a server, and the client uses the "

@@ -129,7 +129,7 @@ class BatchEntities(RecordedEntities):
         return handle._then(lambda found: mapper.page(chosen.model, found))
 
     def count(self, model: type[Model], *filters: Where) -> Handle[int]:
-        """How many objects match; without a filter, how many there are."""
+        """Returns how many objects match; without a filter, how many there are."""
         return self.count_raw(mapper.table_of(model), flat(filters) or (EVERYTHING,))
 
     def update(

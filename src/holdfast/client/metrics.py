@@ -255,7 +255,7 @@ class Promise(RatePromise[Any]):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not fetched yet."""
+        """Returns whether it was not fetched yet."""
         return self._total is None
 
     @property

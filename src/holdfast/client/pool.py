@@ -131,7 +131,7 @@ class Pool:
     def take(self, space: str, end: float, *, is_checked: bool = True) -> Connection:
         """A connection in that space, for the caller alone.
 
-        If it `is_checked`, it is none that the server has closed meanwhile. What only reads needs
+        If it `is_checked`, the server has not closed it meanwhile. What only reads needs
         no such care: it is sent again.
         """
         if os.getpid() != self._process:

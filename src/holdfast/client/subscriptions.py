@@ -37,7 +37,7 @@ class ClientSubscription:
 
     @property
     def missed(self) -> int:
-        """How often the connection broke: some notices may not have been heard."""
+        """Returns how often the connection broke: some notices may not have been heard."""
         return self._missed
 
     def get(self, timeout: float | None = None) -> Notice | None:

@@ -110,7 +110,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where it is, without the password."""
+        """Returns where it is, without the password."""
         scheme = "holdfasts" if self.is_encrypted else "holdfast"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}"

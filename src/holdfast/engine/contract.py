@@ -153,7 +153,7 @@ class Guard:
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds."""
+    """The contents of a backup."""
 
     keys: int
     digest: str  # of all pairs, in hex

@@ -36,7 +36,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     fuse.ceph fuse.gcsfuse fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs
     """.split()  # noqa: SIM905  # a list would take one line a name
 )
-# A page that is written again needs new blocks, and a memory map can't report that there are none.
+# A page that is written again needs new blocks, and a memory map can't report a full disk.
 COPYING_FILE_SYSTEMS: Final = frozenset(("bcachefs", "btrfs", "zfs"))
 
 
@@ -114,7 +114,8 @@ class Folder:
         fcntl.flock(self._opening, fcntl.LOCK_UN)
 
     def is_ours_alone(self) -> bool:
-        """Whether no other process has the store open. Asked only while the opening is locked."""
+        """Returns whether no other process has the store open. Asked only while the opening is
+        locked."""
         return lock_wait.try_lock(self._users)
 
     def stay(self) -> None:

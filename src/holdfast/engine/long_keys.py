@@ -45,7 +45,7 @@ class LongKeys:
         return stored_value[_LENGTH.size : end], stored_value[end:]
 
     def matches(self, stored_key: bytes, stored_value: bytes) -> bool:
-        """Whether the whole key in front of a value is the one that it is stored under."""
+        """Returns whether the whole key in front of a value is the one that it is stored under."""
         if len(stored_value) < _LENGTH.size:
             return False
         return self.fold(self.split(stored_value)[0]) == stored_key

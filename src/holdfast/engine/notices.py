@@ -48,7 +48,7 @@ class NoticeHub:
         self._closed = False
 
     def is_heard(self) -> bool:
-        """Whether anyone of this process listens."""
+        """Returns whether anyone of this process listens."""
         return bool(self._subscriptions)
 
     def heard(self, notices: list[Notice]) -> list[Notice]:

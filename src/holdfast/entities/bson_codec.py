@@ -51,7 +51,7 @@ class Foreign:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The document in `body`; `Malformed` if it is none."""
+    """Decodes the document in `body`; raises `Malformed` if it is not one."""
     if _REFERENCE not in body:
         try:
             document = bson.decode(body, _OPTIONS)

@@ -108,7 +108,7 @@ class Col(Generic[T]):
             return None  # what a function would say now is not what the object was made with
         return self.make_default()
 
-    if TYPE_CHECKING:  # at run time there is none, see above
+    if TYPE_CHECKING:  # it does not exist at run time, see above
 
         def __set__(self, instance: object, value: T) -> None: ...
 

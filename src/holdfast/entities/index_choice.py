@@ -199,7 +199,7 @@ def _best_index(
 
 
 def _score(index: IndexAccess, filtered: int, order: Ordering | None) -> float:
-    """How much of the index the query uses; `max` takes the first of equals."""
+    """Returns how much of the index the query uses; `max` takes the first of equals."""
     follows = order is not None and order.by in index.columns[filtered : filtered + 1]
     return (filtered + follows) / len(index.columns)
 
@@ -227,7 +227,8 @@ def _by_index(index: IndexAccess, filters: Sequence[Filter], order: Ordering | N
 
 
 def _is_single(filter: Filter) -> bool:
-    """Whether the filter asks for one value, which is not the empty text that finds null, too."""
+    """Returns whether the filter asks for one value, which is not the empty text that finds null,
+    too."""
     value = filter.values[0]
     return filter.op == EQ and (type(value) is not str or bool(normalise(value)))
 
@@ -250,7 +251,7 @@ def _stretch(prefix: bytes, last: Filter | None) -> Stretch:
 
 
 def _range_of(filter: Filter) -> tuple[bytes, bytes]:
-    """Where the entry parts begin and end that a range filter asks for; never null."""
+    """Returns where the entry parts begin and end that a range filter asks for; never null."""
     if filter.op == "><":
         low, high = filter.values
         return (

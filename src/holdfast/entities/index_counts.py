@@ -117,7 +117,8 @@ def stretch_before(reader: Reader, index: IndexAccess, entry: bytes) -> int:
 def skip_forward(
     reader: Reader, index: IndexAccess, begin: bytes, end: bytes, offset: int
 ) -> tuple[bytes, int]:
-    """Where to begin instead, so that few of the `offset` entries are left to pass by; how many.
+    """Returns where to begin instead, so that few of the `offset` entries are left to pass by; how
+    many.
 
     Reads about 512 entries, and one counter for every 512 entries passed by.
     """

@@ -133,7 +133,7 @@ class Entities(StoredModelCalls):
 
     @operation(name="count", reads=True, holds_entities=True)
     def count_raw(self, table: str, filters: Sequence[Filter] = _EVERYTHING) -> int:
-        """How many entities match; without filters, how many the table holds.
+        """Returns how many entities match; without filters, how many the table holds.
 
         Reads 2 keys for a table, some hundred entries for a selection, however many match; of ids,
         and of a range of ids, every one.

@@ -73,7 +73,7 @@ class LinearPattern:
 
     @property
     def most_letters(self) -> int:
-        """How long a text may be that it is compared with."""
+        """Returns how long a text may be that it is compared with."""
         return MAX_MATCHING_STEPS // len(self._states)
 
     def fullmatch(self, text: str) -> bool:

@@ -109,7 +109,7 @@ class ModelCalls:
 
     @operation(reads=True, local=True)
     def count(self, model: type[Model], *filters: Where) -> int:
-        """How many objects match; without a filter, how many there are.
+        """Returns how many objects match; without a filter, how many there are.
 
         Reads what `count_raw` does.
         """

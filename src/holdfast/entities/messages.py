@@ -138,7 +138,7 @@ class Page(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Updated(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How many entities an UPDATE selected, and how many changes met a value of another type."""
+    """The result of an UPDATE: entities selected, and changes that met a value of another type."""
 
     num: int = 0
     skipped: int = 0

@@ -99,7 +99,7 @@ class Shape:
         return True
 
     def keeps_id(self, properties: Mapping[str, Any], id: str) -> bool:
-        """Whether the store would put these properties under `id`."""
+        """Returns whether the store would put these properties under `id`."""
         keys = [(name, self.types.get(name), keep(properties.get(name))) for name in self.key]
         return not keys or compound_id(keys, hashed=self.table.primary.hashed) == id
 

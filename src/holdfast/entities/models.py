@@ -25,7 +25,7 @@ from holdfast.errors import BadModel, UnknownColumn
 
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class _Base:
-    """Where type checkers learn that a model is made with the columns as keywords."""
+    """Tells type checkers that a model is made with its columns as keywords."""
 
 
 class Model(_Base):

@@ -59,7 +59,7 @@ def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> StoredEnti
 
 
 def expiry_of(ttl: int, old_expires: int, now_ms: int) -> int:
-    """When an entity expires that is put with `ttl`: 0 changes nothing, below 0 is never."""
+    """Returns when an entity put with `ttl` expires: 0 changes nothing, below 0 is never."""
     if type(ttl) is not int:
         raise BadValue(f"Invalid value for TTL: {ttl!r}", hint="Give whole nanoseconds.")
     if ttl == 0:
@@ -117,7 +117,9 @@ def _write(
 def check_version(
     access: TableAccess, id: str, old: StoredEntity | None, if_version: int | None
 ) -> None:
-    """Refuses a write whose writer has seen another version. Version 0 is "there is none"."""
+    """Refuses a write whose writer has seen another version. Version 0 means that it does not
+    exist.
+    """
     version = 0 if old is None else old.version
     if if_version is not None and if_version != version:
         raise VersionMismatch(

@@ -40,7 +40,7 @@ def check_filters(filters: Sequence[Filter]) -> list[Filter]:
 
 
 def _refuse_others(filters: Any) -> None:
-    """Says which of `filters` is none; they are looked at only when something went wrong."""
+    """Raises for the first of `filters` that is not a filter; called only after a failure."""
     if not isinstance(filters, (list, tuple)):
         raise BadFilter(f"filters come as a list, not as {filters!r}", hint=_FILTER_HINT)
     for filter in filters:

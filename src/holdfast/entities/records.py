@@ -60,7 +60,7 @@ class StoredTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class IndexWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the building or clearing of an index has come."""
+    """The progress of building or clearing an index."""
 
     kind: Literal["build", "clear"]
     table: str

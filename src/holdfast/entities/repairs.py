@@ -118,5 +118,5 @@ def _right_entry(
 
 
 def _next(pairs: list[tuple[bytes, bytes]], size: int) -> bytes | None:
-    """Where the next step begins; None if this was the last."""
+    """Returns where the next step begins; None if this was the last."""
     return after(pairs[-1][0][size:]) if len(pairs) == INDEX_STEP_ENTITIES else None

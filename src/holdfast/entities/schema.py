@@ -20,7 +20,7 @@ PrimaryType = Literal["random", "compound"]
 
 
 class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an administration page should show a column."""
+    """The way in which an administration page should show a column."""
 
     hidden: bool = False
     readonly: bool = False
@@ -29,7 +29,9 @@ class ColumnAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class TableAdmin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an administration page should show a table. No `list_columns` means all, sorted."""
+    """The way in which an administration page should show a table. No `list_columns` means all,
+    sorted.
+    """
 
     list_columns: tuple[str, ...] = ()
     search_by: tuple[str, ...] = ()
@@ -63,7 +65,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Primary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the ids of a table come about: random ones, or computed from `columns`."""
+    """The origin of the ids of a table: random, or computed from `columns`."""
 
     type: PrimaryType = "random"
     columns: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}")  # more digits are no length and
 
 
 class SourcePlace(msgspec.Struct, frozen=True):
-    """Where in the schema files something is written. Lines count from 1."""
+    """A place in the schema files. Lines count from 1."""
 
     file: str
     line: int
@@ -51,7 +51,7 @@ class Text:
         self._noted = {"error": 0, "warning": 0}
 
     def compose(self, content: str | bytes) -> yaml.Node | None:
-        """The root of the text, or None after noting why there is none."""
+        """Returns the root of the text, or None after noting why it has no root."""
         size = len(content.encode(errors="replace") if isinstance(content, str) else content)
         if size > MAX_SCHEMA_BYTES:
             listed = f"{size} bytes, at most {MAX_SCHEMA_BYTES} are read"

@@ -117,7 +117,7 @@ def find_all(reader: Reader, access: TableAccess, selection: Selection) -> list[
 
 
 def count_all(reader: Reader, access: TableAccess, selection: Selection) -> int:
-    """How many live entities match."""
+    """Returns how many live entities match."""
     return find(reader, access, selection, kept_decoder, offset=0, limit=0, count=True).total
 
 
@@ -206,13 +206,14 @@ def _find_by_primary(
 
 
 def live_size(reader: Reader, access: TableAccess) -> int:
-    """How many entities a table holds. Reads 1 key, and one for each expired entity still there."""
+    """Returns how many entities a table holds. Reads 1 key, and one for each expired entity still
+    there."""
     size = read_counter(reader.get(access.size))
     return size - sum(1 for _ in reader.scan(*expired_range(access, to_ms(reader.now))))
 
 
 def expired_range(access: TableAccess, now_ms: int) -> tuple[bytes, bytes]:
-    """Where the expiries lie that have come and whose entities have not been removed yet."""
+    """Returns the range of expiries that have come, of entities that are not removed yet."""
     return access.expiring, access.expiring + pack_int(now_ms + 1)
 
 

@@ -1,8 +1,8 @@
 """How a deployed table is reached: prefixes, key columns and indexes, worked out once and kept
 while it stays the same.
 
-An access is a pure function of the stored table's bytes, so that remembering it is no state: who
-deploys anew stores other bytes, and gets another access in the very next transaction."""
+An access is a pure function of the stored table's bytes, so that remembering it is no state: a
+new deployment stores other bytes, and gets another access in the very next transaction."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -115,8 +115,8 @@ def _names(reader: Reader) -> list[str]:
 
 
 class _TableKey:
-    """Where a table is stored, and what was found there last: to compare its bytes costs less than
-    to look for them in the memo of all tables."""
+    """The key of a table, and the bytes found there last: comparing them costs less than looking
+    for them in the memo of all tables."""
 
     __slots__ = ("found", "key")
 

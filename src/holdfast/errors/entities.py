@@ -78,7 +78,7 @@ SchemaInvalid = InvalidEntitySchema  # its former name, which programs may impor
 
 
 class BadModel(BadInput):
-    """A class can't be a model, or an object is none."""
+    """A class can't be a model, or an object is not one of a model."""
 
     code = "bad_model"
 

@@ -53,7 +53,7 @@ class InvalidTableQuery(TableError):
 
 
 class InvalidAttributeValue(TableError):
-    """A value is none that its attribute's type takes."""
+    """The type of an attribute does not accept a value."""
 
     code, type = "invalid_attribute_value", "invalid_value"
 

@@ -40,7 +40,7 @@ class RecordCache:
         self._beside: dict[bytes, Record] = {}
 
     def record(self, key: bytes) -> Record:
-        """Returns the record of `key`; a blank one if there is none or it has expired."""
+        """Returns the record of `key`; a blank one if it does not exist or has expired."""
         return self.records([key])[0]
 
     def records(self, keys: list[bytes]) -> list[Record]:

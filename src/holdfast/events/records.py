@@ -80,7 +80,7 @@ class EmptyLookUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class FanOutReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a background fan-out is."""
+    """The progress of a background fan-out."""
 
     id: str
     handler: str
@@ -109,7 +109,7 @@ class SendReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EventError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an event of a batch was not written."""
+    """The reason why an event of a batch was not written."""
 
     position: int
     message: str

@@ -72,7 +72,7 @@ _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTAL
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a handler writes to its keys. Stored with a background fan-out."""
+    """The writes of a handler to its keys. Stored with a background fan-out."""
 
     operation: Operation
     bound: int | None = None  # how many values a set keeps, or K of a board
@@ -149,7 +149,7 @@ def read_handlers(listed: Any) -> list[Handler]:
 
 
 def read_job(given: Any) -> Job:
-    """Returns the job of `enqueue`; raises `ExpressionProblem` if it is none."""
+    """Returns the job of `enqueue`; raises `ExpressionProblem` if it is not one."""
     problems: list[str] = []
     job = _Checker("enqueue", 0, problems).job(given)
     if problems or job is None:

@@ -146,7 +146,7 @@ def check_size(text: str, what: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """How deep lists and objects of a JSON text lie within each other.
+    """Returns how deep lists and objects of a JSON text are nested.
 
     >>> _depth('[{"a": "[[["}, []]')
     2
@@ -164,7 +164,7 @@ def shortened(text: str) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether the text has bytes; one with a half of a surrogate pair has none."""
+    """Returns whether the text has bytes; one with a half of a surrogate pair has none."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -30,7 +30,7 @@ Move: TypeAlias = "Callable[[Ledger, QueueKeys, bytes, bytes, float], bool]"
 
 
 def was_set_back(queue: QueueRecord, clock: float) -> bool:
-    """Whether the store's clock is behind what the queue has seen of it."""
+    """Returns whether the store's clock is behind what the queue has seen of it."""
     return clock < queue.looked - CLOCK_AHEAD_SECONDS
 
 
@@ -115,7 +115,7 @@ def _move_run(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now: 
 
 
 def _next_run(record: RecurringRecord, now: float) -> float:
-    """When a recurring job should run next, seen from now."""
+    """Returns when a recurring job should run next, seen from now."""
     if record.cron:
         return cron.parsed(record.cron, record.tz).next_after(now)
     if record.made > now + CLOCK_AHEAD_SECONDS:

@@ -55,7 +55,7 @@ def problems_at(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
 
 
 def _is_listed(ledger: Ledger, job: JobRecord) -> bool:
-    """Whether the job's worker must have it in its list.
+    """Returns whether the job's worker must have it in its list.
 
     It has not once it had its notice, and a worker that is not seen for long is forgotten with all
     that it held.

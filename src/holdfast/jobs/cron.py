@@ -154,7 +154,7 @@ def parsed(expression: str, zone: str) -> Cron:
 
 
 def _parse(expression: str, at: int, field: str) -> set[int]:
-    """The numbers that one field stands for."""
+    """Returns the numbers that one field matches."""
     numbers: set[int] = set()
     for part in field.lower().split(","):
         span, _, step_text = part.partition("/")

@@ -58,7 +58,7 @@ class FailureOperations:
 
     @operation(reads=True)
     def failed(self) -> dict[str, int]:
-        """How many jobs are in each failure group. Reads 1 key for each group."""
+        """Returns how many jobs are in each failure group. Reads 1 key for each group."""
         return group_counts(self._ledger)
 
     @operation(reads=True)

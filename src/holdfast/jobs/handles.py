@@ -46,7 +46,7 @@ class QueueHandle:
         return self._jobs.peek(self.name, count)
 
     def counts(self) -> QueueCounts:
-        """How many jobs are in which list; see `Jobs.counts`."""
+        """Returns how many jobs are in which list; see `Jobs.counts`."""
         return self._jobs.counts(self.name)
 
     def stats(self, date: float | None = None) -> QueueStats:
@@ -79,7 +79,7 @@ class JobHandle:
         self.id = id
 
     def get(self) -> Job:
-        """The job as it is now; `UnknownJob` if there is none."""
+        """Returns the job as it is now; raises `UnknownJob` if it does not exist."""
         job = self._jobs.get(self.id)
         if job is None:
             raise UnknownJob.of(self.id)

@@ -142,7 +142,7 @@ pack_complete: Final = _COUNT_AND_TIME.pack
 
 
 def unpack_complete(value: bytes | None) -> tuple[int, float]:
-    """How many complete jobs are kept, and a time before which none of them was completed."""
+    """Returns the number of complete jobs, and a time before which none of them was completed."""
     return (0, math.inf) if value is None else _COUNT_AND_TIME.unpack(value)
 
 
@@ -257,7 +257,7 @@ class QueueKeys:
         return self.recurring + pack_float(next_run) + pack_str(jid)
 
     def line(self, priority: float) -> bytes:
-        """How the work list's entries of one priority begin; time and arrival follow."""
+        """Returns the prefix of the work list's entries of a priority; time and arrival follow."""
         return self.usual + pack_float_desc(priority)
 
     def summary(self, day: int, kind: str) -> bytes:

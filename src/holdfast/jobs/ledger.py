@@ -180,7 +180,7 @@ class Ledger:
         return layout.read_pair(read_counter(self.tx.get(key)))
 
     def work_counts(self, keys: QueueKeys) -> tuple[int, int]:
-        """How many jobs of a queue wait and how many are locked. Reads 3 keys."""
+        """Returns how many jobs of a queue wait and how many are locked. Reads 3 keys."""
         waiting, locks = self.pair(keys.work_counts)
         popped, ended = gone_through(self.tx, keys)
         return waiting - popped, locks + popped - ended

@@ -247,7 +247,8 @@ def make_room(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def admit(ledger: "Ledger", name: str, now: float) -> int:
-    """Lets jobs back that wait for a throttle, as far as it has room; returns how many still wait.
+    """Lets jobs back that wait for a throttle, as far as it has free slots; returns how many still
+    wait.
 
     They keep the time at which they entered their queue, and with it their turn.
     """
@@ -301,7 +302,7 @@ def _urgency(entry: tuple[bytes, bytes]) -> float:
 
 
 def next_wake(ledger: "Ledger", keys: QueueKeys) -> float:
-    """When the next lock ends, job starts or recurring job runs. Reads 3 keys."""
+    """Returns when the next lock ends, job starts or recurring job runs. Reads 3 keys."""
     earliest = NEVER
     for prefix in (keys.locks, keys.scheduled, keys.recurring):
         for key, _ in ledger.tx.scan(*below(prefix), limit=1):

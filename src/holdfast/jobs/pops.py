@@ -168,7 +168,7 @@ def pop(
 
 
 def _running(ledger: "Ledger", keys: QueueKeys, now: float, limit: int) -> int:
-    """How many locks have not ended, counted up to `limit`."""
+    """Returns how many locks have not ended, counted up to `limit`."""
     return sum(1 for _ in ledger.tx.scan(*since(keys.locks, now), limit=limit))
 
 
@@ -451,7 +451,7 @@ def peek(ledger: "Ledger", queue: str, count: int, now: float) -> list[JobRecord
 
 
 def is_due(ledger: "Ledger", keys: QueueKeys, now: float) -> bool:
-    """Whether a scheduled or recurring job of the queue is due."""
+    """Returns whether a scheduled or recurring job of the queue is due."""
     if ledger.look_at_queue(keys).wake > now:
         return False
     return any(

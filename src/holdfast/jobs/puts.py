@@ -203,7 +203,7 @@ def origin_of(job: JobRecord) -> str:
 
 
 class Kept:
-    """Stands for the data that a job already has."""
+    """Marks the data that a job already has."""
 
 
 # --- how it is done ---------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
 
 
 def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
-    """Puts one job. `caller` is the worker that does so, "" if it is none."""
+    """Puts one job. `caller` is the worker that does so, "" if no worker does."""
     queue, klass = new.queue, new.klass
     if (
         new.id is None

@@ -48,7 +48,7 @@ class QueueOperations:
 
     @operation(reads=True)
     def length(self, queue: str) -> int:
-        """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
+        """Returns how many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return length(self._ledger, check_queue(queue))
 
     @operation()
@@ -106,7 +106,7 @@ class QueueOperations:
 
     @operation(reads=True, local=True)
     def waiting(self, queue: str) -> int:
-        """How many jobs wait in the queue: no more can be popped before something happens.
+        """Returns how many jobs wait in the queue: no more can be popped before something happens.
 
         For those who wake others: a job needs one of them. Reads 1 key.
         """
@@ -114,7 +114,7 @@ class QueueOperations:
 
     @operation(reads=True, local=True)
     def next_wake(self, *queues: str) -> float | None:
-        """When a lock ends, a job starts or recurs next in any of `queues`; None if never.
+        """Returns when a lock ends, a job starts or recurs next in any of `queues`; or None.
 
         For those who wait: nothing but a notice `jobs.ready` can make a job available sooner. Reads
         1 key for each.
@@ -192,7 +192,8 @@ def _limited(ledger: "Ledger", rate: rates.Rate, queue: str, now: float) -> floa
 
 
 def _stalled(ledger: "Ledger", keys: QueueKeys, now: float, locks: int) -> int:
-    """How many locks have ended, counted from both ends: the cost is that of the shorter part."""
+    """Returns how many locks have ended, counted from both ends: the cost is that of the shorter
+    part."""
     ended = ledger.tx.scan(*until(keys.locks, now))
     held = ledger.tx.scan(*since(keys.locks, now + 0.0), reverse=True)
     for number in range(locks + 1):
@@ -228,7 +229,9 @@ def next_wake(ledger: "Ledger", queues: Iterable[str]) -> float | None:
 
 
 def _wake(ledger: "Ledger", queue: str) -> float:
-    """When a pop may find something; one that is paused or full is not asked again and again."""
+    """Returns when a pop may find something; one that is paused or full is not asked again and
+    again.
+    """
     keys = ledger.keys.queue(queue)
     record = ledger.queue(keys)
     if record.paused:

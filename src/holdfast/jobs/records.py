@@ -30,7 +30,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a job failed last. It stays visible until the job completes."""
+    """The reason why a job failed last. It stays visible until the job completes."""
 
     group: str
     message: str
@@ -244,7 +244,7 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs of a queue are in which list. `stalled` counts locks that have ended.
+    """The number of jobs in each list of a queue. `stalled` counts locks that have ended.
 
     `limited` is in how many seconds the queue's rate lets the next job go; 0 if it does now.
     """
@@ -262,7 +262,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs a worker holds, and how many of its locks have ended."""
+    """The number of jobs that a worker holds, and of its locks that have ended."""
 
     name: str
     jobs: int = 0

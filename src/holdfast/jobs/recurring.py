@@ -93,7 +93,7 @@ class RecurringOperations:
 
     @operation(reads=True)
     def recur_get(self, id: str) -> RecurringJob | None:
-        """The recurring job, or None if there is none. Reads 1 key."""
+        """Returns the recurring job, or None if it does not exist. Reads 1 key."""
         record = load(self._ledger, check_jid(id))
         return None if record is None else _shown(record)
 

@@ -223,7 +223,7 @@ def _write_down(ledger: "Ledger", job: JobRecord, report: Report, now: float) ->
 
 
 def _is_told(ledger: "Ledger", report: Report) -> bool:
-    """Whether the signal that the job wants to wait for is there already."""
+    """Returns whether the signal that the job wants to wait for is there already."""
     return bool(report.awaits) and steps.has_signal(ledger, report.id, report.awaits)
 
 
@@ -262,5 +262,5 @@ def _taken(ledger: "Ledger", takes: Sequence[Take], now: float) -> Iterator[JobR
 
 
 def _is_full(ledger: "Ledger", begun: int) -> bool:
-    """Whether another job might not fit the answer, after what was read since `begun`."""
+    """Returns whether another job might not fit the answer, after what was read since `begun`."""
     return ledger.long_data_bytes - begun + MAX_JOB_DATA_BYTES > MAX_ANSWER_BYTES

@@ -112,7 +112,7 @@ class SearchOperations:
 
 
 class Place:
-    """How far a search has come: in which list, behind which key, and what it has searched."""
+    """The progress of a search: the list, the last key, and what it has searched."""
 
     __slots__ = ("behind", "list_number", "of", "searched")
 

@@ -154,12 +154,12 @@ class Settings:
         return float(SHOWN_DEFAULTS.get(option, _OTHER_NUMBERS.get(option, 0)))
 
     def heartbeat_of(self, queue: str) -> float:
-        """How many seconds a lock of `queue` lasts."""
+        """Returns how many seconds a lock of `queue` lasts."""
         own = self.given.get(f"{queue}-heartbeat") if self.given else None
         return self.heartbeat if own is None else number_from(own) or 0.0
 
     def concurrency_of(self, queue: str) -> int:
-        """How many jobs of `queue` may run at once; 0 is no limit."""
+        """Returns how many jobs of `queue` may run at once; 0 is no limit."""
         own = self.given.get(f"{queue}-max-concurrency") if self.given else None
         return 0 if own is None else int(number_from(own) or 0)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Unset:
-    """Stands for an argument that was not given where None is a value."""
+    """Marks an argument that was not given where None is a value."""
 
 
 UNSET: Final = Unset()

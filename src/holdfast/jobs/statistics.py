@@ -44,7 +44,7 @@ _SUMMARY_BYTES: Final = _SUMMARY.size
 NOTHING: Final = bytes(_SUMMARY_BYTES + _BUCKET.size)  # a day without a value, and s0
 _FLOW: Final = struct.Struct(">qqQddI")  # the day, how many went through, a summary's beginning
 _FLOW_BYTES: Final = _FLOW.size
-_DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what stands before the summary
+_DAY_BYTES: Final = _FLOW_BYTES - len(NOTHING)  # what comes before the summary
 _pack_day: Final = struct.Struct(">qq").pack
 _pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
 _pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
@@ -299,7 +299,7 @@ def _keep_total(ledger: "Ledger", keys: QueueKeys, kind: str, value: bytes, whol
 
 
 def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
-    """When `day` begins: drops what is too old, relative to the newest day written."""
+    """Drops what is too old when `day` begins, relative to the newest day written."""
     settings = ledger.settings()
     for key, _ in ledger.tx.scan(*below(keys.statistics), limit=1, reverse=True):
         day = max(day, unpack(key, len(keys.statistics))[0])
@@ -324,8 +324,8 @@ def _forget_old_days(ledger: "Ledger", keys: QueueKeys, day: int) -> None:
 
 
 def gone_through(tx: Reader, keys: QueueKeys) -> tuple[int, int]:
-    """How many jobs have gone from the work list to a lock, and from there to completion, that the
-    queue's counter does not know of."""
+    """Returns how many jobs have gone from the work list to a lock, and from there to completion,
+    that the queue's counter does not know of."""
     popped, ended = tx.get_many([keys.popped, keys.ended])
     return (
         0 if popped is None else _unpack_flow(popped)[1],

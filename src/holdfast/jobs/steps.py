@@ -226,7 +226,7 @@ def read_signals(ledger: "Ledger", jid: str) -> list[Signal]:
 
 
 def has_signal(ledger: "Ledger", jid: str, name: str) -> bool:
-    """Whether the job was told something of that name and has not taken it."""
+    """Returns whether the job was told something of that name and has not taken it."""
     of_name = ledger.keys.signals_named(jid, name)
     return any(True for _ in ledger.tx.scan(*below(of_name), limit=1))
 

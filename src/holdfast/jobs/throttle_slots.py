@@ -67,7 +67,7 @@ def leave_waiters(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def release(ledger: "Ledger", job: JobRecord, now: float) -> list[str]:
-    """Gives back what the job's lock occupied; returns the throttles that have room now."""
+    """Gives back what the job's lock occupied; returns the throttles that have free slots now."""
     names, job.holds = job.holds, []
     for name in names:
         record = load(ledger, name, now)

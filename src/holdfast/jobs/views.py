@@ -73,7 +73,7 @@ class ViewOperations:
 
     @operation(reads=True)
     def get(self, id: str) -> Job | None:
-        """The job, or None if there is none.
+        """Returns the job, or None if it does not exist.
 
         Reads 1 key, more only for long data and dependencies.
         """

@@ -44,7 +44,7 @@ def exposition(
 
 
 def _default_help(keys: Keys, name: str, family: Family) -> str:
-    """What a metric is, where its spec has no `help`."""
+    """Returns the help text of a metric whose spec has none."""
     said = "rate of a counter" if family.name.endswith("_per_second") else family.type
     return f"The {said} {name!r} under the prefix {readable(*keys.prefix)!r}."
 

@@ -215,7 +215,7 @@ class Batch:
 
     @property
     def operations(self) -> list[Operation]:
-        """What was added, in its order."""
+        """Returns the operations in the order in which they were added."""
         return list(self._operations.values())
 
     def by_name(self, result: BatchResult) -> NamedBatchResult:

@@ -66,7 +66,7 @@ class RatePromise(Generic[N]):
 
     @property
     def exact(self) -> bool:
-        """Whether no bucket that holds something was counted in part."""
+        """Returns whether no bucket that holds something was counted in part."""
         self.total()
         return self._exact
 

@@ -80,7 +80,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def listed(given: Any, what: str) -> list[Any]:
-    """`given` as a list; what is none gets an error that names it."""
+    """Returns `given` as a list; raises for anything else, and names it."""
     if type(given) is list:
         return given.copy()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):

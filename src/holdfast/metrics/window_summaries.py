@@ -5,7 +5,7 @@ from a bucket on, so that a hit reads one record instead of a counter for each b
 
     since, begin, units of bucket begin, of bucket begin + 1, ...   8 bytes each, big-endian
 
-It holds every counter of its entity from `since` on, and there is none before `begin`: each write
+It holds every counter of its entity from `since` on, and none exists before `begin`: each write
 to one of these counters writes the summary too, or deletes it. The newest counter is not 0; when it
 expires, the summary is deleted with it. A hit that finds no summary reads the counters and writes
 one.

@@ -31,7 +31,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nobody but this machine can connect.
+        """Returns whether nobody but this machine can connect.
 
         >>> Address("localhost", 1).is_loopback, Address("0.0.0.0", 1).is_loopback
         (True, False)

@@ -39,7 +39,7 @@ class Identity(msgspec.Struct, frozen=True):
     grants: tuple[Grant, ...]
 
     def may(self, role: Role, *, space: str, layer: str) -> bool:
-        """Whether some grant covers it."""
+        """Returns whether some grant covers it."""
         return any(grant.covers(role, space, layer) for grant in self.grants)
 
     def require(self, role: Role, *, space: str, layer: str = EVERYTHING) -> None:
@@ -101,7 +101,7 @@ class Authenticator:
 
     @property
     def is_open(self) -> bool:
-        """Whether everyone may come in."""
+        """Returns whether everyone may come in."""
         return not self._users and self._may_be_open
 
     def anonymous(self) -> Identity | None:
@@ -157,7 +157,8 @@ class Authenticator:
         return identity
 
     def may_have_password(self, name: str, password: str) -> bool:
-        """Whether some user could log in so. If none has a password, no guess needs a check."""
+        """Returns whether some user could log in so. If none has a password, no guess needs a
+        check."""
         return self._has_passwords and bool(name) and bool(password)
 
     def user_with_password(self, name: str) -> User | None:
@@ -192,7 +193,8 @@ class Authenticator:
 
 
 def has_password(user: User, password: str) -> bool:
-    """Whether that is the password of `user`. Takes some 50 ms, so it is called in a thread."""
+    """Returns whether that is the password of `user`. Takes some 50 ms, so it is called in a
+    thread."""
     return hmac.compare_digest(user.password, scrypt_of(password, user.salt))
 
 

@@ -17,7 +17,7 @@ _JSON: Final = ("application/json", "application/*", "*/*")
 
 
 def is_asked_for(accept: str) -> bool:
-    """Whether an `Accept` header asks for strings.
+    """Returns whether an `Accept` header asks for strings.
 
     >>> is_asked_for("application/json; bigint=string"), is_asked_for("application/json")
     (True, False)

@@ -39,7 +39,7 @@ async def first_jobs(
     timeout: float | None,
     ahead: float = 0.0,
 ) -> T | None:
-    """Pops the first jobs of one of `queues`; None if there is none within `timeout` seconds.
+    """Pops the first jobs of one of `queues`; None if none comes within `timeout` seconds.
 
     The caller's clock may be `ahead` of the store's.
     """

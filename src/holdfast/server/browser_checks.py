@@ -52,7 +52,7 @@ class Hosts:
             )
 
     def is_own(self, origin: str, host: str) -> bool:
-        """Whether a page of `origin` is a page of this server, called by `host`."""
+        """Returns whether a page of `origin` is a page of this server, called by `host`."""
         try:
             parts = urlsplit(origin)
             name = parts.hostname or ""
@@ -100,7 +100,7 @@ def refuse_foreign_page(
 
 
 def is_local(name: str) -> bool:
-    """Whether a name has no meaning in the public DNS, so that no site can have it.
+    """Returns whether a name has no meaning in the public DNS, so that no site can have it.
 
     >>> is_local("localhost"), is_local("app.localhost"), is_local("localhost.example.com")
     (True, True, False)
@@ -109,7 +109,8 @@ def is_local(name: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    """Whether it is an address and not a name, which someone else may have put into the DNS."""
+    """Returns whether it is an address and not a name, which someone else may have put into the
+    DNS."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -118,7 +118,7 @@ class Described(NamedTuple):
 
 @cache
 def described(name: str) -> Described | None:
-    """Returns what is told of a command; None if there is none of that name."""
+    """Returns the description of a command; None if no command has that name."""
     lower = name.lower()
     if lower.upper().encode() not in COMMANDS:
         return None

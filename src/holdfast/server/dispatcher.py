@@ -201,7 +201,7 @@ class Dispatcher:
         return lambda: ends[0]()
 
     async def has_space(self, name: str) -> bool:
-        """Whether there is a space of that name."""
+        """Returns whether there is a space of that name."""
         if name in self._spaces:
             return True
         return await self._loop.run_in_executor(self._directory, self.store.has_space, name)
@@ -259,7 +259,7 @@ class Dispatcher:
         return await self.write(space, work, is_small=is_small)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
-        """Whether it works on the tables of all domains, which are many transactions."""
+        """Returns whether it works on the tables of all domains, which are many transactions."""
         return operation.layer == "tables" and space.name == EVERY_DOMAIN
 
     def start(

@@ -34,7 +34,7 @@ class Glob:
         self._middle = [piece for piece in pieces[1:-1] if piece.size]
 
     def fullmatch(self, text: bytes) -> bool:
-        """Whether the pattern fits the whole text."""
+        """Returns whether the pattern fits the whole text."""
         first, last = self._first, self._last
         if self._is_whole:
             return len(text) == first.size and first.is_at(text, 0)

@@ -134,7 +134,7 @@ class HttpRequest:
 
     @property
     def integers_as_text(self) -> bool:
-        """Whether the client wants integers that JavaScript can't hold as strings."""
+        """Returns whether the client wants integers that JavaScript can't hold as strings."""
         return bigints.is_asked_for(self.headers.get("accept", ""))
 
     def accepts(self, content_type: str) -> bool:

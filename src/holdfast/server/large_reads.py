@@ -25,7 +25,7 @@ class LargeReads:
         self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
 
     def expects(self, kind: str, arguments: msgspec.Struct | None = None) -> bool:
-        """Whether a read of this kind, with these arguments, may take long."""
+        """Returns whether a read of this kind, with these arguments, may take long."""
         if self._until and self._until.get(kind, 0.0) > self._clock():
             return True
         return arguments is not None and asked_for(arguments) > MAX_READ_ON_LOOP

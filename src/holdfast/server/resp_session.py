@@ -140,7 +140,7 @@ class RespSession:
             permits.operations.add(id(operation))
 
     def may_enter(self, space: str) -> bool:
-        """Whether this client has any grant there."""
+        """Returns whether this client has any grant there."""
         return any(grant.space in ("*", space) for grant in self.who().grants)
 
     def enter(self, space: Space, name: str, database: int) -> None:
@@ -216,7 +216,7 @@ class RespSession:
             leave()
 
     def may_hear(self, space: str, layer: str) -> bool:
-        """Whether notices of a layer may be sent to this client."""
+        """Returns whether notices of a layer may be sent to this client."""
         try:
             return self.who().may("read", space=space, layer=layer)
         except NotAuthenticated:

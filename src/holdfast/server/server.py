@@ -27,8 +27,9 @@ _log = logging.getLogger(__name__)
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run a server. Each field is named like its setting: `resp` is the flag --resp, the
-    variable HOLDFAST_RESP and the key `resp` of the file (see cli/settings.py)."""
+    """The settings of a server. Each field is named like its setting: `resp` is the flag --resp,
+    the variable HOLDFAST_RESP and the key `resp` of the file (see cli/settings.py).
+    """
 
     resp: Address
     http: Address

@@ -60,7 +60,8 @@ def _send_many(events: list[Any], tx: Tx) -> Any:
 
 
 def _are_lines(body: bytes) -> bool:
-    """Whether each line is an event, though nobody said so: the first one is whole by itself."""
+    """Returns whether each line is an event, though nobody said so: the first one is whole by
+    itself."""
     first, _, rest = body.strip().partition(b"\n")
     if not rest:
         return False

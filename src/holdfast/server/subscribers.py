@@ -98,7 +98,7 @@ class Subscribers:
 
 
 def _fits(seats: dict[_Subscription, None], channel: bytes) -> bool:
-    """Whether the pattern of these seats, which they share, takes a channel."""
+    """Returns whether the pattern of these seats, which they share, takes a channel."""
     glob = next(iter(seats)).glob
     return glob is not None and glob.fullmatch(channel)
 

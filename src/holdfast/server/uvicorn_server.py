@@ -135,7 +135,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _may_begin(self) -> bool:
-        """Whether the client may have another request under way."""
+        """Returns whether the client may have another request under way."""
         if self._last_words is not None:
             return False
         return len(self.pipeline) < MAX_PIPELINED_REQUESTS and not self.flow.write_paused

@@ -91,7 +91,7 @@ def expand(code: int, stored: bytes) -> bytes:
 
 
 def _problem(preference: Mapping[str, Any]) -> str | None:
-    """Why a preference can't be met; None if it can."""
+    """Returns why a preference can't be met; None if it can."""
     algorithm = preference.get("algorithm", DEFAULT_ALGORITHM)
     if not isinstance(algorithm, str) or algorithm not in CODES:
         return f"the algorithm {shown(algorithm)} is not known{did_you_mean(algorithm, CODES)}"

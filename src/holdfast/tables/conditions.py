@@ -12,7 +12,7 @@ from holdfast.tables.predicates import Predicate, holds, parse
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """What must hold before anything is written."""
+    """A condition that must hold before anything is written."""
 
     exists: bool | None = None  # whether a live row must be there; None: it doesn't matter
     row: list[tuple[Attribute, Predicate]] = []
@@ -32,7 +32,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_condition(plan: TablePlan, condition: Any) -> Condition | None:
-    """Returns the condition in `if`; None if there is none."""
+    """Returns the condition in `if`; None without one."""
     if condition is None:
         return None
     if isinstance(condition, str):

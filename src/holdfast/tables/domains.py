@@ -45,7 +45,7 @@ class Domains(Protocol):
     def find(self, domain: str) -> Runner | None: ...
 
     def runner(self, domain: str) -> Runner:
-        """Creates the domain if there is none."""
+        """Creates the domain if it does not exist."""
         ...
 
 

@@ -18,7 +18,7 @@ _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 class Position(NamedTuple):
-    """Where a page ended: the last key, and the prefix of its hash key where the walk needs it."""
+    """The end of a page: the last key, and the prefix of its hash key where the walk needs it."""
 
     key: bytes
     hash_prefix: bytes = b""

@@ -46,17 +46,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_all(self) -> bool:
-        """Whether rows stay as they are put: then each put may set its own `_ttl`."""
+        """Returns whether rows stay as they are put: then each put may set its own `_ttl`."""
         return self._kind.keeps_all
 
     @property
     def sets_expiry(self) -> bool:
-        """Whether every row expires `ttl_ms` after it was put."""
+        """Returns whether every row expires `ttl_ms` after it was put."""
         return self._kind.sets_expiry
 
     @property
     def has_generations(self) -> bool:
-        """Whether rows store the generation of the policy that was applied to their record."""
+        """Returns whether rows store the generation of the policy applied to their record."""
         return self._kind.has_generations
 
     def prune(self, writer: "RowWriter", key: bytes, values: "Values") -> None:

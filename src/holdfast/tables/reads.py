@@ -71,7 +71,7 @@ def scan_items(
 
 
 class ItemBuilder:
-    """How a stored row becomes an item of the answer."""
+    """Makes items of the answer from stored rows."""
 
     def __init__(
         self,

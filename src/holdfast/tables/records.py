@@ -33,7 +33,7 @@ class DefaultRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class BuildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the building of an index has come."""
+    """The progress of building an index, as it is stored."""
 
     after: bytes = b""  # the last row key that was seen, without the space
     rows: int = 0
@@ -100,7 +100,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an index is built: `rows` seen of about `total`, and a problem if it can't go on."""
+    """The progress of an index build: `rows` seen of about `total`, and a problem if it can't go
+    on.
+    """
 
     index: str
     complete: bool

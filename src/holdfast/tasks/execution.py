@@ -63,7 +63,7 @@ _LOST: Final = (JobLost, UnknownJob, WrongState)
 
 
 class Runtime:
-    """What the runs of one process share: the tasks, the store, and what was made for them."""
+    """The tasks, the store and the objects that all runs of one process share."""
 
     def __init__(
         self,

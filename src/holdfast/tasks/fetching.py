@@ -74,7 +74,7 @@ class Ready:
 
     @property
     def is_listening(self) -> bool:
-        """Whether notices arrive; without them the fetcher looks every second."""
+        """Returns whether notices arrive; without them the fetcher looks every second."""
         return self._thread is not None and self._thread.is_alive()
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class Fetcher:
 
     @property
     def has_finished(self) -> bool:
-        """Whether there is something to tell."""
+        """Returns whether there is something to tell."""
         return bool(self._finished or self._unsent)
 
     def exchange(self, start: Callable[[Slot, Job], None], *, take: bool = True) -> int:

@@ -78,5 +78,5 @@ def _run(runtime: Runtime, job: Job) -> Ran:
 
 
 def _is_a_failure(outcome: Outcome) -> bool:
-    """Whether the task raised something that it did not mean to."""
+    """Returns whether the task raised something that it did not mean to."""
     return not isinstance(outcome.error, Retry | Snooze)

@@ -25,7 +25,7 @@ __all__ = ["Source", "load_registry"]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a worker finds its tasks and its store: a folder or engine URL, or a server."""
+    """The tasks of a worker and its store: a folder or engine URL, or a server."""
 
     targets: tuple[str, ...]
     store: str = ""  # a folder, or the URL of an engine

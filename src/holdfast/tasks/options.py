@@ -17,7 +17,7 @@ DEFAULT_QUEUE: Final = "default"
 
 
 class Defaults(TypedDict, total=False):
-    """What a registry may say for all of its tasks, and a task for itself."""
+    """Options that a registry can set for all of its tasks, and a task for itself."""
 
     queue: str
     priority: float

@@ -29,7 +29,7 @@ _P: Final = inspect.Parameter
 
 
 class _Provided:
-    """Stands for an object that `Tasks.provide` makes."""
+    """Marks a parameter for an object that `Tasks.provide` makes."""
 
     def __repr__(self) -> str:
         return "provided"

@@ -50,7 +50,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of `holdfast worker`."""
 
     source: Source
-    queues: tuple[str, ...] = ()  # those of the tasks if there are none
+    queues: tuple[str, ...] = ()  # those of the tasks, if none are given
     threads: int | None = None
     async_slots: int = 0
     processes: int = 0

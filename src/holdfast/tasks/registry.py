@@ -148,7 +148,7 @@ class Tasks:
 
     @property
     def providers(self) -> Mapping[Any, Callable[[], Any]]:
-        """How provided objects are made, by their types; those of outer registries come first."""
+        """Returns the makers of provided objects by type; those of outer registries come first."""
         found: dict[Any, Callable[[], Any]] = {}
         for registry in (*self._upwards(), *self._downwards()):
             for kind, make in registry._makers.items():
@@ -172,7 +172,7 @@ class Tasks:
 
     @property
     def is_included(self) -> bool:
-        """Whether another registry includes this one."""
+        """Returns whether another registry includes this one."""
         return bool(self._included_in)
 
     @property
@@ -182,7 +182,7 @@ class Tasks:
 
     @property
     def schedules(self) -> list[Scheduled]:
-        """All declared schedules, each with the recurring job that it stands for."""
+        """Returns all declared schedules, each with its recurring job."""
         return [
             each.made(registry.name, registry.find(each.task))
             for registry in self._downwards()

@@ -68,7 +68,7 @@ def is_settled(job: Job) -> bool:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Whether a child is complete or failed."""
+    """Returns whether a child is complete or failed."""
     if isinstance(function, Task):
         return function.name
     if isinstance(function, partial):
@@ -77,7 +77,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def returned_by(function: Callable[..., Any]) -> Any:
-    """Returns the annotation of what the function returns; Any if there is none."""
+    """Returns the annotation of what the function returns; Any without one."""
     """Returns the name under which a step of this function is remembered."""
     try:
         return typing.get_type_hints(function).get("return", Any)

@@ -62,7 +62,7 @@ class RunJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a run has told since the last report."""
+    """News of a run since the last report."""
 
     progress: float | None = None
     progress_text: str = ""
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What middleware sent along when the job was put, as `traceparent`."""
+        """Returns the headers that middleware added when the job was put, such as `traceparent`."""
         data = self.job.data if isinstance(self.job.data, dict) else {}
         return {
             name.removeprefix(HEADER): value
@@ -149,7 +149,8 @@ class Run:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another worker may have the job, or it was canceled: its outcome won't count."""
+        """Returns whether another worker may have the job, or it was canceled: its outcome won't
+        count."""
         return isinstance(self._stopped, JobLost | Canceled)
 
     def check(self) -> None:
@@ -207,7 +208,7 @@ class Run:
     def gather(self, calls: "Sequence[TaskCall[Any]]", *, return_errors: bool = False) -> Any:
         """Puts a child job for each of `calls` and returns their results when all are settled.
 
-        A child that failed raises `ChildFailed`, or stands in its place with `return_errors`.
+        A child that failed raises `ChildFailed`, or is returned in its place with `return_errors`.
         """
         return self._verbs.gather(calls, return_errors)
 
@@ -251,7 +252,7 @@ class Run:
 
     @property
     def stopped(self) -> Exception | None:
-        """Why the run should end, if it should."""
+        """Returns why the run should end, if it should."""
         return self._stopped
 
     def lose(self, code: str, message: str) -> None:
@@ -290,7 +291,7 @@ class Run:
 
     @property
     def has_told(self) -> bool:
-        """Whether there is something to send."""
+        """Returns whether there is something to send."""
         return bool(self._told)
 
     @property

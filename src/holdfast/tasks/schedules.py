@@ -20,7 +20,7 @@ _encode_json: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a task runs, with which arguments."""
+    """A schedule of a task: when it runs, with which arguments."""
 
     cron: str | None = None
     tz: str = "UTC"
@@ -75,7 +75,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.klass} ({when})"
 
     def is_like(self, found: RecurringJob) -> bool:
-        """Whether the store's recurring job needs no change."""
+        """Returns whether the store's recurring job needs no change."""
         return (
             found.queue == self.queue
             and found.klass == self.klass

@@ -30,7 +30,7 @@ R = TypeVar("R", covariant=True)  # what the task returns in the end
 
 
 class Context(Protocol):
-    """What a task needs of its registry."""
+    """The part of a registry that its tasks use."""
 
     @property
     def providers(self) -> Mapping[Any, Callable[[], Any]]: ...
@@ -46,7 +46,7 @@ class TaskCall(msgspec.Struct, Generic[R], frozen=True):
 
 
 class PutOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a single put may say beside its arguments."""
+    """Options of a single put, beside the arguments of the task."""
 
     queue: str | None = None
     id: str | None = None

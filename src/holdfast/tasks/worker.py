@@ -201,7 +201,7 @@ class Worker:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it takes no jobs because of `pause`."""
+        """Returns whether it takes no jobs because of `pause`."""
         return self._paused
 
     @property

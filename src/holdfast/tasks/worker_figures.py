@@ -32,7 +32,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values were counted."""
+        """Returns how many values were counted."""
         return sum(self.counts)
 
 
@@ -48,7 +48,7 @@ class WorkerFigures:
 
     @property
     def finished(self) -> int:
-        """How many runs have ended."""
+        """Returns how many runs have ended."""
         with self._lock:
             return sum(self.ended.values())
 

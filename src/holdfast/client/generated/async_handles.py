@@ -45,7 +45,7 @@ class AsyncQueueHandle:
         return await self._jobs.peek(self.name, count)
 
     async def counts(self) -> QueueCounts:
-        """How many jobs are in which list; see `Jobs.counts`."""
+        """Returns how many jobs are in which list; see `Jobs.counts`."""
         return await self._jobs.counts(self.name)
 
     async def stats(self, date: float | None = None) -> QueueStats:
@@ -79,7 +79,7 @@ class AsyncJobHandle:
         self.id = id
 
     async def get(self) -> Job:
-        """The job as it is now; `UnknownJob` if there is none."""
+        """Returns the job as it is now; raises `UnknownJob` if it does not exist."""
         job = await self._jobs.get(self.id)
         if job is None:
             raise UnknownJob.of(self.id)

@@ -92,7 +92,7 @@ class AsyncModelCalls:
         return await self._load_objects_page(selection(model, filters, options))
 
     async def count(self, model: type[Model], *filters: Where) -> int:
-        """How many objects match; without a filter, how many there are.
+        """Returns how many objects match; without a filter, how many there are.
 
         Reads what `count_raw` does.
         """

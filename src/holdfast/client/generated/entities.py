@@ -50,7 +50,7 @@ class CalledEntities(CalledLayer):
         return self._call(_CHECK, table)
 
     def count_raw(self, table: str, filters: Sequence[Filter] = _EVERYTHING) -> int:
-        """How many entities match; without filters, how many the table holds."""
+        """Returns how many entities match; without filters, how many the table holds."""
         return self._call(_COUNT_RAW, table, filters)
 
     def delete_raw(

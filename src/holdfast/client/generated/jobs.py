@@ -231,7 +231,7 @@ class CalledJobs(CalledLayer):
         return self._call(_FAIL, id, worker, group, message, data, lock, now)
 
     def failed(self) -> dict[str, int]:
-        """How many jobs are in each failure group. Reads 1 key for each group."""
+        """Returns how many jobs are in each failure group. Reads 1 key for each group."""
         return self._call(_FAILED)
 
     def failed_in(self, group: str, *, offset: int = 0, count: int = 25) -> JobPage:
@@ -245,7 +245,7 @@ class CalledJobs(CalledLayer):
         return self._call(_FIGURES, after, count, queues)
 
     def get(self, id: str) -> Job | None:
-        """The job, or None if there is none."""
+        """Returns the job, or None if it does not exist."""
         return self._call(_GET, id)
 
     def heartbeat(
@@ -288,7 +288,7 @@ class CalledJobs(CalledLayer):
         return self._call(_JOBS, state, queue, offset, count, now)
 
     def length(self, queue: str) -> int:
-        """How many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
+        """Returns how many jobs of the queue wait, are scheduled or run. Reads 4 keys."""
         return self._call(_LENGTH, queue)
 
     def log(
@@ -444,7 +444,7 @@ class CalledJobs(CalledLayer):
         )
 
     def recur_get(self, id: str) -> RecurringJob | None:
-        """The recurring job, or None if there is none. Reads 1 key."""
+        """Returns the recurring job, or None if it does not exist. Reads 1 key."""
         return self._call(_RECUR_GET, id)
 
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:

@@ -81,7 +81,9 @@ def _refuse_full(target: Path) -> None:
 
 @contextmanager
 def _locked(unfinished: Path) -> Iterator[IO[bytes]]:
-    """The file for a copy, for one who writes it: what another reads back must not be cut short."""
+    """Opens the file of a copy for its writer: a file that another process reads back must not be
+    cut.
+    """
     try:
         file = open_private(unfinished, "ab")
     except OSError as error:

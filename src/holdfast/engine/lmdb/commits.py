@@ -105,7 +105,7 @@ class Commits:
             if overlay.commit(together, publish, flushes=False):
                 self.interrupted = True
         except (TooLong, lmdb.Error, HoldfastError):
-            overlay.end()  # whoever may wait runs it again, and can tell what is wrong
+            overlay.end()  # a caller that may wait runs it again, and gets the error
             return
         except BaseException:
             overlay.end()

@@ -78,7 +78,8 @@ class Reserve:
 
 
 def makes_room(tx: WriteBuffer, stored: Any) -> bool:
-    """Whether a transaction leaves less behind than it found, or deletes and leaves hardly more.
+    """Returns whether a transaction leaves less behind than it found, or deletes and leaves hardly
+    more.
 
     `stored` is what it reads below its own writes.
     """

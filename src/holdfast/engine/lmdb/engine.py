@@ -316,8 +316,8 @@ class LmdbEngine:
             self._folder.close()
 
     def _lock_closing(self) -> bool:
-        """Whether nobody else opens or closes the store meanwhile. Someone who was stopped in the
-        middle of that keeps nobody from leaving, who then leaves the folder as it is."""
+        """Returns whether nobody else opens or closes the store meanwhile. Someone who was stopped
+        in the middle of that keeps nobody from leaving, who then leaves the folder as it is."""
         try:
             self._folder.lock_opening()
         except StoreBusy:
@@ -437,7 +437,7 @@ class LmdbEngine:
             self._overlay.flush()
 
     def _look_if_alone(self) -> None:
-        """Whether the others have gone: then commits may wait for each other again."""
+        """Returns whether the others have gone: then commits may wait for each other again."""
         if self._redo is None or not self._redo.shared or not self._folder.try_lock_opening():
             return
         try:

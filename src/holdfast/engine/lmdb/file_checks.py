@@ -186,7 +186,7 @@ def break_seal(path: Path) -> None:
 
 
 def _is_sealed(path: Path, file: int, newest: pages.Meta) -> bool:
-    """Whether the file is what its seal says. Raises if it is something else.
+    """Returns whether the file is what its seal says. Raises if it is something else.
 
     Without a seal, or with one that is damaged itself, nobody knows; nor after a commit by someone
     who knows nothing of seals.

@@ -88,9 +88,7 @@ class Overlay:
         self._refuse_unusable = refuse_unusable
         self._lock = threading.Lock()
         self._base: CommittedBuffer | None = None
-        self._replaced: list[
-            CommittedBuffer
-        ] = []  # by a flush, and still read by the one who writes
+        self._replaced: list[CommittedBuffer] = []  # by a flush, and still read by the writer
         self._leased = False
         self._running = False  # someone writes, above a base
         self._hindered = False  # others want to open the store, or the log fails
@@ -120,7 +118,7 @@ class Overlay:
         return base if base is not None and not self._hindered else self._begin()
 
     def is_ready(self) -> bool:
-        """Whether a short commit would only append to the log, and wait for no one."""
+        """Returns whether a short commit would only append to the log, and wait for no one."""
         base, log = self._base, self._log
         return (
             base is not None
@@ -152,7 +150,7 @@ class Overlay:
             return self._base
 
     def _is_in_the_way(self) -> bool:
-        """Whether others have the store open, or the log fails: then nothing may wait."""
+        """Returns whether others have the store open, or the log fails: then nothing may wait."""
         if self._broken:
             return True
         if not self._log.shared:
@@ -300,8 +298,8 @@ class Overlay:
     # --- flushing --------------------------------------------------------------------------------
 
     def is_pending(self) -> bool:
-        """Whether LMDB lacks something. Read without the lock: whoever saw a commit return sees
-        it here."""
+        """Returns whether LMDB lacks something. Read without the lock: after a commit has
+        returned, it is seen here."""
         base = self._base
         return base is not None and len(base.written) > 0
 

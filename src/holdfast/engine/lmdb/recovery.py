@@ -20,7 +20,7 @@ from holdfast.errors import StoreBusy, StoreDamaged
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
-    """What was wrong with a store, and what was done about it."""
+    """The report of a recovery: what was wrong with the store, and what was done about it."""
 
     problems: list[str]  # a sentence each; empty: nothing was wrong
     applied: int  # records of the log that were, or would be, brought into the file

@@ -67,7 +67,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: bytes
 
     def counts(self) -> bool:
-        """Whether the log has to be there: it was synced, or the machine has not been restarted."""
+        """Returns whether the log has to be there: it was synced, or the machine has not been
+        restarted."""
         return self.synced or self.boot_id == _boot_id()
 
 
@@ -75,7 +76,7 @@ class Found(NamedTuple):
     """The records of a log that follow an LMDB commit."""
 
     records: list[Writes]  # in the order of their commits, up to the first that is damaged
-    problem: str = ""  # with the log; empty if there is none
+    problem: str = ""  # with the log; empty if it is sound
     lost: int = 0  # records that can't be used, at least
 
 
@@ -137,8 +138,8 @@ class RedoLog:
         )
 
     def counts(self) -> bool:
-        """Whether all is there that was ever acknowledged: it was synced, or it was written since
-        the machine was started."""
+        """Returns whether all is there that was ever acknowledged: it was synced, or it was written
+        since the machine was started."""
         return self._map[: len(_MAGIC)] == _MAGIC and (
             self.was_synced() or self._map[_BOOT_ID] == _boot_id()
         )
@@ -191,7 +192,7 @@ class RedoLog:
 
     @property
     def shared(self) -> bool:
-        """Whether several processes have the store open: then nobody may write to the log."""
+        """Returns whether several processes have the store open: then none may write to it."""
         return self._map[_SHARED] != 0
 
     @shared.setter

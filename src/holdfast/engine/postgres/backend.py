@@ -208,7 +208,7 @@ class PostgresBackend:
             )
 
     def settle(self, client: int, attempt: int) -> bool:
-        """Whether a commit was made; if not, it can't be made any more after this."""
+        """Returns whether a commit was made; if not, it can't be made any more after this."""
         with self.lent() as connection:
             connection.send(sql.GIVE_UP, INT8.pack(client), INT8.pack(attempt))
             connection.sync()

@@ -17,7 +17,7 @@ from holdfast.engine.long_keys import LongKeys
 
 class Row(NamedTuple):
     """A value and its version. No key ever has the same version twice with two values; 0 is never
-    one, as it stands for a key that is not there."""
+    one, as it means that the key does not exist."""
 
     value: bytes
     version: int
@@ -41,8 +41,9 @@ class Walked(NamedTuple):
 
 
 class Commit(msgspec.Struct, kw_only=True):
-    """What a commit checks, and what it applies if the check succeeds: first `clears`, then `puts`
-    and `deletes`, then `adds`. No key is in two of the last three."""
+    """The checks of a commit, and the writes that it applies if they succeed: first `clears`, then
+    `puts` and `deletes`, then `adds`. No key is in two of the last three.
+    """
 
     space: bytes
     keys: dict[bytes, int]  # read one by one, with their versions; 0 for what was not there
@@ -120,7 +121,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class Locking(Protocol):
-    """What a backend also provides if it can make other transactions wait."""
+    """The methods of a backend that can make other transactions wait."""
 
     def exclusive_session(self, space: bytes) -> Session:
         """A session that lets no one else commit in its space from its first `fetch` to its end,

@@ -85,7 +85,7 @@ class ReadCache:
 
     @property
     def guessed(self) -> bool:
-        """Whether the run that began last was given anything but the truth."""
+        """Returns whether the run that began last was given anything but the truth."""
         return bool(self._missed_keys or self._missed_pages)
 
     def fetch_missed(self) -> None:

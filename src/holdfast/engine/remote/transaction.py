@@ -2,7 +2,7 @@
 
 A `Writes` is a buffer that knows one thing more: an `add` to a counter that was not read stays an
 addition. The server makes it, so any number of transactions can add to one counter and none of them
-conflicts. Whoever reads the counter afterwards reads what lies below, and from then on it is an
+conflicts. A later read of the counter reads the value below, and from then on it is an
 ordinary value that was read and written.
 """
 
@@ -19,10 +19,11 @@ from holdfast.limits import MAX_COUNTER, MIN_COUNTER
 
 
 class Below(Reader, Protocol):
-    """What a write buffer is stacked on: a snapshot, or the writes of the transactions before."""
+    """The base of a write buffer: a snapshot, or the writes of the transactions before."""
 
     def has_read(self, key: bytes) -> bool:
-        """Whether reading `key` gives nothing away: it was read before, or is known by itself."""
+        """Returns whether reading `key` gives nothing away: it was read before, or is known by
+        itself."""
         ...
 
 

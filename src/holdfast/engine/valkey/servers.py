@@ -126,7 +126,7 @@ class Servers:
         return slots[slot] if len(slots) > 1 else slots[0]
 
     def _mend(self, slot: int, error: ResponseError, sent: bool) -> bool:
-        """Whether asking again at once can help. Raises what no waiting changes."""
+        """Returns whether asking again at once can help. Raises what no waiting changes."""
         problem = str(error)
         if "Function not found" in problem:
             _load_library(self._node(slot))

@@ -57,7 +57,7 @@ def comment_text(comment: str) -> list[str]:
 
 
 class Names:
-    """How one language, or one style of it, wants its names."""
+    """The rules for names in one language, or in one style of it."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ Found = Iterator[tuple[tuple[str, ...], str]]
 
 
 def check_names(schemas: Sequence[Schema], names: Names) -> Found:
-    """What can't be generated, each with the path of the table or column that it is about."""
+    """Returns the names that can't be generated, each with the path of its table or column."""
     classes: dict[str, str] = {}
     for table in (table for schema in schemas for table in schema.tables):
         path = (table.schema, table.name)
@@ -166,7 +166,7 @@ def _is_column(column: Column) -> bool:
 
 
 def _is_value(value: Any, depth: int = 0) -> bool:
-    """Whether a generator can write `value` as a literal."""
+    """Returns whether a generator can write `value` as a literal."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
     if isinstance(value, datetime):

@@ -36,7 +36,7 @@ def title(schemas: Sequence[Schema]) -> str:
 
 
 def is_optional(column: Column) -> bool:
-    """Whether the column may be absent."""
+    """Returns whether the column may be absent."""
     return not column.required and column.default is None
 
 
@@ -72,7 +72,7 @@ def kinds_of(columns: Sequence[Column]) -> list[ColumnKind]:
 
 
 def holds_moment(value: Any) -> bool:
-    """Whether a datetime is written somewhere in a value."""
+    """Returns whether a datetime is written somewhere in a value."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -209,7 +209,7 @@ def plain_annotation(column: Column) -> str:
 
 
 def literal_choices(column: Column) -> bool:
-    """Whether the choices of a column are written as a `Literal`."""
+    """Returns whether the choices of a column are written as a `Literal`."""
     return column.kind.is_text and bool(column.choices)
 
 

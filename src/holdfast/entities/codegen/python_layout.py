@@ -45,7 +45,8 @@ class Group:
 
 
 def fits(line: str) -> bool:
-    """Whether the line is short enough, if each letter beyond ASCII is as wide as a Chinese one.
+    """Returns whether the line is short enough, if each letter beyond ASCII is as wide as a Chinese
+    one.
 
     The formatter looks closer, but what is broken at its commas, it leaves broken.
     """
