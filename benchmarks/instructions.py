@@ -14,10 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import holdfast
+from benchmarks.events import BATCH, SCHEMA, views
 from holdfast import store
 from holdfast.engine.lmdb import environment, overlay
 
@@ -67,6 +69,26 @@ def hit(algorithm: Any) -> Callable[[holdfast.Store], Call]:
     return prepare
 
 
+def event(opened: holdfast.Store) -> Call:
+    """An event on 12 sets and a board, a transaction each."""
+    events = prepared_events(opened)
+    return lambda: opened.events.send(next(events))
+
+
+def events(opened: holdfast.Store) -> Call:
+    """The same in batches of 20: what one batch takes."""
+    events = prepared_events(opened)
+    return lambda: opened.events.send_many(list(islice(events, BATCH)))
+
+
+def prepared_events(opened: holdfast.Store) -> Iterator[dict[str, Any]]:
+    """Returns events for a store that has taken some before."""
+    opened.events.deploy(SCHEMA)
+    stream = (view.as_event() for view in views(1))
+    opened.events.send_many(list(islice(stream, 1_000)))
+    return stream
+
+
 def memory(opened: holdfast.Store) -> Call:
     """What the strict limiter is compared with."""
     from limits import parse
@@ -89,7 +111,10 @@ CONTENDERS: Final[dict[str, Callable[[holdfast.Store], Call]]] = {
     "estimate": hit("estimate"),
     "gcra": hit("gcra"),
     "limits_in_memory": memory,
+    "event": event,
+    "events": events,
 }
+FEWER_CALLS: Final = {"events": (20, 5)}  # calls, and those before them
 
 
 def main() -> None:
@@ -116,7 +141,8 @@ def main() -> None:
 
 
 def count(name: str) -> int:
-    return (counted(name, CALLS) - counted(name, 0)) // CALLS
+    calls, _ = FEWER_CALLS.get(name, (CALLS, WARM_UP))
+    return (counted(name, calls) - counted(name, 0)) // calls
 
 
 def counted(name: str, calls: int) -> int:
@@ -148,7 +174,8 @@ def run(name: str, calls: int) -> None:
         holdfast.open(folder, durability="interval", checkpoint_seconds=3600) as opened,
     ):
         call = CONTENDERS[name](opened)
-        for _ in range(WARM_UP + calls):
+        _, warm_up = FEWER_CALLS.get(name, (CALLS, WARM_UP))
+        for _ in range(warm_up + calls):
             call()
 
 

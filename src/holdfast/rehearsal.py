@@ -57,6 +57,9 @@ class Rehearsal:
     def after_commit(self, notice: Notice) -> None:
         self._needs_space()
 
+    def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
+        self._needs_space()
+
     def _needs_space(self) -> None:
         self.writes = True
         raise _Writes

@@ -334,6 +334,25 @@ class Conformance:
             assert [int(notice.payload) for notice in subscription.poll()] == list(range(10))
             assert subscription.missed == 0
 
+    def test_notices_that_are_made_when_somebody_listens_keep_their_order(
+        self, engine: Engine
+    ) -> None:
+        def step(name: str) -> Any:
+            def work(tx: Transaction) -> None:
+                tx.after_commit(Notice(f"{name}1"))
+                tx.after_commit_many(name, lambda: [Notice(f"{name}2"), Notice(f"{name}3")])
+                tx.after_commit(Notice(f"{name}4"))
+
+            return work
+
+        with engine.subscribe() as subscription, engine.subscribe(topic_prefix="c2") as one:
+            engine.transact(step("a"))
+            engine.transact_many([step("b"), step("c")])
+
+            heard = [notice.topic for notice in subscription.poll()]
+            assert heard == [f"{name}{number}" for name in "abc" for number in (1, 2, 3, 4)]
+            assert [notice.topic for notice in one.poll()] == ["c2"]
+
     def test_a_transaction_that_raises_publishes_nothing(self, engine: Engine) -> None:
         def fails(tx: Transaction) -> None:
             tx.after_commit(Notice("n"))

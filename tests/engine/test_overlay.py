@@ -296,6 +296,35 @@ def test_a_subscriber_hears_of_every_commit_after_it_came(engine: Engine) -> Non
         assert [notice.topic for notice in subscription.poll()] == ["one", "two"]
 
 
+def test_notices_that_nobody_can_hear_are_not_made(engine: Engine) -> None:
+    made: list[str] = []
+
+    def work(tx: Transaction) -> None:
+        def make(name: str) -> list[Notice]:
+            made.append(name)
+            return [Notice(name)]
+
+        tx.put(b"a", b"1")
+        tx.after_commit_many("events:", lambda: make("events:key"))
+        tx.after_commit_many("jobs.", lambda: make("jobs.ready"))
+
+    engine.transact(work)
+    wanted = {"events:"}
+    with (
+        engine.subscribe(topic_prefix="events:key"),
+        engine.subscribe(may_want=lambda topics: topics in wanted) as other,
+    ):
+        engine.transact(work)
+        engine.transact_many([work, work])
+        wanted.add("jobs.")
+        engine.transact(work)
+
+        heard = [notice.topic for notice in other.poll()]
+    assert made[:3] == ["events:key"] * 3
+    assert sorted(made[3:]) == ["events:key", "jobs.ready"]
+    assert heard == ["events:key"] * 4 + ["jobs.ready"]
+
+
 def test_a_child_that_is_forked_inside_a_transaction_commits_nothing(engine: Engine) -> None:
     put(engine, b"a", b"1")
     reading, writing = os.pipe()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.events import SendReply
-from holdfast.store import Store
+from holdfast.store import Space, Store
 
 Send = Callable[..., SendReply]
 
@@ -23,6 +23,6 @@ def send(store: Store) -> Send:
     return send
 
 
-def values(store: Store, key: str) -> list[str]:
+def values(store: Space, key: str) -> list[str]:
     """The values of a set, newest first."""
     return [member.value for member in store.events.members(key, limit=10_000).members]

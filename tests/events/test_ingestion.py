@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import BadInput, ExpandsTooFar, HoldfastError, InvalidEvent, NoJobQueue
 from holdfast.events import Event, Events, Settings, Skipped
-from holdfast.store import Store
+from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 from tests.events.conftest import Send, values
 from tests.plain_keys import keys_below
@@ -739,3 +739,26 @@ def test_the_reply_names_a_schema_only_if_it_is_not_the_default_one(
         {"handler": "e[0]", "missing": "follower"},
         {"handler": "e[0]", "missing": "follower", "schema": "other"},
     ]
+
+
+def test_a_record_that_stayed_decoded_counts_only_if_it_is_what_is_stored(store: Store) -> None:
+    store.events.deploy({"e": [{"targets": ["[k]"], "add": "v", "max_stored_values": 3}]})
+
+    def fails(tx: Tx) -> None:
+        tx.events.send({"name": "e", "attributes": {"k": "a", "v": "lost"}})
+        raise ZeroDivisionError
+
+    store.events.send({"name": "e", "attributes": {"k": "a", "v": "1"}})
+    with pytest.raises(ZeroDivisionError):
+        store.transact(fails)
+    store.events.explain({"name": "e", "attributes": {"k": "a", "v": "tried"}})
+    store.events.send({"name": "e", "attributes": {"k": "a", "v": "2"}})
+    store.events.forget("a")
+    store.events.send({"name": "e", "attributes": {"k": "a", "v": "3"}})
+    store.space("other").events.deploy({"e": [{"targets": ["[k]"], "add": "v"}]})
+    store.space("other").events.send({"name": "e", "attributes": {"k": "a", "v": "other"}})
+    store.events.send({"name": "e", "attributes": {"k": "a", "v": "4"}})
+
+    assert values(store, "a") == ["4", "3"]
+    assert store.events.gross("a") == 2
+    assert values(store.space("other"), "a") == ["other"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast.events.store import KeySubscription
 from holdfast.store import Store, Tx
 from tests.events.conftest import Send, values
 
@@ -68,3 +69,18 @@ def test_events_of_one_transaction_are_written_together(store: Store) -> None:
             tx.events.send({"name": "e", "attributes": {"k": "a", "v": value}})
 
     assert values(store, "a") == ["2", "1", "0"]
+
+
+def test_a_subscriber_that_comes_while_a_transaction_runs_is_told_of_it(store: Store) -> None:
+    deploy(store)
+    opened: list[KeySubscription] = []
+
+    def work(tx: Tx) -> None:
+        tx.events.send({"name": "e", "attributes": {"k": "a", "v": 1}})
+        if not opened:
+            opened.append(store.events.subscribe("a"))
+
+    store.transact(work)
+
+    with opened[0] as changes:
+        assert changes.poll() == ["a"]

@@ -30,6 +30,7 @@ __all__ = [
     "pack_counter",
     "read_counter",
     "read_counters",
+    "topics_overlap",
 ]
 
 T = TypeVar("T")
@@ -87,6 +88,14 @@ class Transaction(Reader, Protocol):
 
     def after_commit(self, notice: Notice) -> None:
         """Publishes `notice` if, and once, the commit has succeeded."""
+        ...
+
+    def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
+        """Publishes the notices that `make` returns, as `after_commit` would each of them.
+
+        All of their topics begin with `topic_prefix`. Where nobody can hear such a topic, `make` is
+        not called; otherwise it is called when the transaction commits, or now.
+        """
         ...
 
 
@@ -214,9 +223,14 @@ class Engine(Protocol):
         topic_prefix: str = "",
         space: bytes | None = None,
         wanted: Callable[[Notice], bool] | None = None,
+        may_want: Callable[[str], bool] | None = None,
     ) -> EngineSubscription:
         """Subscribes to notices whose topic begins with `topic_prefix`, of one space or (None) of
-        all; and of these to the ones that `wanted` accepts when they are committed."""
+        all; and of these to the ones that `wanted` accepts when they are committed.
+
+        `may_want` is asked, from any thread, whether topics that begin with a text are wanted at
+        this moment: those of `after_commit_many` are not made otherwise.
+        """
         ...
 
     def read_clock(self) -> float:
@@ -265,6 +279,15 @@ class EngineFactory(Protocol):
     """Opens an engine: what an entry point of the group `holdfast.engines` names."""
 
     def __call__(self, url: str, options: EngineOptions, /) -> Engine: ...
+
+
+def topics_overlap(one: str, other: str) -> bool:
+    """Returns whether a topic may begin with both texts.
+
+    >>> topics_overlap("events:a", "events:"), topics_overlap("events:", "jobs.")
+    (True, False)
+    """
+    return one.startswith(other) or other.startswith(one)
 
 
 def read_counter(value: bytes | None) -> int:

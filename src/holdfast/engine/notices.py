@@ -56,6 +56,13 @@ class NoticeHub:
         subscriptions = self._subscriptions
         return [notice for notice in notices if any([s.wants(notice) for s in subscriptions])]
 
+    def may_want(self, topic_prefix: str) -> bool:
+        """Whether anyone of this process may want topics that begin with `topic_prefix`."""
+        for subscription in self._subscriptions:
+            if subscription.may_want is None or subscription.may_want(topic_prefix):
+                return True
+        return False
+
     def place(self) -> Any:
         """Up to where everyone of this process has been handed the notices; None: no one listens.
 
@@ -70,8 +77,10 @@ class NoticeHub:
         if self._someone_waits():
             self._woken.set()
 
-    def subscribe(self, wanted: Callable[[Notice], bool]) -> "NoticeSubscription":
-        subscription = NoticeSubscription(self, wanted)
+    def subscribe(
+        self, wanted: Callable[[Notice], bool], may_want: Callable[[str], bool] | None = None
+    ) -> "NoticeSubscription":
+        subscription = NoticeSubscription(self, wanted, may_want)
         with self._lock:
             if self._closed:
                 raise StoreClosed("the store was closed while a subscription was opened")
@@ -166,9 +175,15 @@ def bytes_of(notice: Notice) -> int:
 class NoticeSubscription:
     """Notices in commit order, for one subscriber."""
 
-    def __init__(self, hub: NoticeHub, wanted: Callable[[Notice], bool]) -> None:
+    def __init__(
+        self,
+        hub: NoticeHub,
+        wanted: Callable[[Notice], bool],
+        may_want: Callable[[str], bool] | None = None,
+    ) -> None:
         self._hub = hub
         self.wants = wanted
+        self.may_want = may_want  # of topics that begin with a text; None: all of them
         self._queue: deque[Notice] = deque()
         self._bytes = 0  # of what is in the queue
         self._arrived = threading.Condition()

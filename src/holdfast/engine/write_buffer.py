@@ -6,7 +6,7 @@ buffer is itself a reader.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -210,6 +210,9 @@ class WriteBuffer:
         ):
             notice = addressed(notice, self.space)
         self.notices.append(notice)
+
+    def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
+        self.notices += [addressed(notice, self.space) for notice in make()]
 
     def _forget(self, begin: bytes, end: bytes) -> None:
         """Drops the writes of a range."""

@@ -86,6 +86,8 @@ class Record(msgspec.Struct, gc=False, eq=False):
     landmark_ms: int = 0  # of a decaying board: when a count of 1 weighed 1
     half_life_ms: int = 0
     beside: bool = False  # a leaderboard that may have a set at its key; not stored
+    is_plain: bool = True  # it never had optional parts, so that `stored` says all there is
+    stored: bytes = b""  # of a plain record: what is stored at its key, if nothing changed it since
 
     @property
     def is_board(self) -> bool:
@@ -122,7 +124,12 @@ class Record(msgspec.Struct, gc=False, eq=False):
             header = _HEADER.pack(
                 flags, self.bundles, self.gross, self.bound, self.size, len(digests)
             )
-            return header + digests + self.head
+            stored = header + digests + self.head
+            if self.is_plain:
+                self.stored = stored
+            return stored
+        self.is_plain = False
+        self.stored = b""
         return self._encode_with_parts()
 
     def _encode_with_parts(self) -> bytes:
@@ -159,9 +166,12 @@ def decode(key: bytes, stored_key: bytes, stored: bytes) -> Record:
     if flags < _LIFE_FOLLOWS and bundles < _FLAGS_FOLLOW:
         end = _HEADER_BYTES + digests
         pending, head = stored[_HEADER_BYTES:end], stored[end:]
-        return Record(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
+        record = Record(key, stored_key, True, flags, bundles, gross, bound, size, pending, head)
+        record.stored = stored
+        return record
     at = _HEADER_BYTES
     record = Record(key, stored_key, True, flags & ~_MORE_FOLLOWS, bundles, gross, bound, size)
+    record.is_plain = False
     if bundles & _FLAGS_FOLLOW:
         record.bundles = bundles & ~_FLAGS_FOLLOW
         record.flags |= _FLAGS.unpack_from(stored, at)[0] << 8

@@ -1,7 +1,7 @@
 """A transaction whose writes are discarded: `explain` runs the same code as `send`."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from holdfast.engine.contract import Notice, Reader, pack_counter, read_counter
@@ -61,6 +61,9 @@ class DryRun:
 
     def after_commit(self, notice: Notice) -> None:
         """Publishes nothing: nothing is committed."""
+
+    def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
+        """Publishes nothing, like `after_commit`."""
 
     def _write(self, key: bytes, value: bytes | None) -> None:
         if key not in self._written:

@@ -17,7 +17,7 @@ def explain(
     event = as_event(given)
     ingestion = Ingestion(DryRun(reader), settings, None, schema=schema)
     at, plan = ingestion.arrival(event)
-    run = EventRun(ingestion, event, at)
+    run = EventRun(ingestion, event, at, plan)
     return Explanation(
         name=event.name,
         at=at,

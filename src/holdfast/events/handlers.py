@@ -310,11 +310,16 @@ def joined_keys(parts: list[Strings], limit: int) -> Strings:
         total *= len(part)
     if total > limit:
         raise ExpandsTooFar(f"expands to {total} keys, the limit is {limit}", hint=TOO_FAR_HINT)
+    if total == 1:
+        return [b":".join([string for [string] in parts])]
     keys = parts[0]
     for part in parts[1:]:
-        endings = [b":" + string for string in part]
-        keys = [key + ending for key in keys for ending in endings]
-    return list(dict.fromkeys(keys)) if total > 1 else keys
+        if len(keys) == 1:
+            [key] = keys
+            keys = [b"%b:%b" % (key, string) for string in part]
+        else:
+            keys = [b"%b:%b" % (key, string) for key in keys for string in part]
+    return list(dict.fromkeys(keys))
 
 
 # --- handlers ---------------------------------------------------------------------------------

@@ -132,9 +132,9 @@ class Ingestion:
     # --- calls -----------------------------------------------------------------------------------
 
     def send(self, event: AnyEvent) -> SendReply:
-        reply = self.ingest(event)
+        run = self.ingest(event)
         self.cache.finish()
-        return reply
+        return SendReply(duplicate=True) if run is None else run.reply()
 
     def send_many(self, events: Sequence[AnyEvent]) -> SendManyReply:
         if isinstance(events, str | bytes | Mapping) or not isinstance(events, Sequence):
@@ -151,9 +151,9 @@ class Ingestion:
         background: list[FanOutReport] = []
         for position, event in enumerate(events):
             try:
-                reply = self.ingest(event)
-                if reply.background:
-                    background += reply.background
+                run = self.ingest(event)
+                if run is not None and run.background:
+                    background += run.background
             except HoldfastError as error:
                 errors.append(EventError(position=position, message=error.message))
             self.cache.write_out_if_many()
@@ -161,13 +161,13 @@ class Ingestion:
         accepted = len(events) - len(errors)
         return SendManyReply(accepted=accepted, errors=errors, background=background)
 
-    def ingest(self, given: AnyEvent) -> SendReply:
-        """Writes all of an event or, if it raises, nothing of it."""
+    def ingest(self, given: AnyEvent) -> "EventRun | None":
+        """Writes all of an event or, if it raises, nothing of it; None: it is a duplicate."""
         event = as_event(given)
         at, plan = self.arrival(event)
         if event.id is not None and self.is_duplicate(event.id):
-            return SendReply(duplicate=True)
-        run = EventRun(self, event, at, plan.attributes)
+            return None
+        run = EventRun(self, event, at, plan)
         if plan.can_fail:
             self._run_guarded(run, plan.handlers)
         else:
@@ -181,13 +181,7 @@ class Ingestion:
                 run.sort_skipped(plan.handlers)
         if event.id is not None:
             self._remember_id(event.id)
-        return SendReply(
-            handlers=len(plan.handlers) - len(run.skipped),
-            keys=len(run.written),
-            skipped=run.skipped,
-            empty=run.empty,
-            background=run.background,
-        )
+        return run
 
     def arrival(self, event: Event) -> tuple[int, HandlerPlan]:
         """Returns the event's time and the handlers of its name."""
@@ -308,16 +302,15 @@ def _is_well_typed(event: Event) -> bool:
 class EventRun:
     """One event on its way through its handlers."""
 
-    def __init__(
-        self, ingestion: Ingestion, event: Event, at: int, names: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, ingestion: Ingestion, event: Event, at: int, plan: HandlerPlan) -> None:
         self._cache = ingestion.cache
+        self._plan = plan
         self._limit = ingestion.settings.fan_out_keys
         self._looked_up_members = ingestion.settings.looked_up_members
         self._event = event
         self._timezone = ingestion.settings.timezone
         self._scope_type = FluxScope if ingestion.is_flux else Scope
-        self._scope = self._scope_type(event, at, ingestion.calendar, self, names)
+        self._scope = self._scope_type(event, at, ingestion.calendar, self, plan.attributes)
         self._scopes: dict[Calendar, Scope] = {}
         self._writes = KeyWrites(ingestion.cache, at, event.score)
         self._jobs: list[tuple[CompiledHandler, dict[str, Any]]] = []
@@ -326,10 +319,15 @@ class EventRun:
         self.empty: list[EmptyLookUp] = []
         self.background: list[FanOutReport] = []
 
-    @property
-    def written(self) -> set[bytes]:
-        """The keys that were written so far."""
-        return self._writes.written
+    def reply(self) -> SendReply:
+        """Returns the outcome of the event, once all its handlers have run."""
+        return SendReply(
+            handlers=len(self._plan.handlers) - len(self.skipped),
+            keys=self._writes.written(),
+            skipped=self.skipped,
+            empty=self.empty,
+            background=self.background,
+        )
 
     def resolve(self, handler: CompiledHandler) -> HandlerStep | None:
         """Returns the keys and values of a handler; None if it writes nothing now."""

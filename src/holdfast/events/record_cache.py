@@ -6,6 +6,7 @@ An event that fails in the middle of a batch is undone alone.
 """
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Final
 
 from holdfast import expiry
@@ -13,7 +14,12 @@ from holdfast.engine.contract import Notice, Reader, Transaction, draw
 from holdfast.events.codec import BOARD, FANNED_OUT, KEPT, ROWS, WINDOWED, Record, decode
 from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
-from holdfast.limits import CLEARED_PER_STEP, MAX_BATCH_RECORDS
+from holdfast.limits import (
+    CLEARED_PER_STEP,
+    MAX_BATCH_RECORDS,
+    MAX_DECODED_RECORDS,
+    MAX_DECODED_SPACES,
+)
 
 __all__ = ["KEY_KIND", "ROWS_KIND", "RecordCache", "RecordWriter"]
 
@@ -45,24 +51,26 @@ class RecordCache:
 
     def records(self, keys: list[bytes]) -> list[Record]:
         """Returns the record of each key, like `record`."""
-        met, get = self._records, self.get
-        found = [met.get(key) for key in keys]
-        if None not in found:
-            return found  # type: ignore[return-value]  # the line above has looked
-        new = [key for key, record in zip(keys, found, strict=True) if record is None]
-        for key, stored_key in zip(new, self.keys.records(new), strict=True):
-            stored = get(stored_key)
-            if stored is None:
-                record = Record(key, stored_key)
-            else:
-                record = decode(key, stored_key, stored)
-                if record.expires_ms:
-                    self.some_expire = True
-                    if record.expires_ms <= self.now_ms:
-                        self._discard_expired(record)
-                        record = Record(key, stored_key)
-            met[key] = record
+        met = self._records
+        for key in keys:
+            if key not in met:
+                met[key] = self._read(key)
         return [met[key] for key in keys]
+
+    def _read(self, key: bytes) -> Record:
+        stored_key = self.keys.record(key)
+        return self._decode(key, stored_key, self.get(stored_key))
+
+    def _decode(self, key: bytes, stored_key: bytes, stored: bytes | None) -> Record:
+        if stored is None:
+            return Record(key, stored_key)
+        record = decode(key, stored_key, stored)
+        if record.expires_ms:
+            self.some_expire = True
+            if record.expires_ms <= self.now_ms:
+                self._discard_expired(record)
+                return Record(key, stored_key)
+        return record
 
     def board_beside(self, key: bytes) -> Record:
         """Returns the leaderboard that may be beside the set of a key, in the flux dialect."""
@@ -86,6 +94,34 @@ class RecordCache:
         """Does nothing: a reader ignores what has expired."""
 
 
+class DecodedRecords:
+    """Decoded records of a space between the calls that write them, the latest ones.
+
+    A record belongs to the call that takes it, so threads never share one. It counts only if the
+    bytes that it was decoded from, or encoded to, are those that are stored: whatever another
+    process has written, or a failed transaction has not, it is then right.
+    """
+
+    __slots__ = ("newer", "older")
+
+    def __init__(self) -> None:
+        self.newer: dict[bytes, Record] = {}
+        self.older: dict[bytes, Record] = {}  # are dropped when there are too many newer ones
+
+    def keep(self, records: dict[bytes, Record]) -> None:
+        """Keeps records that the caller does not use again."""
+        if len(records) > MAX_DECODED_RECORDS:
+            return
+        self.newer.update(records)
+        if len(self.newer) > MAX_DECODED_RECORDS:
+            self.older, self.newer = self.newer, {}
+
+
+@lru_cache(maxsize=MAX_DECODED_SPACES)
+def _decoded_of(space: bytes) -> DecodedRecords:
+    return DecodedRecords()
+
+
 class RecordWriter(RecordCache):
     """The records of a transaction, with their changes.
 
@@ -101,6 +137,24 @@ class RecordWriter(RecordCache):
         self._changed: dict[bytes, bytes] = {}  # keys, and what they hold now
         self._undo: list[tuple[bytes, bytes | None]] = []
         self._due: list[tuple[float, str, bytes]] = []
+        self._decoded = _decoded_of(tx.space)
+
+    def records(self, keys: list[bytes]) -> list[Record]:
+        """Returns the record of each key; one that is as an earlier call left it is not decoded."""
+        met, get = self._records, self.get
+        newer, older = self._decoded.newer, self._decoded.older
+        found = []
+        for key in keys:
+            record = met.get(key)
+            if record is None:
+                record = newer.pop(key, None) or older.pop(key, None)
+                if record is None:
+                    record = self._read(key)
+                elif record.stored != (stored := get(record.stored_key)):
+                    record = self._decode(key, record.stored_key, stored)
+                met[key] = record
+            found.append(record)
+        return found
 
     # --- what belongs to a key as a whole --------------------------------------------------------
 
@@ -121,6 +175,7 @@ class RecordWriter(RecordCache):
         if not lifetime_ms:
             return
         self.some_expire = True
+        record.is_plain = False
         record.lifetime_ms = lifetime_ms
         record.expires_ms = self.now_ms + lifetime_ms
         if not record.scheduled_ms or record.expires_ms < record.scheduled_ms:
@@ -148,6 +203,7 @@ class RecordWriter(RecordCache):
 
         The number is random, so that writers do not conflict on one shared counter.
         """
+        record.is_plain = False
         record.generation = int.from_bytes(draw(8), "big") >> 1
         record.flags |= ROWS
         return self.keys.generation(record.generation)
@@ -193,10 +249,11 @@ class RecordWriter(RecordCache):
     def finish(self) -> None:
         """Writes all changed records and publishes which keys they are."""
         self.flush()
-        after_commit = self.tx.after_commit
-        for key, kind in self._changed.items():
-            after_commit(Notice(CHANGED + key.decode(), kind))
-        self._changed.clear()
+        self._decoded.keep(self._records)
+        self._records = {}
+        if self._changed:
+            changed, self._changed = self._changed, {}
+            self.tx.after_commit_many(CHANGED, partial(_notices, changed, self.tx.space))
 
     def begin(self) -> None:
         """Remembers what each write replaces, until `keep` or `undo`."""
@@ -228,6 +285,10 @@ class RecordWriter(RecordCache):
     def _remembering_delete(self, key: bytes) -> None:
         self._undo.append((key, self.get(key)))
         self.tx.delete(key)
+
+
+def _notices(changed: dict[bytes, bytes], space: bytes) -> list[Notice]:
+    return [Notice(CHANGED + key.decode(), kind, space) for key, kind in changed.items()]
 
 
 # --- removers ---------------------------------------------------------------------------------

@@ -31,7 +31,12 @@ class KeyWrites:
         self._at = at
         self._score = score
         self._values: dict[bytes, Value] = {}
-        self.written: set[bytes] = set()
+        self._written: list[list[bytes]] = []
+
+    def written(self) -> int:
+        """Returns how many keys were written."""
+        written = self._written
+        return len(written[0]) if len(written) == 1 else len(set().union(*written))
 
     def write(self, options: WriteOptions, keys: list[bytes], values: list[bytes]) -> str | None:
         """Writes each value to each key; returns why not, if a key holds another kind."""
@@ -93,7 +98,7 @@ class KeyWrites:
         lifetime_ms = options.expire_after_ms
         for record in records if lifetime_ms or cache.some_expire else ():
             cache.extend_lifetime(record, lifetime_ms)
-        self.written.update(keys)
+        self._written.append(keys)
 
     def _count_times(
         self, records: list[Record], value: Value, *, gross: bool, counted: bool
@@ -122,7 +127,7 @@ class KeyWrites:
             return f"expected a number, not {wrong[:40].decode(errors='replace')!r}"
         found = [number for number in parsed if number is not None]
         numbers.write(self._cache, keys, found, self._at, options.expire_after_ms)
-        self.written.update(keys)
+        self._written.append(keys)
         return None
 
     def _remove(self, options: WriteOptions, records: list[Record], values: list[bytes]) -> None:
@@ -131,7 +136,7 @@ class KeyWrites:
             if any(removed):
                 record.dirty = True
                 self._cache.extend_lifetime(record, options.expire_after_ms)
-                self.written.add(record.key)
+                self._written.append([record.key])
 
     def _prepared(self, raws: list[bytes]) -> list[Value]:
         """Returns values with all that sets and boards need, computed once for all keys."""

@@ -40,7 +40,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
     """Removes what has expired in all spaces, a bounded step at a time, while the server runs."""
     await _resume_defaults(dispatcher)
     sweeper = Sweeper(dispatcher.store)
-    end = dispatcher.notice_feed.listen(sweeper.hear)
+    end = dispatcher.notice_feed.listen(sweeper.hear, passive=True)
     loop = asyncio.get_running_loop()
     users_read = loop.time()
     memory = Memory(dispatcher.memory_budget, dispatcher.back_pressure)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from holdfast.engine.contract import Engine, Notice
+from holdfast.engine.contract import Engine, Notice, topics_overlap
 from holdfast.errors import StoreBusy, StoreUnreachable
 from holdfast.limits import BULLETIN_LOOK_SECONDS
 
@@ -28,7 +28,9 @@ class NoticeFeed:
         self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
         # A snapshot of the listeners. What none of them wants is not even kept by the engine.
         self._asked: tuple[tuple[bytes | None, str, Listener], ...] = ()
-        self._subscription = engine.subscribe(wanted=self._is_wanted)
+        self._passive: set[int] = set()  # listeners that want nothing made for them
+        self._active_topics: tuple[str, ...] = ()  # the beginnings of what the others want
+        self._subscription = engine.subscribe(wanted=self._is_wanted, may_want=self._may_want)
         # A remote engine learns of its own commits from its server, as of all others.
         opened = self._subscription
         self._poll_own = opened.poll if engine.is_remote else opened.poll_own
@@ -46,17 +48,28 @@ class NoticeFeed:
             self._next_look = loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
 
     def listen(
-        self, listener: Listener, *, space: bytes | None = None, topic_prefix: str = ""
+        self,
+        listener: Listener,
+        *,
+        space: bytes | None = None,
+        topic_prefix: str = "",
+        passive: bool = False,
     ) -> Callable[[], None]:
-        """Calls `listener` for each notice from now on; returns the function that ends it."""
+        """Calls `listener` for each notice from now on; returns the function that ends it.
+
+        A `passive` listener hears what is there for others, or comes from other processes.
+        """
         self._last += 1
         number = self._last
         self._listeners[number] = (space, topic_prefix, listener)
-        self._asked = tuple(self._listeners.values())
+        if passive:
+            self._passive.add(number)
+        self._note_listeners()
 
         def leave() -> None:
+            self._passive.discard(number)
             if self._listeners.pop(number, None) is not None:
-                self._asked = tuple(self._listeners.values())
+                self._note_listeners()
 
         return leave
 
@@ -79,6 +92,15 @@ class NoticeFeed:
             if (space is None or space == where) and topic.startswith(topic_prefix):
                 return True
         return False
+
+    def _may_want(self, topic_prefix: str) -> bool:
+        return any(topics_overlap(topic_prefix, wanted) for wanted in self._active_topics)
+
+    def _note_listeners(self) -> None:
+        listeners = self._listeners
+        active = {listeners[number][1] for number in listeners if number not in self._passive}
+        self._active_topics = tuple(active)
+        self._asked = tuple(listeners.values())
 
     def close(self) -> None:
         self._closed = True

@@ -50,7 +50,8 @@ class Subscribers:
     def __init__(self, notice_feed: NoticeFeed) -> None:
         self._channels: dict[bytes, _Seats] = {}  # by space
         self._patterns: dict[bytes, _Seats] = {}
-        notice_feed.listen(self._hear)
+        self._notice_feed = notice_feed
+        self._end: Callable[[], None] | None = None  # of listening, while there are subscriptions
 
     def join(
         self, subscriber: Subscriber, kind: Kind, channel: bytes, *, space: str, prefix: bytes
@@ -60,6 +61,8 @@ class Subscribers:
         glob = compile_glob(channel) if kind == "psubscribe" else None
         seat = _Subscription(subscriber, space, glob)
         tables.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
+        if self._end is None:
+            self._end = self._notice_feed.listen(self._hear)
 
         def leave() -> None:
             channels = tables[prefix]
@@ -68,6 +71,9 @@ class Subscribers:
                 del channels[channel]
             if not channels:
                 del tables[prefix]
+            if self._end is not None and not self._channels and not self._patterns:
+                self._end()
+                self._end = None
 
         return leave
 
@@ -79,8 +85,6 @@ class Subscribers:
         )
 
     def _hear(self, notice: Notice) -> None:
-        if not self._channels and not self._patterns:
-            return
         channels = self._channels.get(notice.space)
         patterns = self._patterns.get(notice.space)
         if not channels and not patterns:

@@ -131,7 +131,7 @@ class Commits:
             left = tx.left
             if outcomes[-1].error is None:
                 together.take(tx)
-                together.notices += tx.notices
+                together.take_notices(tx)
         return together, outcomes
 
     def raise_interrupt(self) -> None:
@@ -263,6 +263,7 @@ class Commits:
             together = TransactionBuffer(LmdbReader(txn, b"", 0.0), b"", 0.0)
             outcomes = [self._run_stacked(together, work, space) for work, space in steps]
             write_out(txn, together)
+            together.make_notices(_somebody_hears)
         except BaseException:
             txn.abort()
             raise
@@ -293,7 +294,7 @@ class Commits:
         except BaseException as error:
             return Outcome(error=error)
         together.take(tx)
-        together.notices += tx.notices
+        together.take_notices(tx)
         return outcome
 
     # --- committing ------------------------------------------------------------------------------
@@ -342,6 +343,11 @@ def _publish(group: Group, outcomes: list[Outcome[Any]]) -> None:
 def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[], None]:
     """Returns the callback for the caller of a single transaction; without one it is told later."""
     return _tell_no_one if request is None else partial(setattr, request, "outcomes", [outcome])
+
+
+def _somebody_hears(topic_prefix: str) -> bool:
+    """Other processes have the store open: they may listen to everything."""
+    return True
 
 
 def _tell_no_one() -> None:

@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -22,6 +23,7 @@ from holdfast.engine.contract import (
     Outcome,
     Reader,
     Transaction,
+    topics_overlap,
 )
 from holdfast.engine.durability import check_durability
 from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
@@ -456,9 +458,13 @@ class LmdbEngine:
         topic_prefix: str = "",
         space: bytes | None = None,
         wanted: Callable[[Notice], bool] | None = None,
+        may_want: Callable[[str], bool] | None = None,
     ) -> EngineSubscription:
         self._refuse_unusable()
-        subscription = self._notices.subscribe(notice_filter(topic_prefix, space, wanted))
+        subscription = self._notices.subscribe(
+            notice_filter(topic_prefix, space, wanted),
+            may_want or partial(topics_overlap, topic_prefix),
+        )
         if self._overlay is not None:
             # A commit that found nobody listening is seen by all who read from now on.
             self._overlay.settle()

@@ -32,7 +32,7 @@ from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.redo_log import Found, RedoLog, Writes
 from holdfast.engine.lmdb.transaction import LmdbTransaction
-from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits
+from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits, TransactionBuffer
 from holdfast.engine.notices import NoticeHub, bytes_of
 from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import HoldfastError, LogDamaged, StoreFull
@@ -161,7 +161,9 @@ class Overlay:
             self._look_if_alone()
         return self._log.shared
 
-    def commit(self, tx: WriteBuffer, publish: Callable[[], None], *, flushes: bool = True) -> bool:
+    def commit(
+        self, tx: TransactionBuffer, publish: Callable[[], None], *, flushes: bool = True
+    ) -> bool:
         """Commits a transaction that `begin` was called for, and calls `publish` as soon as that
         is done. Says whether Ctrl-C struck when it was too late to undo it.
 
@@ -201,10 +203,10 @@ class Overlay:
             self._running = False
             self._end()
 
-    def _commit(self, tx: WriteBuffer, publish: Callable[[], None]) -> bool:
+    def _commit(self, tx: TransactionBuffer, publish: Callable[[], None]) -> bool:
         """Commits what has nothing to write, or too much for the overlay as it is."""
         writes, log = tx.written, self._log
-        if not writes and not tx.notices and not tx.cleared:
+        if not (writes or tx.notices or tx.later_notices or tx.cleared):
             publish()
             return False
         if tx.cleared or (self._base is None and not self._open_base()):
@@ -225,7 +227,7 @@ class Overlay:
 
     def _defer(
         self,
-        tx: WriteBuffer,
+        tx: TransactionBuffer,
         record: bytes | None,
         publish: Callable[[], None],
         flushes: bool = True,
@@ -243,6 +245,8 @@ class Overlay:
                 take(tx)
                 # Only now that all can see the commit: who begins to listen after this look reads
                 # what is there after it.
+                if tx.later_notices:
+                    tx.make_notices(self._notices.may_want)
                 if tx.notices:
                     tx.notices = self._notices.heard(tx.notices)
                     base.notices[noted:] = tx.notices
@@ -275,7 +279,7 @@ class Overlay:
         return interrupted
 
     def _commit_without_log(
-        self, tx: WriteBuffer, position: int, publish: Callable[[], None]
+        self, tx: TransactionBuffer, position: int, publish: Callable[[], None]
     ) -> bool:
         """The disk has not taken a record, or does not say if it has: nobody may rely on the log
         from now on. LMDB gets what waits together with `tx`, which makes all records void."""
@@ -284,9 +288,10 @@ class Overlay:
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
 
-    def _commit_directly(self, tx: WriteBuffer, publish: Callable[[], None]) -> bool:
+    def _commit_directly(self, tx: TransactionBuffer, publish: Callable[[], None]) -> bool:
         """Commits what is too large for the overlay, or has to be in LMDB's file at once, together
         with all that waits."""
+        tx.make_notices(lambda topics: self._notices.is_heard())
         interrupted = self._write(tx, publish)
         self._disk_space.forget()
         return interrupted

@@ -3,7 +3,7 @@
 Written for speed: the usual case of each method is its first lines, the rest is below.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NoReturn
 
@@ -292,6 +292,9 @@ class LmdbTransaction(LmdbReader):
 
     def after_commit(self, notice: Notice) -> None:
         self.notices.append(addressed(notice, self.space))
+
+    def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
+        self.notices += [addressed(notice, self.space) for notice in make()]
 
     def _check_long(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
         """The stored form of an unusual pair, or the reason why it can't be stored."""

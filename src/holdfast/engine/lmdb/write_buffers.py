@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import lmdb
 
-from holdfast.engine.contract import Outcome, Reader
+from holdfast.engine.contract import Notice, Outcome, Reader
 from holdfast.engine.lmdb.redo_log import Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbView, OnlyReads
 from holdfast.engine.write_buffer import (
@@ -24,6 +24,7 @@ from holdfast.engine.write_buffer import (
     Pair,
     Range,
     WriteBuffer,
+    addressed,
     check_range,
 )
 from holdfast.limits import (
@@ -36,6 +37,18 @@ from holdfast.limits import (
 _NOTHING: Final[Writes] = {}
 
 
+class LaterNotices(NamedTuple):
+    """Notices that are made if somebody can hear them when the transaction commits."""
+
+    position: int  # among those that are made
+    topic_prefix: str
+    space: bytes
+    make: Callable[[], list[Notice]]
+
+
+NO_LATER_NOTICES: Final[list[LaterNotices]] = []  # never changed, only replaced
+
+
 class Below(Reader, Protocol):
     """A reader that a buffer may be stacked on."""
 
@@ -45,7 +58,7 @@ class Below(Reader, Protocol):
 class TransactionBuffer(WriteBuffer):
     """The writes of one transaction, or of one group, stacked on the committed ones."""
 
-    __slots__ = ("_committed", "_seen")
+    __slots__ = ("_committed", "_seen", "later_notices")
 
     _below: Below
 
@@ -69,6 +82,7 @@ class TransactionBuffer(WriteBuffer):
         self._clears = 0
         self._committed = committed
         self._seen = seen
+        self.later_notices = NO_LATER_NOTICES
 
     def get(self, key: bytes) -> bytes | None:
         written = self.written
@@ -86,6 +100,27 @@ class TransactionBuffer(WriteBuffer):
         if self.written or self.cleared:
             return super().first(begin, end, reverse)
         return self._below.first(begin, end, reverse)
+
+    def after_commit_many(self, topic_prefix: str, make: Callable[[], list[Notice]]) -> None:
+        later = LaterNotices(len(self.notices), topic_prefix, self.space, make)
+        self.later_notices = [*self.later_notices, later]
+
+    def take_notices(self, other: "TransactionBuffer") -> None:
+        """Takes over the notices of a transaction that was stacked on this one."""
+        if other.later_notices:
+            begin = len(self.notices)
+            moved = [each._replace(position=begin + each.position) for each in other.later_notices]
+            self.later_notices = self.later_notices + moved
+        self.notices += other.notices
+
+    def make_notices(self, is_heard: Callable[[str], bool]) -> None:
+        """Makes the notices that somebody can hear. If interrupted, it can be called again."""
+        notices = self.notices
+        for position, topic_prefix, space, make in reversed(self.later_notices):
+            if is_heard(topic_prefix):
+                made = [addressed(notice, space) for notice in make()]
+                notices = notices[:position] + made + notices[position:]
+        self.notices, self.later_notices = notices, NO_LATER_NOTICES
 
     def clear(self, begin: bytes, end: bytes) -> None:
         """Deletes what there is, if it is little: an overlay without cleared ranges reads faster,

@@ -439,6 +439,7 @@ class RemoteEngine:
         topic_prefix: str = "",
         space: bytes | None = None,
         wanted: Callable[[Notice], bool] | None = None,
+        may_want: Callable[[str], bool] | None = None,
     ) -> EngineSubscription:
         self._refuse_unusable()
         with self._counted:
