@@ -16,7 +16,7 @@ def shown(result: Ran) -> dict[str, tuple[Any, str]]:
 def test_every_setting_says_where_it_comes_from(tmp_path: Path) -> None:
     (tmp_path / "holdfast.toml").write_text(
         'data = "in-file"\nspace = "in-file"\n[serve]\nhttp = "127.0.0.1:1"\npixel = true\n'
-        'limits = ["idle_seconds=5"]\n'
+        'limits = ["idle_seconds=5"]\nflux_ttl = 600\n'
     )
 
     settings = shown(
@@ -28,6 +28,7 @@ def test_every_setting_says_where_it_comes_from(tmp_path: Path) -> None:
     assert settings["serve.http"] == ("127.0.0.1:1", "holdfast.toml")
     assert settings["serve.pixel"] == (True, "holdfast.toml")
     assert settings["serve.limits"] == (["idle_seconds=5"], "holdfast.toml")
+    assert settings["serve.flux_ttl"] == (600, "holdfast.toml")
     assert settings["serve.resp"] == ("127.0.0.1:9977", "default")
 
 

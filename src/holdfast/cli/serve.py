@@ -37,7 +37,8 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
     try:
         chosen = ServerSettings.parse(options)
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
-            uvloop.run(serve(store, chosen, ready=_announce(chosen, out, store)))
+            ready, ready_for_flux = _announce(chosen, out, store)
+            uvloop.run(serve(store, chosen, ready=ready, ready_for_flux=ready_for_flux))
     except HoldfastError as error:
         if out.is_json:
             raise
@@ -53,14 +54,17 @@ def _place(engine: str) -> Path | str:
     return Path(engine.removeprefix("lmdb://")) if engine.startswith("lmdb://") else engine
 
 
-def _announce(settings: "ServerSettings", out: Output, store: "Store") -> Any:
+def _announce(settings: "ServerSettings", out: Output, store: "Store") -> tuple[Any, Any]:
+    """Returns what prints the addresses of a server, and that of Flux's API."""
     from holdfast.users import users_of
 
     secure = settings.tls_cert is not None
     has_users = bool(users_of(store.engine))
 
+    scheme = "https" if secure else "http"
+
     def announce(resp: "Address", http: "Address") -> None:
-        url = f"{'https' if secure else 'http'}://{http}"
+        url = f"{scheme}://{http}"
         if out.is_json:
             out.result({"resp": str(resp), "http": url}, lambda: None)
             return
@@ -69,7 +73,14 @@ def _announce(settings: "ServerSettings", out: Output, store: "Store") -> Any:
         for line in commands_to_try(resp, http, secure=secure, has_users=has_users):
             click.echo(f"  {line}")
 
-    return announce
+    def announce_flux(flux: "Address") -> None:
+        url = f"{scheme}://{flux}"
+        if out.is_json:
+            out.result({"flux": url}, lambda: None)
+        else:
+            click.echo(f"Flux clients connect to {url}")
+
+    return announce, announce_flux
 
 
 def commands_to_try(

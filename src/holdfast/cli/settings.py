@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from holdfast.defaults import DEFAULT_SPACE, HTTP_PORT, LOOPBACK, RESP_PORT
+from holdfast.limits import DEFAULT_KEPT_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +32,7 @@ class Setting(NamedTuple):
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     is_flag: bool = False
+    is_number: bool = False
     multiple: bool = False
     section: str = ""  # of the file
     shows_default: bool = True
@@ -52,7 +54,7 @@ class Setting(NamedTuple):
             show_default=self.default is not None and not self.is_flag and self.shows_default,
             hidden=self.is_hidden,
             metavar=None if self.is_flag else self.metavar,
-            type=click.Choice(self.choices) if self.choices else None,
+            type=click.Choice(self.choices) if self.choices else float if self.is_number else None,
             is_flag=self.is_flag,
             multiple=self.multiple,
             envvar=self.variable,
@@ -82,6 +84,12 @@ _SERVE: Final = (
     Setting("pixel", "Serve the tracking pixel /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("no_ui", "Serve no dashboard at /ui/.", False, is_flag=True),
     Setting("no_record", "Record no figures in the space `system`.", False, is_flag=True),
+    Setting("flux", "Address for Flux clients whose base URL has no path.", None,
+            "[SPACE@]HOST:PORT"),
+    Setting("flux_read_only", "Refuse events of Flux clients, as a read-only Flux does.", False,
+            is_flag=True),
+    Setting("flux_ttl", "Seconds for which Flux's stored counts are kept.", DEFAULT_KEPT_SECONDS,
+            "SECONDS", is_number=True),
     Setting("trusted_proxies", "Proxies whose client addresses are believed: 10.0.0.0/8,::1.", None,
             "NETWORKS"),
     Setting("allowed_host", "Host names that HTTP accepts, besides addresses and localhost.", None,
@@ -192,6 +200,10 @@ def _problems(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _mistyped(setting: Setting, value: Any) -> Iterator[tuple[str, str]]:
+    if setting.is_number:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            yield setting.name, f"{setting.name} is a number, not {value!r}"
+        return
     expected: type = list if setting.multiple else bool if setting.is_flag else str
     if not isinstance(value, expected):
         words = {list: "a list of strings", bool: "true or false", str: "a string"}[expected]

@@ -6,6 +6,7 @@ import socket
 
 import msgspec
 
+from holdfast.defaults import DEFAULT_SPACE
 from holdfast.errors import BadInput, CannotServe
 
 
@@ -79,3 +80,24 @@ class Address(msgspec.Struct, frozen=True):
         except (OSError, UnicodeError):
             raise CannotServe(f"{self.host!r} is no address of this machine") from None
         return found  # type: ignore[return-value]  # of the kinds that SOCK_STREAM gives
+
+
+class SpaceAddress(msgspec.Struct, frozen=True):
+    """An address at which one space is served."""
+
+    space: str
+    address: Address
+
+    @classmethod
+    def parse(cls, text: str) -> "SpaceAddress":
+        """
+        >>> str(SpaceAddress.parse("shop@127.0.0.1:5000")), SpaceAddress.parse("[::1]:5000").space
+        ('shop@127.0.0.1:5000', 'default')
+        """
+        space, at, address = text.rpartition("@")
+        if at and not space:
+            raise BadInput(f"{text!r} names no space", hint="Write SPACE@HOST:PORT or HOST:PORT.")
+        return cls(space or DEFAULT_SPACE, Address.parse(address))
+
+    def __str__(self) -> str:
+        return f"{self.space}@{self.address}"

@@ -111,6 +111,7 @@ class Dispatcher:
         self.allows_pixel = options.pixel
         self.serves_ui = options.ui
         self.recorder = Recorder(store, is_on=options.record)
+        self.flux_read_only, self.flux_ttl = options.flux_read_only, options.flux_ttl
         self.trusted_proxies = networks(options.trusted_proxies)
         self.hosts = Hosts(options.allowed_hosts)
         self.backups = options.backups

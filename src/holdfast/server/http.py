@@ -146,7 +146,7 @@ class HttpApi:
             if candidate.method == request.method or candidate.method == ANY_METHOD:
                 found = candidate.match(segments)
                 assert found is not None  # its shape did
-                self._refuse_browsers(request, candidate)
+                self.refuse_browsers(request, candidate)
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
         where = f"{request.raw_path.decode('latin-1'):.200}"
@@ -158,16 +158,16 @@ class HttpApi:
             )
         raise NotFound(f"nothing is at {where}", hint=f"{_meant(where)}{_EVERYTHING}")
 
-    def _refuse_browsers(self, request: HttpRequest, route: Route) -> None:
+    def refuse_browsers(self, request: HttpRequest, route: Route | None = None) -> None:
         """Raises for what a page of another site sends; see browser_checks.py."""
         dispatcher, headers = self.dispatcher, request.headers
-        if route.segments[0] == "livez":
+        if route is not None and route.segments[0] == "livez":
             return  # it says nothing, and those who ask use any name
         dispatcher.hosts.refuse_others(
             headers.get("host"), is_open=dispatcher.authenticator.is_open
         )
         if "origin" in headers or "sec-fetch-site" in headers:
-            is_public = route.segments[-1] == "pixel.gif"
+            is_public = route is not None and route.segments[-1] == "pixel.gif"
             refuse_foreign_page(dispatcher.hosts, request.method, headers, is_public=is_public)
 
     async def who(self, request: HttpRequest) -> Identity:

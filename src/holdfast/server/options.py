@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.limits import DEFAULT_KEPT_SECONDS
 from holdfast.server.bounds import Bounds
 
 
@@ -15,6 +16,8 @@ class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
     pixel: bool = False  # whether a GET of an image can send an event
     ui: bool = True  # whether `/ui/` is the dashboard, or a space of that name
     record: bool = False  # whether figures are written to the space `system`; see recorder.py
+    flux_read_only: bool = False  # whether Flux's API refuses events
+    flux_ttl: float = DEFAULT_KEPT_SECONDS  # seconds for which its stored counts are kept
     bounds: Bounds = Bounds()
     backups: Path | None = None  # the folder that backups go to; None: none are made
     schemas: Path | None = None  # the folder whose files clients may name; None: none

@@ -3,15 +3,21 @@
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.compat.flux.http import FluxApi
 from holdfast.errors import CannotServe, HoldfastError
-from holdfast.limits import SECOND_SIGNAL_SECONDS
-from holdfast.server.addresses import Address
+from holdfast.limits import (
+    DEFAULT_KEPT_SECONDS,
+    MAX_EXPIRE_AFTER_SECONDS,
+    SECOND_SIGNAL_SECONDS,
+)
+from holdfast.server.addresses import Address, SpaceAddress
 from holdfast.server.application import make_dispatcher
 from holdfast.server.background import sweep
 from holdfast.server.bounds import Bounds
@@ -40,6 +46,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     pixel: bool = False
     no_ui: bool = False
     no_record: bool = False
+    flux: SpaceAddress | None = None  # where Flux's API is served at the root
+    flux_read_only: bool = False
+    flux_ttl: float = DEFAULT_KEPT_SECONDS
     backups: Path | None = None  # the folder for backups that clients ask for
     schemas: Path | None = None  # the folder whose schema files clients may name
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
@@ -62,7 +71,11 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Raises if these settings would let in clients without credentials."""
         if (self.tls_cert is None) != (self.tls_key is None):
             raise CannotServe("--tls-cert and --tls-key belong together")
-        for address in (self.resp, self.http):
+        if not 0 < self.flux_ttl <= MAX_EXPIRE_AFTER_SECONDS:
+            raise CannotServe(
+                f"--flux-ttl is a number of seconds from 0 to {MAX_EXPIRE_AFTER_SECONDS}"
+            )
+        for address in self.addresses:
             if is_open and not self.insecure and not address.is_loopback:
                 raise CannotServe(
                     f"{address} can be reached from other machines, and the store has no users",
@@ -73,7 +86,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reaches_others(self) -> bool:
         """Returns whether other machines can connect to one of the ports."""
-        return not (self.resp.is_loopback and self.http.is_loopback)
+        return not all(address.is_loopback for address in self.addresses)
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Returns the addresses of all ports."""
+        return [self.resp, self.http, *([] if self.flux is None else [self.flux.address])]
 
     def certificate(self) -> Certificate | None:
         if self.tls_cert is None or self.tls_key is None:
@@ -87,6 +105,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             pixel=self.pixel,
             ui=not self.no_ui,
             record=not self.no_record,
+            flux_read_only=self.flux_read_only,
+            flux_ttl=self.flux_ttl,
             bounds=self.limits,
             backups=self.backups,
             schemas=self.schemas,
@@ -99,6 +119,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "resp": str(self.resp),
             "http": str(self.http),
+            "flux": None if self.flux is None else str(self.flux),
+            "flux_read_only": self.flux_read_only,
+            "flux_ttl": self.flux_ttl,
             "tls": self.tls_cert is not None,
             "insecure": self.insecure,
             "ui": not self.no_ui,
@@ -115,7 +138,9 @@ def _words(text: str) -> tuple[str, ...]:
 
 _READERS: Final[dict[Any, Callable[[Any], Any]]] = {
     Address: Address.parse,
+    SpaceAddress | None: lambda text: SpaceAddress.parse(text) if text else None,
     bool: bool,
+    float: lambda number: int(number) if number == int(number) else number,
     Path | None: lambda text: Path(text) if text else None,
     tuple[str, ...]: _words,
     Bounds: Bounds.parse,
@@ -127,11 +152,12 @@ async def serve(
     settings: ServerSettings,
     *,
     ready: Callable[[Address, Address], None] = lambda resp, http: None,
+    ready_for_flux: Callable[[Address], None] = lambda flux: None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what is in flight; a second signal ends it.
 
     SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called with
-    the addresses once both ports are open.
+    the addresses once all ports are open, and then `ready_for_flux`, if Flux's API has a port.
     """
     dispatcher = make_dispatcher(store, settings.for_dispatcher())
     dispatcher.started_with.update(settings.shown())
@@ -139,26 +165,34 @@ async def serve(
         settings.check(is_open=dispatcher.authenticator.is_open)
         if settings.reaches_others and not settings.insecure:
             dispatcher.authenticator.never_open()  # also not when the last user is removed later
-        await _run(dispatcher, settings, ready)
+        await _run(dispatcher, settings, ready, ready_for_flux)
     finally:
         await dispatcher.close()
 
 
 async def _run(
-    dispatcher: Dispatcher, settings: ServerSettings, ready: Callable[[Address, Address], None]
+    dispatcher: Dispatcher,
+    settings: ServerSettings,
+    ready: Callable[[Address, Address], None],
+    ready_for_flux: Callable[[Address], None],
 ) -> None:
     certificate = settings.certificate()
     tls = None if certificate is None else certificate.context
-    http_socket = settings.http.listen()
+    http_socket, flux_socket = _listen(settings)
     resp_listener = RespServer(dispatcher)
     try:
         resp_server = await resp_listener.open(settings.resp.host, settings.resp.port, tls=tls)
     except OSError as error:
         http_socket.close()
+        if flux_socket is not None:
+            flux_socket.close()
         raise settings.resp.refusal(error) from None
     stopped = _hear_signals(dispatcher, certificate)
-    http_server = HttpServer(HttpApi(dispatcher), tls)
-    await http_server.open(http_socket)
+    http_servers = [HttpServer(HttpApi(dispatcher), tls)]
+    await http_servers[0].open(http_socket)
+    if settings.flux is not None and flux_socket is not None:
+        http_servers.append(HttpServer(FluxApi(dispatcher, settings.flux.space), tls))
+        await http_servers[1].open(flux_socket)
     sweeping = asyncio.create_task(sweep(dispatcher))
     recording = asyncio.create_task(dispatcher.recorder.run(dispatcher))
     resp_port = resp_server.sockets[0].getsockname()[1]
@@ -167,14 +201,28 @@ async def _run(
     dispatcher.resp_address = resp
     http = Address(settings.http.host, http_port)
     ready(resp, http)
-    _warn(settings, resp, http)
+    opened = [resp, http]
+    if settings.flux is not None and flux_socket is not None:
+        opened.append(Address(settings.flux.address.host, flux_socket.getsockname()[1]))
+        ready_for_flux(opened[-1])
+    _warn(settings, *opened)
 
     await stopped.wait()
     _log.info("stopping: what is in flight is finished first")
     dispatcher.stopping = True
     sweeping.cancel()
     recording.cancel()
-    await asyncio.gather(resp_listener.close(), http_server.close())
+    await asyncio.gather(resp_listener.close(), *(each.close() for each in http_servers))
+
+
+def _listen(settings: ServerSettings) -> tuple[socket.socket, socket.socket | None]:
+    """Returns the sockets for HTTP and, if it has an address of its own, for Flux's API."""
+    http_socket = settings.http.listen()
+    try:
+        return http_socket, None if settings.flux is None else settings.flux.address.listen()
+    except HoldfastError:
+        http_socket.close()
+        raise
 
 
 def _warn(settings: ServerSettings, *ports: Address) -> None:

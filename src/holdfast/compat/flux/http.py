@@ -1,5 +1,7 @@
 """Flux's HTTP API, below `/{space}/flux`: a Flux client works by changing its base URL.
 
+`FluxApi` serves it at the root of an address of its own (`holdfast serve --flux`).
+
 Every path and method that is not in `ROUTES` is Flux's own 404. Each handler reads parameters,
 calls one operation of the events layer, and writes the answer in Flux's form.
 """
@@ -23,13 +25,15 @@ from holdfast.errors import (
     WrongKind,
 )
 from holdfast.events import MemberPage, SendManyReply
-from holdfast.limits import DEFAULT_KEPT_SECONDS, EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
+from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
+from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import ANY_METHOD, HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
 from holdfast.store import Space, Tx, View
 
 MAX_RESULTS: Final = 50
 TOP_RESULTS: Final = 100
+READ_ONLY: Final = "This Flux server is read-only"
 OLD_SCHEMA: Final = "flux"  # the schema of events that come by GET
 _ID: Final = re.compile(r"[0-9a-f]{8}")
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -60,8 +64,27 @@ def json_answer(content: Any, status: int = 200) -> HttpResponse:
 
 async def serve(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
     """Answers whatever is below the base."""
+    return await _serve(api, request, found["space"], request.segments[2:])
+
+
+class FluxApi(HttpApi):
+    """An ASGI application that serves Flux's API alone, of one space, at the root."""
+
+    def __init__(self, dispatcher: Dispatcher, space: str) -> None:
+        super().__init__(dispatcher)
+        self._space = space
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        try:
+            self.refuse_browsers(request)
+        except HoldfastError as error:
+            return json_answer({"error": error.message}, error.status)
+        return await _serve(self, request, self._space, request.segments)
+
+
+async def _serve(api: HttpApi, request: HttpRequest, name: str, path: list[str]) -> HttpResponse:
     try:
-        return await _answer(api, request, found["space"])
+        return await _answer(api, request, name, path)
     except FluxError as error:
         return json_answer({"error": error.message}, error.status)
     except Exception as error:
@@ -77,16 +100,18 @@ for _path in ("/{space}/flux", "/{space}/flux/{rest...}"):
     route(ANY_METHOD, _path)(serve)
 
 
-async def _answer(api: HttpApi, request: HttpRequest, name: str) -> HttpResponse:
-    path = request.segments[2:]
+async def _answer(api: HttpApi, request: HttpRequest, name: str, path: list[str]) -> HttpResponse:
     method = "GET" if request.method == "HEAD" else request.method
     handler, role = _find(method, path)
     identity = await api.who(request)
+    sends = handler in (post_events, get_event)
+    if sends and api.dispatcher.flux_read_only:
+        raise FluxError(READ_ONLY, 501)
     try:
         identity.require(role, space=name, layer="events")  # type: ignore[arg-type]  # of ROUTES
     except Forbidden:
-        if role == "write" and handler in (post_events, get_event):
-            raise FluxError("This Flux server is read-only", 501) from None
+        if sends:
+            raise FluxError(READ_ONLY, 501) from None
         raise
     parameters = list(request.all_parameters)
     if method == "POST" and path == ["distinct"] and request.content_type == _FORM:
@@ -225,7 +250,8 @@ async def post_distinct(call: Call) -> Any:
     keys = _counted_keys(call)
     _refuse_intersection(call)
     since = call.parameters.since()
-    kept = await call.write(lambda tx: tx.events.keep_distinct(keys, since, DEFAULT_KEPT_SECONDS))
+    ttl = call.api.dispatcher.flux_ttl
+    kept = await call.write(lambda tx: tx.events.keep_distinct(keys, since, ttl))
     return {"key": kept.key, "ttl": kept.ttl}
 
 
