@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+import holdfast
+from holdfast.client.client import Client
+from tests.dashboard.seeding import seed_hostile, seed_jobs
 from tests.dashboard.visitor import Visitor
 from tests.server.serving import Server, run_command, serving
 
@@ -28,6 +31,15 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert added.exit_code == 0, added.output
     with serving(data) as server:
         yield server
+
+
+@pytest.fixture(scope="package")
+def client(server: Server) -> Iterator[Client]:
+    """A client of the open server, which has a shop and a space of hostile data."""
+    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
+        seed_jobs(client.space("shop"))
+        seed_hostile(client.space("hostile"))
+        yield client
 
 
 @pytest.fixture

@@ -1,17 +1,15 @@
 """The pages about jobs: what they show, and that each action has its effect in the store."""
 
 import json
-from collections.abc import Iterator
 from html import escape
 from urllib.parse import quote
 
 import pytest
 
-import holdfast
-from holdfast.client.client import ClientSpace
+from holdfast.client.client import Client, ClientSpace
 from holdfast.jobs import NewJob
 from tests.dashboard.conftest import PASSWORD
-from tests.dashboard.seeding import HOSTILE, seed_hostile, seed_jobs
+from tests.dashboard.seeding import HOSTILE
 from tests.dashboard.visitor import Visitor
 from tests.server.serving import Server
 
@@ -25,18 +23,10 @@ PAGES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def shop(server: Server) -> Iterator[ClientSpace]:
+@pytest.fixture
+def shop(client: Client) -> ClientSpace:
     """The space `shop`, which has jobs of all states."""
-    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
-        seed_jobs(client.space("shop"))
-        yield client.space("shop")
-
-
-@pytest.fixture(scope="module")
-def hostile(server: Server) -> None:
-    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
-        seed_hostile(client.space("hostile"))
+    return client.space("shop")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -101,12 +91,11 @@ def test_a_list_is_also_csv_without_formulas(visitor: Visitor, server: Server) -
 
 
 @pytest.fixture
-def fresh(server: Server, request: pytest.FixtureRequest) -> Iterator[ClientSpace]:
+def fresh(client: Client, request: pytest.FixtureRequest) -> ClientSpace:
     """A space of its own, with one job."""
-    with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
-        space = client.space(request.node.name[-60:])
-        space.jobs.put("q", "Task", {"n": 1}, id="one", tags=["a"])
-        yield space
+    space = client.space(request.node.name[-60:])
+    space.jobs.put("q", "Task", {"n": 1}, id="one", tags=["a"])
+    return space
 
 
 def act(visitor: Visitor, space: ClientSpace, path: str, /, **fields: object) -> str:
@@ -279,7 +268,7 @@ def test_a_reader_sees_no_buttons_and_can_do_nothing_by_hand(guarded: Server) ->
         "schedules", f"search?q={quote(HOSTILE)}", f"throttles?name={quote(HOSTILE)}",
     ],
 )  # fmt: skip
-def test_hostile_names_and_data_stay_text(hostile: None, visitor: Visitor, page: str) -> None:
+def test_hostile_names_and_data_stay_text(client: Client, visitor: Visitor, page: str) -> None:
     shown = visitor.get(f"/ui/hostile/{page}")
 
     assert "<script>alert" not in shown
