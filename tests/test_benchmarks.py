@@ -29,14 +29,14 @@ RUN = Results(
 )
 
 
-def test_what_is_missed_stands_above_what_is_reached() -> None:
+def test_missed_targets_are_listed_before_those_that_are_reached() -> None:
     text = page(RUN)
 
     missed, reached = text.index("threads beside one"), text.index("put beside raw")
     assert text.index("## What we miss") < missed < text.index("## What we reach") < reached
 
 
-def test_every_figure_stands_with_its_ratio_and_its_durability() -> None:
+def test_every_figure_is_shown_with_its_ratio_and_its_durability() -> None:
     assert "| ours <&> | 3.0 | 1.50 | fsync |" in page(RUN)
 
 

@@ -104,7 +104,7 @@ def test_a_path_where_nothing_is_names_the_one_that_was_meant(
         ),
     ],
 )
-def test_a_body_that_is_none_of_a_call_is_answered_with_what_one_looks_like(
+def test_an_invalid_body_is_answered_with_an_example_of_a_valid_one(
     server: Server, path: str, body: bytes, said: str
 ) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -353,7 +353,7 @@ def test_every_engine_scans_every_prefix_range(
 
 
 @given(key=st.binary(max_size=4), other=st.binary(max_size=5))
-def test_nothing_lies_between_a_key_and_the_one_after(key: bytes, other: bytes) -> None:
+def test_no_key_is_between_a_key_and_the_one_after(key: bytes, other: bytes) -> None:
     assert key < after(key)
     assert not key < other < after(key)
 

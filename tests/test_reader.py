@@ -53,7 +53,7 @@ def test_a_page_that_is_wrong_is_a_failure(text: str, what: str, tmp_path: Path)
         read(text, tmp_path)
 
 
-def test_a_failure_that_the_page_shows_is_none(tmp_path: Path) -> None:
+def test_a_failure_that_the_page_shows_is_expected(tmp_path: Path) -> None:
     read(
         console("$ holdfast status --data nowhere", "Error: there is no store in nowhere", "..."),
         tmp_path,

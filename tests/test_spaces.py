@@ -130,7 +130,7 @@ def test_others_write_between_the_steps_of_a_drop(store: Store) -> None:
     assert get_from(neighbour, b"%d" % CLEARED_PER_STEP) == b""
 
 
-def test_whoever_holds_a_dropped_space_is_told_so_and_changes_nothing(store: Store) -> None:
+def test_a_call_in_a_dropped_space_raises_and_changes_nothing(store: Store) -> None:
     held = store.space("gone")
     put_many(held, 2 * CLEARED_PER_STEP)
     met: list[Any] = []

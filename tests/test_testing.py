@@ -14,7 +14,7 @@ from tests.plain_keys import get_from, put, put_in
 # --- the clock ------------------------------------------------------------------------------------
 
 
-def test_a_clock_stands_still_until_it_is_turned() -> None:
+def test_a_clock_does_not_move_until_it_is_advanced() -> None:
     clock = Clock(100)
     assert (clock(), clock()) == (100.0, 100.0)
 

@@ -147,7 +147,9 @@ def test_planted_damage_is_found(command: Command, filled: holdfast.Store, damag
     assert words in result.out
 
 
-def test_damage_is_found_through_every_door(command: Command, filled: holdfast.Store) -> None:
+def test_damage_is_found_on_a_folder_and_on_a_server(
+    command: Command, filled: holdfast.Store
+) -> None:
     plant, words = DAMAGES["an entry of an index of entities"]
     filled.engine.transact(plant(filled.prefix), space=filled.prefix)
 

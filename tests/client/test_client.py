@@ -145,7 +145,7 @@ def test_connections_change_spaces_when_there_are_too_few(url: str) -> None:
         assert [space.jobs.length("q") for space in spaces] == [3, 3]
 
 
-def test_a_space_that_was_dropped_is_said_to_be_so_and_can_be_entered_anew(
+def test_a_call_in_a_dropped_space_is_refused_and_the_space_can_be_created_again(
     tmp_path: Path, mode: str
 ) -> None:
     with serving(tmp_path / "data", "--allow-flush") as server:

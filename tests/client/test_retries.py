@@ -275,7 +275,7 @@ def test_writes_while_the_server_is_killed_are_done_once_or_said_to_be_unknown(
     assert sum(unknown) <= 8  # one for each connection that had something under way
 
 
-def test_a_server_that_stands_still_and_goes_on_has_done_each_write_once(
+def test_a_server_that_is_stopped_and_continued_has_done_each_write_once(
     tmp_path: Path, mode: str
 ) -> None:
     with serving(tmp_path / "data") as server:

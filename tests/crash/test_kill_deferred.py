@@ -140,7 +140,7 @@ def come_and_look(path: str, durability: str, connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("durability", ["interval", "commit"])
-def test_whoever_comes_sees_all_that_was_acknowledged_whoever_is_killed(
+def test_every_process_sees_all_that_was_acknowledged_whichever_process_is_killed(
     tmp_path: Path, durability: str
 ) -> None:
     chance = random.Random(3)
@@ -227,7 +227,7 @@ def die_before_the_end_of_a_commit(path: str, durability: str, connection: Conne
 
 
 @pytest.mark.parametrize("durability", ["interval", "commit"])
-def test_who_takes_over_from_a_process_killed_in_its_commit_stands_on_that_commit(
+def test_the_successor_of_a_process_killed_in_its_commit_continues_from_that_commit(
     tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)

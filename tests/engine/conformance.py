@@ -365,9 +365,7 @@ class Conformance:
 
             assert [notice.topic for notice in subscription.poll()] == ["m"]
 
-    def test_a_notice_that_is_none_fails_alone_and_stops_no_subscriber(
-        self, engine: Engine
-    ) -> None:
+    def test_an_invalid_notice_fails_alone_and_stops_no_subscriber(self, engine: Engine) -> None:
         bad = [Notice("n", "text"), Notice("n", object()), Notice(b"n")]  # type: ignore[arg-type]
         works = [lambda tx, notice=notice: tx.after_commit(notice) for notice in bad]
 

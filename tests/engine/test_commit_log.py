@@ -440,7 +440,7 @@ def fill_the_log(path: str, limit: int, connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("limit", [2**19, 2**20 + 1])
-def test_a_log_that_finds_no_room_stops_no_one(tmp_path: Path, limit: int) -> None:
+def test_a_log_on_a_full_disk_stops_no_writer(tmp_path: Path, limit: int) -> None:
     """There is none for the whole log when it is made, or none for one record."""
     child = start(fill_the_log, str(tmp_path / "store"), limit)
 

@@ -93,7 +93,7 @@ def test_all_are_served_in_the_order_in_which_they_came(engine: Engine) -> None:
     assert line.log == ["one", "two begins", "two ends", "three", "four"]
 
 
-def test_whoever_waits_when_the_store_is_closed_is_still_served(engine: Engine) -> None:
+def test_transactions_that_wait_when_the_store_is_closed_are_still_run(engine: Engine) -> None:
     line = Line(engine)
     line.transact("one")
     line.transaction("two")

@@ -109,7 +109,7 @@ def expect(engine: Engine, callers: int) -> None:
     expected.in_play, expected.commit_seconds = callers, 60.0
 
 
-def test_whoever_finds_its_turn_free_still_waits_for_the_others(
+def test_a_writer_whose_turn_is_free_still_waits_for_the_others(
     engine: Engine, clock: Time
 ) -> None:
     line = engine._group_commit._waiting  # type: ignore[attr-defined]  # nothing else tells that they wait
@@ -158,7 +158,7 @@ def test_control_c_while_it_waits_gives_the_turn_back(engine: Engine, clock: Tim
         assert (view.get(b"a"), view.get(b"b")) == (None, b"2")
 
 
-def test_in_interval_mode_no_one_waits_for_company(tmp_path: Path, clock: Time) -> None:
+def test_in_interval_mode_no_writer_waits_for_others(tmp_path: Path, clock: Time) -> None:
     engine = open_engine(tmp_path / "interval", durability="interval")
 
     assert engine._group_commit._group_wait is None  # type: ignore[attr-defined]

@@ -246,7 +246,7 @@ def back_up_to_a_full_disk(path: str, target: str, connection: Connection) -> No
     connection.send("done")
 
 
-def test_a_backup_that_finds_no_room_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
+def test_a_backup_to_a_full_disk_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
     child = start(back_up_to_a_full_disk, str(tmp_path / "store"), str(tmp_path / "copy"))
 
     assert f"no space left for {tmp_path / 'copy'}" in child.receive()

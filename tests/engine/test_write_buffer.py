@@ -83,7 +83,7 @@ def test_the_first_pair_of_a_range_is_the_one_that_a_whole_scan_begins_with(
 
 
 @given(pairs, operations)
-def test_what_it_holds_makes_the_same_of_what_lies_below(
+def test_its_writes_have_the_same_effect_on_the_reader_below(
     below: dict[bytes, bytes], writes: list[tuple[object, ...]]
 ) -> None:
     model = dict(below)

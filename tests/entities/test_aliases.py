@@ -47,7 +47,7 @@ def test_an_operator_has_a_name_beside_its_sign(
     assert named.total > 0
 
 
-def test_an_operator_that_is_none_is_refused_with_all_that_there_are(users: Any) -> None:
+def test_an_unknown_operator_is_refused_and_the_error_lists_all_operators(users: Any) -> None:
     with pytest.raises(BadFilter, match=r"= \(EQ\), IN, >< \(BETWEEN\)"):
         users.select_raw("test.Users", [Filter("age", "NEAR", (20,))])
 

@@ -146,7 +146,7 @@ class Colour(str, Enum):  # noqa: UP042  # the str() of this kind is "Colour.RED
     RED = "red"
 
 
-def test_an_enumeration_is_the_text_that_it_stands_for(entities: StoreEntities) -> None:
+def test_an_enumeration_is_stored_as_its_text(entities: StoreEntities) -> None:
     assert entities.put_raw("test.Users", [{"id": Colour.RED, "name": Colour.RED}]) == ["red"]
 
     [found] = entities.get_raw("test.Users", [Colour.RED])

@@ -67,7 +67,7 @@ def test_indexes_are_told_apart_by_table_columns_and_type() -> None:
     ]
 
 
-def test_an_index_that_becomes_unique_or_sparse_is_built_anew() -> None:
+def test_an_index_that_becomes_unique_or_sparse_is_built_again() -> None:
     unique = Index(columns=("name",), type="simple", unique=True)
     sparse = Index(columns=("name",), type="simple", sparse=True)
 

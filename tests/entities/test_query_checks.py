@@ -63,7 +63,7 @@ def test_two_filters_for_one_property_are_refused(entities: StoreEntities) -> No
 @pytest.mark.parametrize(
     ("offset", "limit"), [(0, 0), (0, -2), (-1, 1), (0.5, 1), (0, 1.5), (True, 1)]
 )
-def test_a_page_that_is_none_is_refused(entities: StoreEntities, offset: Any, limit: Any) -> None:
+def test_an_invalid_page_is_refused(entities: StoreEntities, offset: Any, limit: Any) -> None:
     with pytest.raises(BadPaging, match=f"Invalid paging parameters: offset: {offset}, limit: "):
         entities.select_raw("test.Users", BY_AGE, offset=offset, limit=limit)
 

@@ -152,7 +152,7 @@ def test_an_update_of_another_version_is_refused(entities: StoreEntities) -> Non
 
 @pytest.mark.parametrize("name", ["a\0b", 5])
 @pytest.mark.parametrize("op", ["SET", "INCR", "SADD", "LADD"])
-def test_what_is_no_name_for_a_property_is_none_in_a_change(
+def test_a_change_needs_a_valid_name_of_a_property(
     entities: StoreEntities, op: str, name: Any
 ) -> None:
     entities.put_raw("test.Users", [{"id": "u"}])

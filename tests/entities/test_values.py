@@ -122,7 +122,7 @@ def test_values_nest_a_hundred_deep_and_no_deeper(entities: StoreEntities) -> No
         back(entities, {"a": value})
 
 
-def test_a_property_needs_a_name_and_id_is_none(entities: StoreEntities) -> None:
+def test_a_property_needs_a_name_and_it_cannot_be_id(entities: StoreEntities) -> None:
     with pytest.raises(BadQuery, match="Empty properties not allowed in entities"):
         entities.put_raw("test.Plain", [{"": 1}])
 

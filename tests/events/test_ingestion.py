@@ -154,7 +154,7 @@ def test_values_are_turned_into_strings(store: Store, send: Send) -> None:
     assert values(store, "s") == expected[::-1]
 
 
-def test_a_list_attribute_stands_for_all_of_its_values(store: Store, send: Send) -> None:
+def test_a_list_attribute_means_all_of_its_values(store: Store, send: Send) -> None:
     store.events.deploy({"e": [{"targets": ["[tags]", "['x']"], "add": "users"}]})
 
     send("e", tags=["red", "blue", "red", None], users=["ann", "bob"])

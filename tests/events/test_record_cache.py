@@ -59,7 +59,7 @@ def test_a_write_of_a_handler_without_expiry_keeps_the_lifetime_of_the_key(
     assert (before, values(store, "s")) == (["b", "a"], [])
 
 
-def test_a_key_that_is_written_after_its_end_begins_anew(
+def test_a_key_that_is_written_after_it_expired_starts_empty(
     store: Store, clock: Clock, send: Send
 ) -> None:
     deploy(store)

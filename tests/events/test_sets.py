@@ -94,7 +94,9 @@ def test_a_value_that_was_removed_and_comes_back_is_not_counted_again(
     assert (store.events.distinct("s").count, store.events.gross("s")) == (2, 3)
 
 
-def test_a_large_set_that_shrinks_is_packed_again_and_grows_anew(store: Store, send: Send) -> None:
+def test_a_large_set_that_shrinks_is_packed_again_and_can_grow_again(
+    store: Store, send: Send
+) -> None:
     deploy(store)
     send("add", v=numbers(0, 600))
     large = keys_below(store, store)

@@ -20,7 +20,7 @@ def handed_over() -> list[tuple[bytes, JobRecord]]:
     return list(ledger._HANDED_OVER.values())
 
 
-def test_whoever_takes_a_job_gets_what_others_have_written_meanwhile(store: Store) -> None:
+def test_a_taken_job_has_what_others_have_written_meanwhile(store: Store) -> None:
     store.jobs.put("queue", "klass")
     id = store.jobs.put("queue", "klass", {"n": 1})
     store.jobs.tag(id, "urgent")

@@ -376,7 +376,7 @@ def test_unknown_words_about_uniqueness_are_refused(qless: Qless) -> None:
 # --- arrival --------------------------------------------------------------------------------------
 
 
-def test_jobs_of_one_time_leave_in_the_order_of_their_arrival_whoever_has_left(
+def test_jobs_of_one_time_are_popped_in_the_order_of_their_arrival_after_any_departure(
     store: Store,
 ) -> None:
     left: list[str] = []

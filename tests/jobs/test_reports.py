@@ -202,7 +202,7 @@ def test_a_log_keeps_its_newest_lines(store: Store) -> None:
     assert (kept[0].text, kept[-1].text) == ("6", "last")
 
 
-def test_long_lines_leave_room_for_fewer(store: Store) -> None:
+def test_fewer_long_lines_are_kept(store: Store) -> None:
     [job] = popped(store, "a")
 
     line = LogLine("x" * (MAX_JOB_LOG_CHARS // 2))

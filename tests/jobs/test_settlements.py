@@ -402,7 +402,7 @@ def test_who_may_not_complete_gets_no_other_job_either(store: Store) -> None:
     assert store.jobs["second"].get().state == "waiting"
 
 
-def test_a_job_that_ends_makes_room_for_the_next_in_a_full_queue(store: Store) -> None:
+def test_a_job_that_ends_lets_the_next_start_in_a_full_queue(store: Store) -> None:
     store.jobs.config_set("queue-max-concurrency", 1)
     for id in ("first", "second"):
         store.jobs.put("queue", id=id)

@@ -39,7 +39,7 @@ def test_a_step_is_remembered_with_its_result(store: Store, job: Job) -> None:
     assert state(store) == "running"
 
 
-def test_whoever_lost_the_job_remembers_nothing(store: Store, job: Job) -> None:
+def test_a_worker_that_lost_the_job_remembers_nothing(store: Store, job: Job) -> None:
     store.jobs.timeout("a")
     store.jobs.pop("q", "other")
 

@@ -42,7 +42,7 @@ def test_local_and_global_entities_differ_and_so_do_namespaces() -> None:
     assert suffix_of(GlobalEntityKey(["a"]), "one") == suffix_of(GlobalEntityKey(["a"]), "two")
 
 
-def test_an_entity_is_read_from_every_form_that_doors_have() -> None:
+def test_an_entity_is_read_from_the_form_of_every_protocol() -> None:
     assert as_entity(None) == LocalEntityKey()
     assert as_entity(["user_id", 1]) == LocalEntityKey(["user_id", "1"])
     assert as_entity({"user_id": 1}) == LocalEntityKey(["user_id", "1"])

@@ -212,7 +212,7 @@ def test_a_count_commits_with_everything_else_or_not_at_all(store: Store) -> Non
         assert view.metrics.rate("edits", latest=60).total == 1
 
 
-def test_every_operation_says_its_types_so_that_doors_can_read_them() -> None:
+def test_every_operation_declares_its_types_for_the_protocols() -> None:
     for layer in (Metrics, StoreMetrics):
         for name in dir(layer):
             if not name.startswith("_"):

@@ -161,7 +161,7 @@ def test_at_most_a_hundred_thousand_buckets_are_read_at_once(store: Store) -> No
 
 
 @pytest.mark.parametrize("at", [math.nan, math.inf, -1, 253_402_300_801, "now", True])
-def test_a_time_lies_between_1970_and_the_year_9999(at: Any) -> None:
+def test_a_time_is_between_1970_and_the_year_9999(at: Any) -> None:
     with pytest.raises(BadRange):
         check_time(at)
 

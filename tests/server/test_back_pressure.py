@@ -64,7 +64,7 @@ def test_pipelined_requests_without_reading_are_not_taken_without_end(server: Se
         assert server.get("/livez").status == 200
 
 
-def test_pipelined_requests_are_answered_in_order_by_whoever_reads(server: Server) -> None:
+def test_pipelined_requests_are_answered_in_order_to_a_client_that_reads(server: Server) -> None:
     paths = [b"/livez" if number % 3 else b"/nothing-%d" % number for number in range(3_000)]
     with http_socket(server) as client:
         sending = threading.Thread(

@@ -77,9 +77,7 @@ def test_the_list_can_be_filtered(client: RawClient) -> None:
         (("DANCE",), "unknown subcommand 'DANCE'"),
     ],
 )
-def test_what_there_is_none_of_is_an_error(
-    client: RawClient, words: tuple[str, ...], said: str
-) -> None:
+def test_an_unknown_name_is_an_error(client: RawClient, words: tuple[str, ...], said: str) -> None:
     assert said in str(client.ask("COMMAND", *words))
 
 
@@ -105,7 +103,7 @@ def test_redis_cli_explains_our_commands(server: Server) -> None:
 
     said = re.sub(r"\x1b\[\d*m", "", said)
     assert "JOBS.GET id" in said
-    assert "summary: The job, or None if there is none." in said
+    assert "summary: Returns the job, or None if it does not exist." in said
     assert "SPACE [name]" in said
     assert "QLESS command now [argument [argument ...]]" in said
 

@@ -118,9 +118,7 @@ def test_listeners_hear_of_a_commit_on_the_loop_before_its_caller(tmp_path: Path
             assert client.receive() == 1
 
 
-def test_a_client_alone_is_not_kept_waiting_for_company(
-    tmp_path: Path, pauses: list[float]
-) -> None:
+def test_a_single_client_does_not_wait_for_others(tmp_path: Path, pauses: list[float]) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
         in_threads(server)
         server.dispatcher._group_wait.commit_seconds = 60.0  # as if the disk were slow

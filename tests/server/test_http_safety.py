@@ -36,7 +36,7 @@ def test_a_server_for_everyone_listens_on_this_machine_alone(tmp_path: Path) -> 
     assert "holdfast user add" in said
 
 
-def test_whoever_insists_may_serve_everyone(tmp_path: Path) -> None:
+def test_an_insecure_server_can_be_asked_for(tmp_path: Path) -> None:
     with serving(tmp_path, "--http", "0.0.0.0:0", "--insecure") as server:
         assert server.url.startswith("http://0.0.0.0:")
 
@@ -167,7 +167,7 @@ def status(server: Server, operation: str, headers: dict[str, str], space: str =
     return server.request("POST", path, json.dumps(bodies[operation]), headers).status
 
 
-def test_users_and_tokens_open_both_doors_to_what_they_were_granted(tmp_path: Path) -> None:
+def test_users_and_tokens_can_use_both_protocols_for_what_they_were_granted(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         assert status(server, "jobs.put", {}) == 200
         writer = add_user(tmp_path, "web", "write:*:jobs")
@@ -321,7 +321,7 @@ def common_name(server: Server, port: int) -> str:
     return str(name)
 
 
-def test_both_doors_speak_tls_and_read_a_new_certificate_when_told(tmp_path: Path) -> None:
+def test_both_protocols_speak_tls_and_read_a_new_certificate_when_told(tmp_path: Path) -> None:
     authority = trustme.CA()
     issue(authority, tmp_path, "first")
     options = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))

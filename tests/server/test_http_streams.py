@@ -112,7 +112,7 @@ def test_a_line_without_end_is_refused(server: Server, events: str) -> None:
     assert (reply.status, reply.error["code"]) == (413, "request_too_large")
 
 
-def test_an_event_that_is_none_is_refused(server: Server, events: str) -> None:
+def test_an_invalid_event_is_refused(server: Server, events: str) -> None:
     assert send(server, events, b"17", {}).status == 400
 
 

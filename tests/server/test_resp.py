@@ -215,7 +215,7 @@ def test_an_operation_is_found_by_the_name_of_its_method_too(client: RawClient) 
         b"\x81\xa4data" + b"\x91" * 100_000,
     ],
 )
-def test_a_payload_that_is_none_is_named_as_bad_input(client: RawClient, payload: bytes) -> None:
+def test_an_invalid_payload_is_bad_input(client: RawClient, payload: bytes) -> None:
     assert str(client.ask("JOBS.PUT", payload)).startswith("BAD_INPUT ")
     assert client.ask("PING") == b"PONG"
 

@@ -42,7 +42,7 @@ def test_a_stranger_may_only_log_in_or_leave(server: SmallServer) -> None:
         assert client.rest() == b"+OK\r\n"
 
 
-def test_a_password_opens_the_door_and_a_wrong_one_does_not(server: SmallServer) -> None:
+def test_a_right_password_is_accepted_and_a_wrong_one_refused(server: SmallServer) -> None:
     with server.connect() as client:
         assert str(client.ask("AUTH", "ann", "wrong")).startswith("WRONGPASS ")
         assert str(client.ask("AUTH", "nobody", "secret")).startswith("WRONGPASS ")
@@ -98,7 +98,7 @@ def test_a_subscriber_hears_only_what_it_may_read(server: SmallServer) -> None:
         assert eve.receive() == [b"punsubscribe", b"*", 0]
 
 
-def test_whoever_hears_notices_hears_only_what_they_may_read(server: SmallServer) -> None:
+def test_notices_reach_only_clients_that_may_read_them(server: SmallServer) -> None:
     with (
         _logged_in(server, "ann", "secret") as ann,
         _logged_in(server, "eve", "spy") as eve,

@@ -89,7 +89,7 @@ def store(stores: Stores) -> Iterator[holdfast.Store]:
 
 
 @pytest.mark.parametrize("layer", EXAMPLES)
-def test_every_door_gives_the_same_answers(
+def test_every_protocol_gives_the_same_answers(
     server: Server, store: holdfast.Store, space: str, layer: str
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=DEADLINE)
@@ -139,7 +139,7 @@ def test_every_door_gives_the_same_answers(
         ("write", {"writes": [{"metric": "m", "op": ["incr"]}]}),
     ],
 )
-def test_a_metrics_argument_of_another_type_has_the_same_code_at_every_door(
+def test_a_metrics_argument_of_another_type_has_the_same_code_in_every_protocol(
     server: Server, store: holdfast.Store, space: str, call: str, arguments: dict[str, Any]
 ) -> None:
     store.metrics.define({"m": {}})

@@ -161,7 +161,7 @@ def test_a_default_ttl_of_null_is_none(store: Store, clock: Clock) -> None:
     assert not store.tables.create(simple()).changed
 
 
-def test_an_expired_current_revision_makes_room_for_the_next(store: Store, clock: Clock) -> None:
+def test_an_expired_current_revision_is_replaced_by_the_next(store: Store, clock: Clock) -> None:
     store.tables.create(example(secondaryIndexes={"by_value": [hash_on("value")]}))
     row = {"name": "a", "property": "p"}
     store.tables.put("example", {**row, "tid": version(1), "value": "old"})

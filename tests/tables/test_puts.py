@@ -187,7 +187,7 @@ def test_a_missing_version_is_the_time_of_the_write(store: Store, clock: Clock) 
         assert made.node & 1 << 40  # the multicast bit: no real machine has it
 
 
-def test_versions_increase_also_if_the_clock_stands_or_jumps_back() -> None:
+def test_versions_increase_even_if_the_clock_stops_or_jumps_back() -> None:
     versions = Versions()
 
     times = [versions.make(now).time for now in (5.0, 5.0, 5.0, 4.0, 5.0, 6.0)]

@@ -187,7 +187,7 @@ def test_a_node_buffer_is_a_value(store: Store) -> None:
         ({"ge": "0001-01-01"}, [3, 2, 1]),
     ],
 )
-def test_a_time_stands_for_the_versions_of_its_millisecond(
+def test_a_time_means_the_versions_of_its_millisecond(
     store: Store, predicate: Any, found: list[int]
 ) -> None:
     store.tables.create(example())

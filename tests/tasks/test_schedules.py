@@ -95,7 +95,7 @@ def test_arguments_of_a_schedule_must_fit(store: Store) -> None:
         tasks.deploy(store)
 
 
-def test_a_schedule_stands_above_a_task() -> None:
+def test_a_schedule_is_declared_above_a_task() -> None:
     tasks = Tasks()
 
     with pytest.raises(BadTask, match="for a task"):

@@ -380,7 +380,7 @@ def test_an_async_workflow_is_the_same_with_await(store: Store, clock: Clock) ->
     assert store.metrics.lifetime("done") == 1
 
 
-def test_whoever_lost_the_job_remembers_and_commits_nothing(store: Store) -> None:
+def test_a_worker_that_lost_the_job_remembers_and_commits_nothing(store: Store) -> None:
     store.metrics.define({"done": {"lifetime": True}})
     tasks = Tasks(queue="q")
 

@@ -428,7 +428,7 @@ def test_a_missing_index_comes_before_the_form_and_bad_json_before_both(domain: 
         ("DELETE", r'{"attributes": {"k": "a", "\ud800": 1}}', "invalid_query"),
     ],
 )
-def test_a_lone_surrogate_is_a_mistake_wherever_it_stands(
+def test_a_lone_surrogate_is_refused_anywhere_in_a_request(
     domain: Domain, method: str, body: str, type: str
 ) -> None:
     reply = domain.server.request(method, f"{domain.root}/plain/", body, JSON)
