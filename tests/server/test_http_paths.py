@@ -97,8 +97,14 @@ def test_the_queues_of_a_space_have_figures(server: Server, accept: str, read: A
     assert families["holdfast_jobs"].samples[0].labels["space"] == space
     types = {name.removeprefix("holdfast_jobs_"): each.type for name, each in families.items()}
     assert (types["started"], types["wait_seconds"]) == ("counter", "histogram")
-    for name, value in {"started": 2, "completed": 1, "failures": 1, "retries": 0}.items():
+    counters = {"put": 3, "started": 2, "completed": 1, "failures": 1, "retries": 0}
+    for name, value in counters.items():
         assert families[f"holdfast_jobs_{name}"].samples[0].value == value
+        assert types[name] == "counter"
+    assert {families[each].type for each in ("holdfast_jobs", "holdfast_jobs_oldest_seconds")} == {
+        "gauge"
+    }
+    assert all(family.documentation for family in families.values())
     buckets = [
         each.value
         for each in families["holdfast_jobs_wait_seconds"].samples

@@ -277,6 +277,9 @@ def _queue_counts(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Itera
     name, count = unpack(key, begin)
     if count <= Count.OTHER:  # the flows are looked at with the work
         yield from _counts_differ(ledger, name, Count(count))
+    elif count == Count.PUTS:
+        if read_counter(value) < 0:
+            yield f"queue {name}: counts fewer than no puts"
     else:
         breakdown.check_notes(value)
 

@@ -73,7 +73,7 @@ class FailureOperations:
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
 
-        Reads 5 keys and writes 6 for each.
+        Reads 5 keys and writes 7 for each.
         """
         if count > JOBS_PER_STEP:
             raise BadArgument(
@@ -164,6 +164,7 @@ def bring_back(ledger: "Ledger", job: JobRecord, queue: str, now: float) -> None
     job.queue = queue
     job.remaining = job.retries
     ledger.remember(job, "put", now, {"q": queue})
+    ledger.tx.add(ledger.keys.queue(queue).puts, 1)
     ledger.know_queue(ledger.keys.queue(queue), now)
     lists.enter_work(ledger, job, now)
     ledger.save(job)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.declarations import operation
+from holdfast.engine.contract import read_counter
 from holdfast.jobs import queues, statistics
 from holdfast.jobs.arguments import check_jobs_count, check_queue
 from holdfast.jobs.layout import QueueKeys
@@ -35,6 +36,7 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     oldest_age: float  # seconds since the oldest waiting job entered the queue, 0 if none waits
     failures: int
     retries: int
+    puts: int
     wait: TimesFigures
     run: TimesFigures
 
@@ -80,6 +82,7 @@ def _figures(ledger: "Ledger", name: str, now: float) -> QueueFigures:
         oldest_age=now - min(times) if times else 0.0,
         failures=totals.tallies["failures"],
         retries=totals.tallies["retries"],
+        puts=read_counter(ledger.tx.get(keys.puts)),
         wait=_times(totals.wait),
         run=_times(totals.run),
     )

@@ -3,7 +3,8 @@
     SETTINGS         0  ()                     -> dict       all options that were set
     QUEUE            1  (queue)                -> QueueRecord  first seen when, paused, next wake
     COUNT            2  (queue, count)         -> counter    two counts in one, see `Count`; two of
-                                                             them are flows, see statistics.py
+                                                             them are flows, see statistics.py,
+                                                             and one counts puts
     WORKER           3  (worker)               -> time       when it was last seen
     WORKER_JOB       4  (worker, jid)          -> time       a job that it holds, and when its lock
                                                              ends
@@ -166,6 +167,7 @@ class Count(IntEnum):
     OTHER = 2  # low: throttled, high: recurring
     POPPED = 3  # a flow: so many jobs less wait, and so many more are locked
     ENDED = 4  # a flow: so many jobs less are locked
+    PUTS = 5  # one number: how often a job was put into the queue since it exists
 
 
 LOW: Final = 1
@@ -199,6 +201,7 @@ class QueueKeys:
         "plain",
         "popped",
         "put_event",
+        "puts",
         "ready",
         "record",
         "recurring",
@@ -230,6 +233,7 @@ class QueueKeys:
         self.other = counts + pack_int(Count.OTHER)
         self.popped = counts + pack_int(Count.POPPED)
         self.ended = counts + pack_int(Count.ENDED)
+        self.puts = counts + pack_int(Count.PUTS)
         self.locks = base + pack_int(Code.LOCK) + packed
         self.statistics = base + pack_int(Code.DAY_SUMMARY) + packed
         self.tallies = base + pack_int(Code.DAY_COUNT) + packed

@@ -76,7 +76,7 @@ class PutOperations:
         (or anything else, until it is gone), or was put within the last `unique_for` seconds.
         `worker` is the caller's name: another worker that holds the job is told that it lost it.
 
-        Reads 3 keys, 5 with an `id`, and writes 3; each tag adds 4, each dependency 3, a batch 2.
+        Reads 3 keys, 5 with an `id`, and writes 4; each tag adds 4, each dependency 3, a batch 2.
         """
         if (
             id is None
@@ -232,6 +232,7 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
     job.place = place = lists.last_place(ledger, keys, keys.plain, now, record)
     tx.put(place, packed_jid)
     tx.add(keys.work_counts, LOW)
+    tx.add(keys.puts, 1)
     ledger.ready(keys)
     ledger.hand_over(ledger.keys.jobs + packed_jid, job)
     return jid
@@ -292,6 +293,7 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     job.awaits = ""
     job.parent = new.parent
     ledger.add_entry(job, put_entry(keys, now))
+    ledger.tx.add(keys.puts, 1)
     job.time = now
     record = ledger.know_queue(keys, now)
     if start > now or job.unmet:

@@ -332,5 +332,6 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     for each in record.tags:
         tags.attach(ledger, job, each, now)
     ledger.remember(job, "put", run, {"q": record.queue})
+    ledger.tx.add(ledger.keys.queue(record.queue).puts, 1)
     lists.enter_work(ledger, job, run)
     ledger.save(job)

@@ -406,6 +406,7 @@ def _advance(
     job.queue = queue
     job.remaining = job.retries
     ledger.remember(job, "put", now, {"q": queue})
+    ledger.tx.add(ledger.keys.queue(queue).puts, 1)
     if depends:
         dependencies.replace(ledger, job, list(depends))
     ledger.know_queue(ledger.keys.queue(queue), now)

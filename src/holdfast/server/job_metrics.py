@@ -32,6 +32,7 @@ def job_families(space: str, reader: Reader) -> list[Family]:
             "Seconds since the oldest waiting job of a queue entered it.",
             [[Sample("", labels, each.oldest_age)] for each, labels in labelled],
         ),
+        _counter(labelled, "put", "Times that a job was put.", lambda each: each.puts),
         _counter(labelled, "started", "Jobs that workers took.", lambda each: each.wait.count),
         _counter(labelled, "completed", "Jobs that were completed.", lambda each: each.run.count),
         _counter(labelled, "failures", "Times that a job failed.", lambda each: each.failures),
