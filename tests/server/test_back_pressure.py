@@ -271,10 +271,11 @@ def test_memory_goes_back_to_the_system_after_a_flood(tmp_path: Path) -> None:
         own.get("/livez")
         before = own.memory_bytes()
         with contextlib.ExitStack() as stack:
+            head = b"POST /default/jobs/put HTTP/1.1\r\nContent-Length: 60000000\r\n\r\n"
             for _ in range(4):
-                lazy = stack.enter_context(RawClient(own.resp_port))
-                sent_until_full(lazy.socket, command("ECHO", b"x" * 60_000), 60 * MEGABYTE)
-            assert own.memory_bytes() - before > 100 * MEGABYTE
+                lazy = stack.enter_context(http_socket(own))
+                lazy.sendall(head + b" " * 40 * MEGABYTE)
+            _until(lambda: own.memory_bytes() - before > 100 * MEGABYTE)
 
         _until(lambda: own.memory_bytes() - before < 60 * MEGABYTE)
 

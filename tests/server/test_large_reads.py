@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 import holdfast
+from holdfast.limits import LARGE_READ_PAUSE_SECONDS
 from holdfast.operations import OPERATIONS
 from holdfast.server.large_reads import LargeReads
 from tests.server.running import RawClient, command
@@ -164,3 +165,20 @@ def test_what_can_not_be_parsed_ends_the_connection_though_more_has_come(
         client.socket.sendall(sent)
         with contextlib.suppress(ConnectionResetError):  # the rest of it was not read
             assert client.rest().startswith(b"-ERR Protocol error")
+
+
+def test_the_thread_of_large_reads_leaves_as_much_time_as_it_takes() -> None:
+    clock, slept = [0.0], []
+    large_reads = LargeReads(lambda: clock[0])
+
+    def sleep(seconds: float) -> None:
+        slept.append(round(seconds, 6))
+        clock[0] += seconds
+
+    def take(seconds: float) -> None:
+        clock[0] += seconds
+
+    for took in (0.005, 0.5, 0.001):
+        large_reads.paced(lambda took=took: take(took), sleep)()  # type: ignore[misc]
+
+    assert slept == [0.005, LARGE_READ_PAUSE_SECONDS]

@@ -30,6 +30,7 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
     import holdfast
     from holdfast.errors import HoldfastError
     from holdfast.server.logs import start_logging
+    from holdfast.server.memory import prepare_process
     from holdfast.server.server import ServerSettings, serve
 
     start_logging()
@@ -37,6 +38,7 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
     try:
         chosen = ServerSettings.parse(options)
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
+            prepare_process()
             ready, ready_for_flux = _announce(chosen, out, store)
             uvloop.run(serve(store, chosen, ready=ready, ready_for_flux=ready_for_flux))
     except HoldfastError as error:

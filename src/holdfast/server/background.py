@@ -63,6 +63,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
                     await loop.run_in_executor(thread, sweeper.round)
                     if memory.is_to_be_returned():
                         await loop.run_in_executor(thread, return_memory)
+                        memory.returned()
                 except HoldfastError as error:  # an engine that is away now may be back later
                     dispatcher.report(error)
         finally:

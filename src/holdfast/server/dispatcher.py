@@ -64,6 +64,7 @@ from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
+from holdfast.server.turns import Turns
 from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
 from holdfast.store import Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
@@ -124,8 +125,9 @@ class Dispatcher:
         self.scripts = self._load_scripts()
         self._spaces: dict[str, Space] = {store.name: store}
         self._loop = asyncio.get_running_loop()
+        self.turns = Turns(self._loop)
         self.password_checks = PasswordChecks(self.authenticator, self._loop)
-        self.notice_feed = NoticeFeed(store.engine, self._loop)
+        self.notice_feed = NoticeFeed(store.engine, self._loop, self.turns)
         self.subscribers = Subscribers(self.notice_feed)
         # Where a read is a round trip, the loop does not wait for it.
         self.job_waiters = JobWaiters(self.notice_feed, counts_jobs=not store.engine.is_remote)
@@ -326,6 +328,9 @@ class Dispatcher:
         return await self.read_in_thread(call) if self.reads_in_threads else call()
 
     def read_in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        """Runs a read that waits for a network, or is large."""
+        if not self.reads_in_threads:
+            call = self.large_reads.paced(call)
         return self._loop.run_in_executor(self._readers, call)
 
     async def write(self, space: Space, work: Work, *, is_small: bool = False) -> Any:
@@ -458,7 +463,7 @@ class Dispatcher:
 
     async def close(self) -> None:
         """Finishes what has begun."""
-        while self._waiting or self._committing:
+        while self._waiting or self._committing or self.turns.is_behind:
             await asyncio.sleep(0.001)
         self._turns.put(False)
         await self._loop.run_in_executor(None, self._writer.join)
@@ -549,6 +554,11 @@ class Dispatcher:
         return group
 
     def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
+        self.turns.go_through(self._answers(group, outcomes))
+
+    def _answers(self, group: Group, outcomes: list[Outcome[Any]]) -> Iterator[None]:
+        """Answers one request after the other; the next group is committed meanwhile, and is
+        answered when all of this one are."""
         if self._waiting:
             self._loop.call_soon(self._begin_group)
         else:
@@ -563,6 +573,7 @@ class Dispatcher:
             except Exception as error:
                 self.report(error)  # one that can't be answered keeps no one else from it
             begin = end
+            yield
 
 
 _space_of = itemgetter(0)  # of a `Step`

@@ -74,6 +74,7 @@ class Route(NamedTuple):
 
 ROUTES: Final[list[Route]] = []
 _words: Final[set[str]] = set()  # the plain segments of all routes
+_LIVEZ: Final = b"/livez"
 _OTHER: Final = "{}"  # matches a segment that no route names
 _SHAPE_SEGMENTS: Final = 16  # more than any route has: what comes behind makes no difference
 _SHAPES: Final = 512  # of paths that are known; there are few, unless someone guesses
@@ -125,8 +126,10 @@ class HttpApi:
             response = self.failure(error, request)
         self._count(response)
         response.headers.setdefault("x-request-id", request.id)
+        if request.raw_path != _LIVEZ:  # many may be answered at the same moment
+            await self.dispatcher.turns.begun()
         try:
-            await send_response(request, response, send)
+            await send_response(request, response, send, self.dispatcher.turns)
         finally:
             request.close()
 
@@ -147,6 +150,8 @@ class HttpApi:
                 found = candidate.match(segments)
                 assert found is not None  # its shape did
                 self.refuse_browsers(request, candidate)
+                if request.raw_path != _LIVEZ:  # which takes no time, and is to be in time
+                    await self.dispatcher.turns.begun()
                 return await candidate.handler(self, request, found)
             allowed.append(candidate.method)
         where = f"{request.raw_path.decode('latin-1'):.200}"

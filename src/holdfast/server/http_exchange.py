@@ -37,6 +37,7 @@ from holdfast.errors import (
     UrlTooLong,
 )
 from holdfast.limits import (
+    LARGE_PIECE_BYTES,
     MAX_DISCARDED_BYTES,
     MAX_QUERY_PARAMETERS,
     MAX_REQUEST_BYTES,
@@ -46,6 +47,7 @@ from holdfast.limits import (
 )
 from holdfast.server import bigints
 from holdfast.server.bounds import MemoryBudget
+from holdfast.server.turns import Turns
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -244,7 +246,9 @@ def answer(
 # --- sending -------------------------------------------------------------------------------------
 
 
-async def send_response(request: HttpRequest, response: HttpResponse, send: Send) -> None:
+async def send_response(
+    request: HttpRequest, response: HttpResponse, send: Send, turns: Turns
+) -> None:
     """Sends an answer. A stream that fails in the middle raises, which breaks the connection."""
     body = response.body
     if isinstance(body, bytes):
@@ -252,6 +256,9 @@ async def send_response(request: HttpRequest, response: HttpResponse, send: Send
         if response.status not in (204, 304):
             response.headers["content-length"] = str(len(body))
         await _begin(response, send)
+        if len(body) > LARGE_PIECE_BYTES:
+            await turns.begun()
+            turns.sent(len(body))
         await send({"type": "http.response.body", "body": b"" if _is_bare(request) else body})
     elif _is_bare(request):
         await body.aclose()
@@ -259,7 +266,7 @@ async def send_response(request: HttpRequest, response: HttpResponse, send: Send
         await send({"type": "http.response.body", "body": b""})
     else:
         await _begin(response, send)
-        await _send_stream(request, body, send)
+        await _send_stream(request, body, send, turns)
 
 
 def _is_bare(request: HttpRequest) -> bool:
@@ -275,12 +282,17 @@ async def _begin(response: HttpResponse, send: Send) -> None:
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
 
 
-async def _send_stream(request: HttpRequest, body: AsyncGenerator[bytes], send: Send) -> None:
+async def _send_stream(
+    request: HttpRequest, body: AsyncGenerator[bytes], send: Send, turns: Turns
+) -> None:
     """Sends pieces until there are no more, the client has gone, or takes none any more."""
     gone = asyncio.ensure_future(request.gone())
     try:
         while (part := await _next_part(body, gone)) is not None:
             message = {"type": "http.response.body", "body": part, "more_body": True}
+            if len(part) > LARGE_PIECE_BYTES:
+                await turns.begun()
+                turns.sent(len(part))
             await asyncio.wait_for(send(message), STALLED_EXCHANGE_SECONDS)
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})

@@ -8,11 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from holdfast.limits import LARGE_READ_SECONDS, MAX_READ_ON_LOOP, REMEMBERED_LARGE_READ_SECONDS
+from holdfast.limits import (
+    LARGE_READ_PAUSE_SECONDS,
+    LARGE_READ_SECONDS,
+    MAX_READ_ON_LOOP,
+    REMEMBERED_LARGE_READ_SECONDS,
+)
+
+T = TypeVar("T")
 
 _COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many
 
@@ -23,6 +30,7 @@ class LargeReads:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
+        self._next = 0.0  # when the next one may begin
 
     def expects(self, kind: str, arguments: msgspec.Struct | None = None) -> bool:
         """Returns whether a read of this kind, with these arguments, may take long."""
@@ -34,6 +42,25 @@ class LargeReads:
         """Notes how long a read on the loop has taken."""
         if seconds > LARGE_READ_SECONDS:
             self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+
+    def paced(
+        self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep
+    ) -> Callable[[], T]:
+        """Returns a call for the thread of large reads, which leaves the loop as much time as it
+        takes: what encodes a large value holds the interpreter's lock all along."""
+
+        def run() -> T:
+            begin = self._clock()
+            if begin < self._next:
+                sleep(self._next - begin)
+                begin = self._clock()
+            try:
+                return call()
+            finally:
+                end = self._clock()
+                self._next = end + min(end - begin, LARGE_READ_PAUSE_SECONDS)
+
+        return run
 
 
 def asked_for(arguments: msgspec.Struct) -> int:

@@ -1,28 +1,78 @@
-"""Returns memory to the system after a flood: the allocator would keep it for the next one."""
+"""The memory of a server's process: little of it is kept, and none of it holds clients up."""
 
 import ctypes
+import gc
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
+from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 
-_LARGE_BYTES: Final = 32 * 1024 * 1024  # that were held, and are worth the time of giving them back
+_MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
+_STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two looks
+_HELD_BYTES: Final = 32 * 1024 * 1024  # for clients, as in a flood
+_GROWN_BYTES: Final = 8 * 1024 * 1024  # that are worth the time of returning them
+
+
+def resident_bytes() -> int:
+    """Returns the memory that this process holds for itself; 0 where the system does not say."""
+    try:
+        words = Path("/proc/self/statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(words[1]) - int(words[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Memory:
-    """Notices that much was held for clients, and is no more."""
+    """Notices that much was held for clients, or by a long operation, and is no more.
 
-    def __init__(self, budget: MemoryBudget, back_pressure: BackPressure) -> None:
+    The C library keeps what is free: a few small pieces behind it are enough for that, so that the
+    heap of a thread which has loaded 240 MB in small steps stayed at the 70 MB that it once had.
+    """
+
+    def __init__(
+        self,
+        budget: MemoryBudget,
+        back_pressure: BackPressure,
+        resident_bytes: Callable[[], int] = resident_bytes,
+    ) -> None:
         self._budget = budget
         self._unsent = back_pressure
-        self._was_large = False
+        self._resident_bytes = resident_bytes
+        self._last = resident_bytes()
+        self._grown = 0  # since memory was returned; it may have shrunk in between
 
     def is_to_be_returned(self) -> bool:
-        """Asked from time to time: whether a flood is over."""
+        """Asked from time to time: whether the process has grown, and a flood is over."""
         held = self._budget.take_peak() + self._unsent.total
-        is_over = self._was_large and held < _LARGE_BYTES
-        self._was_large = held >= _LARGE_BYTES
-        return is_over
+        resident = self._resident_bytes()
+        growth, self._last = resident - self._last, resident
+        self._grown += max(0, growth)
+        is_over = held < _HELD_BYTES and growth <= _STEADY_BYTES
+        return is_over and self._grown > _GROWN_BYTES
+
+    def returned(self) -> None:
+        """Free pages were returned: what is left is in use."""
+        self._grown, self._last = 0, self._resident_bytes()
+
+
+def prepare_process() -> None:
+    """Has a server's process hold up its clients as little as possible.
+
+    What was made at the start stays, so the collector need not look at it again and again: some
+    40 ms each time. A thread that computes gives the interpreter to the loop soon. And large pieces
+    of memory go back to the system when they are free: the C library raises the bound for that when
+    such pieces come and go, and would take the next ones out of the heap, which keeps them.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
+    if (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        set_option(_MMAP_THRESHOLD, MAPPED_MEMORY_BYTES)
 
 
 def return_memory() -> None:

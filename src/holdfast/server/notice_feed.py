@@ -8,28 +8,34 @@ within milliseconds.
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from holdfast.engine.contract import Engine, Notice, topics_overlap
 from holdfast.errors import StoreBusy, StoreUnreachable
 from holdfast.limits import BULLETIN_LOOK_SECONDS
+from holdfast.server.turns import Turns
 
 _log = logging.getLogger(__name__)
 
-Listener = Callable[[Notice], None]
+# What takes long returns steps, so that others have their turns between them.
+Listener = Callable[[Notice], Iterator[None] | None]
+_Listening = tuple[bytes | None, str, Listener]
 
 
 class NoticeFeed:
     """Hands notices to listeners, on the event loop and in the order of their commits."""
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
         self._loop = loop
-        self._listeners: dict[int, tuple[bytes | None, str, Listener]] = {}
+        self._turns = turns
+        self._listeners: dict[int, _Listening] = {}
         # A snapshot of the listeners. What none of them wants is not even kept by the engine.
-        self._asked: tuple[tuple[bytes | None, str, Listener], ...] = ()
-        self._passive: set[int] = set()  # listeners that want nothing made for them
-        self._active_topics: tuple[str, ...] = ()  # the beginnings of what the others want
+        self._asked: tuple[_Listening, ...] = ()
+        # The beginnings of what listeners want to be made for them, with their numbers.
+        self._wanted_topics: Counter[str] = Counter()
+        self._active_topics: tuple[str, ...] = ()
         self._subscription = engine.subscribe(wanted=self._is_wanted, may_want=self._may_want)
         # A remote engine learns of its own commits from its server, as of all others.
         opened = self._subscription
@@ -62,14 +68,15 @@ class NoticeFeed:
         self._last += 1
         number = self._last
         self._listeners[number] = (space, topic_prefix, listener)
-        if passive:
-            self._passive.add(number)
-        self._note_listeners()
+        self._asked = tuple(self._listeners.values())
+        if not passive:
+            self._want(topic_prefix, 1)
 
         def leave() -> None:
-            self._passive.discard(number)
             if self._listeners.pop(number, None) is not None:
-                self._note_listeners()
+                self._asked = tuple(self._listeners.values())
+                if not passive:
+                    self._want(topic_prefix, -1)
 
         return leave
 
@@ -96,11 +103,12 @@ class NoticeFeed:
     def _may_want(self, topic_prefix: str) -> bool:
         return any(topics_overlap(topic_prefix, wanted) for wanted in self._active_topics)
 
-    def _note_listeners(self) -> None:
-        listeners = self._listeners
-        active = {listeners[number][1] for number in listeners if number not in self._passive}
-        self._active_topics = tuple(active)
-        self._asked = tuple(listeners.values())
+    def _want(self, topic_prefix: str, more: int) -> None:
+        self._wanted_topics[topic_prefix] += more
+        if not self._wanted_topics[topic_prefix]:
+            del self._wanted_topics[topic_prefix]
+        if len(self._wanted_topics) != len(self._active_topics):
+            self._active_topics = tuple(self._wanted_topics)
 
     def close(self) -> None:
         self._closed = True
@@ -111,8 +119,9 @@ class NoticeFeed:
             self._thread.join()
 
     def _look(self) -> None:
-        with suppress(StoreBusy):  # no place for one more view: look again
-            self._schedule(self._subscription.poll)
+        if not self._turns.is_behind:  # or the notices before are still being handed out
+            with suppress(StoreBusy):  # no place for one more view: look again
+                self._schedule(self._subscription.poll)
         self._next_look = self._loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
 
     def _follow(self) -> None:
@@ -121,12 +130,16 @@ class NoticeFeed:
                 self._schedule(self._subscription.poll)
 
     def _publish(self, notices: list[Notice]) -> None:
+        self._turns.go_through(self._hand_out(notices))
+
+    def _hand_out(self, notices: list[Notice]) -> Iterator[None]:
         for notice in notices:
             where, topic = notice.space, notice.topic
             for space, topic_prefix, listener in self._asked:
                 if (space is None or space == where) and topic.startswith(topic_prefix):
                     try:
-                        listener(notice)
+                        yield from listener(notice) or ()
                     except Exception:
                         # One who can't listen keeps no one else from hearing.
                         _log.exception("a listener failed")
+                    yield

@@ -17,13 +17,14 @@ from holdfast.compat.qless import resp as qless  # noqa: F401  # it serves comma
 from holdfast.compat.qless import resp_keys  # noqa: F401  # and so does this
 from holdfast.engine.contract import Outcome
 from holdfast.errors import HoldfastError
-from holdfast.keepalive import keep_alive
 from holdfast.limits import (
     COMMANDS_PER_TURN,
-    HANDSHAKE_SECONDS,
+    LARGE_PIECE_BYTES,
     MAX_GROUP_TRANSACTIONS,
+    MAX_PIPELINED_BYTES,
     MAX_SMALL_REQUEST_BYTES,
     MAX_STRANGER_BYTES,
+    MAX_UNDELAYED_BYTES,
     PARSED_PER_TURN_BYTES,
     SERVER_DRAIN_SECONDS,
     SMALL_REQUESTS_BYTES,
@@ -31,6 +32,7 @@ from holdfast.limits import (
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
 from holdfast.server.dispatcher import Answer, Dispatcher
+from holdfast.server.listening import listen
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Write
 from holdfast.store import Step
 
@@ -45,16 +47,17 @@ class RespConnection(asyncio.Protocol):
         self._server = server
         self._bounds = server.dispatcher.bounds
         self._reads_in_threads = server.dispatcher.reads_in_threads
+        self._turns = server.dispatcher.turns
         self._reader = wire.CommandReader(meduza.ARGUMENT_BYTES)
         self._commands: deque[wire.Command] = deque()
         self._unparsed = b""  # what has come, until the others have had their turn
-        self._parsing: asyncio.Handle | None = None
+        self._parses_later = False
         self._received = 0  # bytes that have come and are not answered
         self._taken = 0  # of the memory that all clients share
         self._planned: Plan | None = None  # planned already, and waiting for the writes before it
         self._waits = False  # for a commit, a thread or a notice
         self._awaited: asyncio.Future[Any] | None = None
-        self._turn: asyncio.Handle | None = None  # the next one, if others are before it
+        self._goes_on_later = False  # others are before it
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
@@ -65,7 +68,6 @@ class RespConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._bounds.pause_unsent_bytes)
-        keep_alive(transport.get_extra_info("socket"))
         peer = transport.get_extra_info("peername") or ("",)
         self.session = RespSession(self._server.dispatcher, self._send, str(peer[0]))
         self._idle = self._server.loop.call_later(self._bounds.idle_seconds, self._close_idle)
@@ -76,9 +78,8 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._commands.clear()
         self._server.dispatcher.back_pressure.remove(self)
-        for handle in (self._idle, self._turn, self._parsing):
-            if handle is not None:
-                handle.cancel()
+        self._unparsed = b""
+        self._idle.cancel()
         if self._awaited is not None:
             self._awaited.cancel()
         self.session.close()
@@ -90,8 +91,12 @@ class RespConnection(asyncio.Protocol):
         if self._closing:
             return
         self._last_heard = self._server.loop.time()
-        if self._parsing is not None:
+        if self._parses_later:
             self._unparsed += data
+            return
+        if len(data) > MAX_UNDELAYED_BYTES and self._turns.is_over():
+            self._parse_later(data)
+            self._pause_if_queue_is_full()
             return
         self._bound_by_identity()
         whole = None if len(data) <= PARSED_PER_TURN_BYTES else self._reader.feed_whole(data)
@@ -105,22 +110,29 @@ class RespConnection(asyncio.Protocol):
         most = max(PARSED_PER_TURN_BYTES, self._reader.awaited)
         commands = self._reader.feed(data[:most])
         if len(data) > most and self._reader.error is None:  # or nothing can follow
-            self._unparsed = data[most:]
-            self._parsing = self._server.loop.call_soon(self._parse_on)
+            self._parse_later(data[most:])
         self._take(commands, min(len(data), most))
+
+    def _parse_later(self, data: bytes) -> None:
+        self._unparsed = data
+        self._parses_later = True
+        self._turns.put(self._parse_on)
 
     def _take(self, commands: list[wire.Command], size: int) -> None:
         """Answers commands that have come, as far as it is their turn."""
         self._commands.extend(commands)
         self._received += size
-        if not (self._waits or self._turn is not None or self._stalled):
-            self._go_on()
+        if not (self._waits or self._goes_on_later or self._stalled):
+            if self._turns.is_over():
+                self._go_on_later()
+            else:
+                self._go_on()
         self._pause_if_queue_is_full()
         if self._taken or self._received + self.session.held_bytes > SMALL_REQUESTS_BYTES:
             self._pause_if_memory_is_short()
 
     def _parse_on(self) -> None:
-        self._parsing = None
+        self._parses_later = False
         data, self._unparsed = self._unparsed, b""
         if not self._transport.is_closing():
             self._bound_by_identity()  # who may have logged in meanwhile
@@ -130,8 +142,13 @@ class RespConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more: what it has sent is answered, and no wait outlives it."""
         self._closing = True
-        unanswered = self._busy or bool(self._commands) or self._parsing is not None
-        return unanswered and self._awaited is None
+        unanswered = self._busy or bool(self._commands) or self._parses_later
+        if unanswered and self._awaited is None:
+            return True
+        if self._turns.is_over() and not self._server.has_tls:
+            self._turns.put(self._transport.close)  # many may end at the same moment
+            return True
+        return False
 
     def pause_writing(self) -> None:
         # The client does not read: it gets no further answers until it does, and not forever.
@@ -154,18 +171,26 @@ class RespConnection(asyncio.Protocol):
         """Answers what has come and closes."""
         self._closing = True
         self._transport.pause_reading()
-        if not self._busy and not self._commands and self._parsing is None:
+        if not self._busy and not self._commands and not self._parses_later:
             self._transport.close()
 
     # --- commands ---------------------------------------------------------------------------------
 
     @property
     def _busy(self) -> bool:
-        return self._waits or self._turn is not None or self._stalled
+        return self._waits or self._goes_on_later or self._stalled
+
+    def _go_on_later(self) -> None:
+        self._goes_on_later = True
+        self._turns.put(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._goes_on_later = False
+        if not (self._transport.is_closing() or self._busy):
+            self._go_on()
 
     def _go_on(self) -> None:
         """Answers commands until one has to wait, or others have waited long enough."""
-        self._turn = None
         session = self.session
         replies: list[bytes] = []
         size = 0
@@ -186,7 +211,7 @@ class RespConnection(asyncio.Protocol):
                 break
             replies.append(reply)
             size += len(reply)
-            if session.quits or size > self._bounds.pause_unsent_bytes:
+            if session.quits or size > self._bounds.pause_unsent_bytes or self._turns.is_over():
                 break
         self._write(replies)
         if session.quits:
@@ -196,12 +221,15 @@ class RespConnection(asyncio.Protocol):
 
     def _write(self, replies: list[bytes]) -> None:
         if replies:
-            self._transport.write(replies[0] if len(replies) == 1 else b"".join(replies))
+            written = replies[0] if len(replies) == 1 else b"".join(replies)
+            self._transport.write(written)
+            if len(written) > LARGE_PIECE_BYTES:
+                self._turns.sent(len(written))
 
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
-            self._turn = self._server.loop.call_soon(self._go_on)
-        elif self._parsing is not None:
+            self._go_on_later()
+        elif self._parses_later:
             pass  # more of what has come is about to be parsed
         elif self._reader.error is not None:
             self._answer_and_close(wire.last_words(self._reader.error))
@@ -210,6 +238,8 @@ class RespConnection(asyncio.Protocol):
         else:
             self._received = self._reader.held
         self._pause_if_queue_is_full()
+        if self._taken:
+            self._pause_if_memory_is_short()
 
     def _next_plan(self) -> Plan | None:
         if self._planned is not None:
@@ -267,10 +297,17 @@ class RespConnection(asyncio.Protocol):
 
     def _wait_for(self, later: Later) -> None:
         def answered(done: asyncio.Future[Any]) -> None:
-            if not done.cancelled():
-                error = done.exception()
-                outcome = Outcome(result=None if error else done.result(), error=error)
-                self._resume([self.session.reply(later, outcome)])
+            if done.cancelled():
+                return
+            if self._turns.is_over():
+                self._turns.put(lambda: answer(done))
+            else:
+                answer(done)
+
+        def answer(done: asyncio.Future[Any]) -> None:
+            error = done.exception()
+            outcome = Outcome(result=None if error else done.result(), error=error)
+            self._resume([self.session.reply(later, outcome)])
 
         self._awaited = later.start()
         self._awaited.add_done_callback(answered)
@@ -299,9 +336,9 @@ class RespConnection(asyncio.Protocol):
         """Reads no further while more has come than the client may have under way."""
         full = (
             len(self._commands) > self._bounds.pipelined
-            or self._received > 2 * self._bounds.request_bytes
+            or (self._received > MAX_PIPELINED_BYTES and bool(self._commands))
             or self._reader.error is not None
-            or self._parsing is not None
+            or self._parses_later
         )
         if full != self._pauses and not self._transport.is_closing() and not self._closing:
             self._pauses = full
@@ -332,6 +369,7 @@ class RespConnection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._transport.write(data)
+        self._turns.sent(len(data))
         if not self._stalled:
             return
         if self._transport.get_write_buffer_size() > self._bounds.unsent_bytes:
@@ -360,20 +398,22 @@ class RespServer:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
         self.loop = asyncio.get_running_loop()
+        self.has_tls = False
         self._connections: set[RespConnection] = set()
         self._empty = asyncio.Event()
 
     async def open(
         self, host: str, port: int, *, tls: ssl.SSLContext | None = None
     ) -> asyncio.Server:
-        self._server = await self.loop.create_server(
-            lambda: RespConnection(self),
-            host,
-            port,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None,
-        )
-        return self._server
+        def connection() -> asyncio.Protocol:
+            return RespConnection(self)
+
+        server = await self.loop.create_server(connection, host, port, start_serving=False)
+        listening = [each.dup() for each in server.sockets]
+        server.close()
+        self.has_tls = tls is not None
+        self._servers = await listen(listening, connection, tls)
+        return self._servers[0]
 
     def admit(self, connection: RespConnection) -> bool:
         if self._closed or not self.dispatcher.admit():
@@ -391,7 +431,8 @@ class RespServer:
     async def close(self) -> None:
         """Accepts no one, and lets every connection finish what it has begun."""
         self._closed = True
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self.dispatcher.end_waits()
         self.dispatcher.back_pressure.hurry()
         for connection in list(self._connections):

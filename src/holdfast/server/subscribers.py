@@ -5,7 +5,7 @@ Subscribers hear the space that they were in when they subscribed, and of it onl
 they may read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, Protocol
 
 from holdfast import wire
@@ -84,21 +84,26 @@ class Subscribers:
             len(seats) for seats in patterns.values() if _fits(seats, channel)
         )
 
-    def _hear(self, notice: Notice) -> None:
+    def _hear(self, notice: Notice) -> Iterator[None] | None:
         channels = self._channels.get(notice.space)
         patterns = self._patterns.get(notice.space)
         if not channels and not patterns:
-            return
+            return None
+        return self._send_all(notice, channels or {}, patterns or {})
+
+    def _send_all(self, notice: Notice, channels: _Seats, patterns: _Seats) -> Iterator[None]:
         channel = channel_of(notice)
         if channel is None:
             return
         layer = layer_of(channel, notice.topic)
         rest = [wire.bulk(channel), wire.bulk(notice.payload)]
-        if channels and channel in channels:
-            _send(channels[channel], layer, [wire.bulk(b"message"), *rest])
-        for pattern, seats in list((patterns or {}).items()):
-            if _fits(seats, channel):
-                _send(seats, layer, [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest])
+        if channel in channels:
+            yield from _send(channels[channel], layer, [wire.bulk(b"message"), *rest])
+        for pattern, seats in list(patterns.items()):
+            if seats and _fits(seats, channel):
+                frame = [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest]
+                yield from _send(seats, layer, frame)
+            yield
 
 
 def _fits(seats: dict[_Subscription, None], channel: bytes) -> bool:
@@ -107,15 +112,17 @@ def _fits(seats: dict[_Subscription, None], channel: bytes) -> bool:
     return glob is not None and glob.fullmatch(channel)
 
 
-def _send(seats: dict[_Subscription, None], layer: str, frame: list[bytes]) -> None:
+def _send(seats: dict[_Subscription, None], layer: str, frame: list[bytes]) -> Iterator[None]:
     written: dict[int, bytes] = {}  # by protocol: those who hear it share one message
     for seat in list(seats):
         subscriber = seat.subscriber
-        if subscriber.may_hear(seat.space, layer):
+        # Some may have left since the first ones were sent it.
+        if seat in seats and subscriber.may_hear(seat.space, layer):
             protocol = subscriber.protocol
             if protocol not in written:
                 written[protocol] = wire.push(frame, protocol)
             subscriber.send(written[protocol])
+        yield
 
 
 def channel_of(notice: Notice) -> bytes | None:

@@ -14,13 +14,12 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.errors import BadInput, HeadTooLarge, HoldfastError, ServerBusy, UrlTooLong
-from holdfast.keepalive import keep_alive
 from holdfast.limits import (
-    HANDSHAKE_SECONDS,
     KEEP_ALIVE_SECONDS,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
     MAX_PIPELINED_REQUESTS,
+    MAX_UNDELAYED_BYTES,
     MAX_URL_BYTES,
     SERVER_DRAIN_SECONDS,
     STALLED_EXCHANGE_SECONDS,
@@ -29,6 +28,7 @@ from holdfast.limits import (
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON, error_headers
+from holdfast.server.listening import listen
 
 _PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
 _TURN_BYTES: Final = 16_384  # of one connection that are parsed before the others have their turn
@@ -64,16 +64,20 @@ class BoundedProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _body_left = 0  # bytes of the body, if its length was named
     _unfed = b""  # what has come, and is not parsed before its time
-    _turn: asyncio.Handle | None = None  # when the parser goes on by itself
+    _parses_later = False  # in a turn that has time
     _waits_to_begin = False  # the next request, until the client has read
     _active: Any = None  # the request that is being answered; `cycle` is the one that came last
     _came = 0  # bytes in all
     _last_words: HoldfastError | None = None  # said when the requests before are answered
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        # As uvicorn's, without a socket object of Python for each connection.
+        self.connections.add(self)
+        self.transport = transport
         self.flow = _Flow(transport, self._may_read)
-        keep_alive(transport.get_extra_info("socket"))
+        self.client = _address(transport.get_extra_info("peername"))
+        self.server = _address(transport.get_extra_info("sockname"))
+        self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         self._is_admitted = self.dispatcher.admit()
         if self._is_admitted:
             self._expect_head()
@@ -84,8 +88,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_is_complete()
         if self._is_admitted:
             self.dispatcher.leave()
-        if self._turn is not None:
-            self._turn.cancel()
         self.dispatcher.back_pressure.remove(self)
         self._unfed = b""
         self.pipeline.clear()
@@ -94,6 +96,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if active is not None and active is not self.cycle and not active.response_complete:
             active.disconnected = True  # uvicorn tells the request that came last, and no other
             active.message_event.set()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never stays open
+        if self.dispatcher.turns.is_over() and self.scheme == "http":
+            self.dispatcher.turns.put(self.transport.close)  # many may end at the same moment
+            return True
+        return False
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -105,6 +113,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._unfed or not self._may_begin():
             self._unfed += data
             self.flow.pause_reading()
+        elif len(data) > MAX_UNDELAYED_BYTES and self.dispatcher.turns.is_over():
+            self._parse_later(data)
         elif len(data) <= _PIECE_BYTES:
             self._parse(data)
         else:
@@ -115,19 +125,30 @@ class BoundedProtocol(HttpToolsProtocol):
         at, turn = 0, 0
         while at < len(data) and not self.transport.is_closing():
             if turn >= _TURN_BYTES or not self._may_begin():
-                self._unfed = data[at:]
-                self.flow.pause_reading()
                 if turn >= _TURN_BYTES:
-                    self._turn = self.loop.call_soon(self._parse_on)
+                    self._parse_later(data[at:])
+                else:
+                    self._unfed = data[at:]
+                    self.flow.pause_reading()
                 return
             size = max(_PIECE_BYTES, self._body_left)
             turn += 0 if self._body_left else size  # bytes of a body cost nothing
             self._parse(data[at : at + size])
             at += size
 
+    def _parse_later(self, data: bytes) -> None:
+        self._unfed = data
+        self.flow.pause_reading()
+        if not self._parses_later:
+            self._parses_later = True
+            self.dispatcher.turns.put(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._parses_later = False
+        self._parse_on()
+
     def _parse_on(self) -> None:
         """Goes on with what has waited."""
-        self._turn = None
         if self._unfed and self._may_begin() and not self.transport.is_closing():
             data, self._unfed = self._unfed, b""
             self._parse_pieces(data)
@@ -304,6 +325,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
+def _address(name: Any) -> tuple[str, int] | None:
+    """Returns the host and the port of a socket's name; other kinds of sockets have none."""
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None
+
+
 def _head_too_large() -> HeadTooLarge:
     return HeadTooLarge(f"the head of a request may have {MAX_HEAD_BYTES} bytes")
 
@@ -332,7 +358,7 @@ class HttpServer:
         self._server.lifespan = config.lifespan_class(config)
 
     async def open(self, listening: socket.socket) -> None:
-        """As uvicorn's `startup`, and with a bound for handshakes."""
+        """As uvicorn's `startup`, with our way to accept connections."""
         config, server = self._server.config, self._server
 
         def protocol() -> asyncio.Protocol:
@@ -341,14 +367,8 @@ class HttpServer:
             )
             return made
 
-        opened = await asyncio.get_running_loop().create_server(
-            protocol,
-            sock=listening,
-            ssl=self._tls,
-            backlog=config.backlog,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
-        )
-        server.servers, server.started = [opened], True
+        server.servers = await listen([listening], protocol, self._tls)
+        server.started = True
         self._ticking = asyncio.create_task(server.main_loop())
 
     async def close(self) -> None:

@@ -1,0 +1,116 @@
+"""Turns of the event loop: none takes long, however much there is to do.
+
+Between two turns the loop looks at all sockets, so the length of a turn is what every client waits,
+at least. Work that is small is done at once. Work that may be much comes in pieces, and what is
+left when a turn has taken `TURN_SECONDS` is done in the next ones, in the order in which it came.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from holdfast.limits import TURN_SECONDS, TURN_SENT_BYTES
+
+_log = logging.getLogger(__name__)
+
+
+class Turns:
+    """Divides the time of one event loop among what is to be done."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._tasks: deque[asyncio.Future[None]] = deque()  # that wait for a turn of theirs
+        self._next: asyncio.Handle | None = None
+        self._steps: deque[Iterator[None]] = deque()  # one after the other
+        self._end = 0.0  # of what a turn may take
+        self._is_same = False  # the turn in which `_end` was set still lasts
+        self._sent = 0  # bytes
+
+    def is_over(self) -> bool:
+        """Returns whether the present turn has taken long enough: whoever asks may do more later.
+
+        The loop tells nobody when a turn begins, and to ask it in each turn would cost more than
+        most requests. So that is asked once in `TURN_SECONDS`; a turn takes twice as long at most.
+        """
+        now = time.monotonic()
+        if now <= self._end:
+            return False
+        if self._is_same:
+            return True
+        self._end = now + TURN_SECONDS
+        self._note_turn()
+        return False
+
+    def sent(self, size: int) -> None:
+        """Counts bytes that were given to a transport: to copy them is work too."""
+        self._sent += size
+        if self._sent > TURN_SENT_BYTES:
+            self._end = 0.0
+            self._note_turn()
+
+    def _note_turn(self) -> None:
+        if not self._is_same:
+            self._is_same = True
+            self._loop.call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._is_same = False
+        self._sent = 0
+
+    def put(self, work: Callable[[], None]) -> None:
+        """Does a piece of work in a later turn."""
+        self._waiting.append(work)
+        self._come_again()
+
+    def go_through(self, steps: Iterator[None]) -> None:
+        """Takes the steps of an iterator, behind all those that were given before: at once as far
+        as this turn allows, the others later."""
+        self._steps.append(steps)
+        if len(self._steps) == 1:
+            self._step_on()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether steps are left for later turns."""
+        return bool(self._steps)
+
+    async def begun(self) -> None:
+        """Returns at once if this turn has time left, or else in a later one."""
+        if self.is_over():
+            reached = self._loop.create_future()
+            self._tasks.append(reached)
+            self._come_again()
+            await reached
+
+    def _come_again(self) -> None:
+        if self._next is None:
+            self._next = self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._next = None
+        waiting = self._waiting
+        for _ in range(len(waiting)):  # what is put meanwhile comes in the next turn
+            waiting.popleft()()
+            if self.is_over():
+                break
+        while self._tasks:
+            reached = self._tasks.popleft()
+            if not reached.done():  # or it was cancelled
+                reached.set_result(None)
+                break  # a turn for each: what it does takes its time after this
+        if waiting or self._tasks:
+            self._come_again()
+
+    def _step_on(self) -> None:
+        while self._steps:
+            try:
+                for _ in self._steps[0]:
+                    if self.is_over():
+                        self.put(self._step_on)
+                        return
+            except Exception:
+                _log.exception("a step failed")  # those behind it go on
+            self._steps.popleft()

@@ -1,0 +1,50 @@
+"""When a server returns memory to the system."""
+
+import asyncio
+
+from holdfast.server.back_pressure import BackPressure
+from holdfast.server.bounds import MemoryBudget
+from holdfast.server.memory import Memory
+
+MEGABYTE = 1024 * 1024
+
+
+def looks(*megabytes: int, held: int = 0) -> list[bool]:
+    """Looks at a process of these sizes, one after the other, and returns memory when told to."""
+    sizes = iter(megabytes)
+    current = [next(sizes)]
+
+    async def look() -> list[bool]:
+        budget = MemoryBudget()
+        budget.take(held * MEGABYTE)
+        unsent = BackPressure(asyncio.get_running_loop())
+        memory = Memory(budget, unsent, lambda: current[0] * MEGABYTE)
+        seen = []
+        for size in sizes:
+            current[0] = size
+            seen.append(memory.is_to_be_returned())
+            if seen[-1]:
+                memory.returned()
+        return seen
+
+    return asyncio.run(look())
+
+
+def test_it_is_returned_once_when_a_process_has_grown_and_grows_no_more() -> None:
+    assert looks(50, 200, 200, 200) == [False, True, False]
+
+
+def test_a_process_that_still_grows_is_left_alone() -> None:
+    assert looks(50, 100, 150, 200) == [False, False, False]
+
+
+def test_a_little_is_not_worth_the_time() -> None:
+    assert looks(50, 55, 55) == [False, False]
+
+
+def test_what_requests_still_hold_is_not_free() -> None:
+    assert looks(50, 200, 200, held=100) == [False, False]
+
+
+def test_it_is_returned_again_after_it_has_grown_again() -> None:
+    assert looks(50, 200, 200, 60, 100, 60) == [False, True, False, False, True]

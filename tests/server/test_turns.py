@@ -1,0 +1,153 @@
+"""Turns of the event loop: what is much is done in pieces, and others come in between."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.limits import TURN_SENT_BYTES
+from holdfast.server import turns as module
+from holdfast.server.turns import Turns
+
+
+class Clock:
+    """The time of these tests: it passes when work is done."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+async def next_turn() -> None:
+    await asyncio.sleep(0)
+
+
+def test_a_turn_is_over_when_it_has_taken_long_and_the_next_one_is_not(clock: Clock) -> None:
+    async def ask() -> list[bool]:
+        turns = Turns(asyncio.get_running_loop())
+        seen = [turns.is_over()]
+        clock.work(0.001)
+        seen.append(turns.is_over())
+        clock.work(0.1)
+        seen.append(turns.is_over())
+        await next_turn()
+        seen.append(turns.is_over())
+        return seen
+
+    assert asyncio.run(ask()) == [False, False, True, False]
+
+
+def test_a_turn_is_over_when_much_was_sent(clock: Clock) -> None:
+    async def ask() -> list[bool]:
+        turns = Turns(asyncio.get_running_loop())
+        turns.sent(TURN_SENT_BYTES // 2)
+        seen = [turns.is_over()]
+        turns.sent(TURN_SENT_BYTES)
+        seen.append(turns.is_over())
+        await next_turn()
+        seen.append(turns.is_over())
+        return seen
+
+    assert asyncio.run(ask()) == [False, True, False]
+
+
+def test_steps_are_taken_over_several_turns_and_in_order(clock: Clock) -> None:
+    taken: list[str] = []
+
+    def steps(name: str, count: int) -> Iterator[None]:
+        for number in range(count):
+            clock.work(0.001)
+            taken.append(f"{name} {number}")
+            yield
+
+    async def go() -> list[int]:
+        turns = Turns(asyncio.get_running_loop())
+        assert not turns.is_over()
+        turns.go_through(steps("first", 12))
+        turns.go_through(steps("second", 2))
+        seen = [len(taken)]
+        while turns.is_behind:
+            await next_turn()
+            seen.append(len(taken))
+        return seen
+
+    seen = asyncio.run(go())
+
+    assert taken == [*(f"first {number}" for number in range(12)), "second 0", "second 1"]
+    assert seen[0] < 12
+    assert len(set(seen)) > 2
+
+
+def test_steps_that_fail_keep_no_others_back(clock: Clock) -> None:
+    taken = []
+
+    def failing() -> Iterator[None]:
+        yield
+        raise ValueError("on purpose")
+
+    def working() -> Iterator[None]:
+        taken.append("done")
+        yield
+
+    async def go() -> None:
+        turns = Turns(asyncio.get_running_loop())
+        turns.go_through(failing())
+        turns.go_through(working())
+
+    asyncio.run(go())
+
+    assert taken == ["done"]
+
+
+def test_work_that_is_put_off_is_done_in_turns_of_bounded_length(clock: Clock) -> None:
+    done: list[int] = []
+
+    def piece() -> None:
+        clock.work(0.001)
+        done.append(1)
+
+    async def go() -> int:
+        turns = Turns(asyncio.get_running_loop())
+        for _ in range(20):
+            turns.put(piece)
+        most = 0
+        while len(done) < 20:
+            before = len(done)
+            await next_turn()
+            most = max(most, len(done) - before)
+        return most
+
+    assert 1 <= asyncio.run(go()) <= 6
+
+
+def test_requests_that_wait_for_a_turn_begin_one_after_the_other(clock: Clock) -> None:
+    begun: list[int] = []
+
+    async def go() -> None:
+        turns = Turns(asyncio.get_running_loop())
+        assert not turns.is_over()
+        clock.work(0.1)
+
+        async def request(number: int) -> None:
+            await turns.begun()
+            begun.append(number)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(5):
+                group.create_task(request(number))
+
+    asyncio.run(go())
+
+    assert begun == [0, 1, 2, 3, 4]
