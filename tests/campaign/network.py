@@ -2,11 +2,12 @@
 
 Sessions append to lists and read them, several steps in one transaction, while a proxy of ours
 stands between client and server, over RESP and HTTP, and between Holdfast and PostgreSQL or Valkey:
-it delays, splits, cuts, half-closes and swallows replies at random. A cluster of Valkey is
-partitioned so that a primary loses sight of the others while clients may still reach it, and a
-PostgreSQL primary dies and its synchronous standby takes over. Every history is checked: it must be
-serializable in real time (no cycle of Adya's G0, G1 or G2), every session must see its own writes
-and never go back, what was acknowledged is there once, and what was reported as not done is not.
+it delays, splits, cuts, half-closes, swallows replies and sends the ends of connections twice, at
+random. A cluster of Valkey is partitioned so that a primary loses sight of the others while clients
+may still reach it, and a PostgreSQL primary dies and its synchronous standby takes over. Every
+history is checked: it must be serializable in real time (no cycle of Adya's G0, G1 or G2), every
+session must see its own writes and never go back, what was acknowledged is there once, and what was
+reported as not done is not.
 """
 
 import random

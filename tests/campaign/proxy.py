@@ -2,8 +2,8 @@
 
 It listens on a port of its own and passes everything on to a server, piece by piece. With each
 piece it may delay it, split it, cut the connection before or behind it, swallow the answer to it,
-or close one direction alone. A partition stops all traffic without closing anything, until it is
-healed: both sides see silence.
+close one direction alone, or end the connection and send its last bytes again on a new one. A
+partition stops all traffic without closing anything, until it is healed: both sides see silence.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ FAULTS: Final = {  # how often each comes, beside the others
     "cut behind": 2,  # the piece arrives, and nothing more in either direction
     "drop replies": 2,  # the piece arrives, and what the server says to it does not
     "half-close": 1,  # one direction ends, the other goes on
+    "duplicate": 1,  # a connection ends, and its last bytes arrive again on one of their own
 }
 MAX_DELAY_SECONDS: Final = 0.05
 SPLIT_BYTES: Final = 7
@@ -165,11 +166,29 @@ class Proxy:
         await writer.drain()
         if fault == "cut behind":
             raise _Cut
+        if fault == "duplicate":
+            if upwards:
+                await self._send_again(piece[-self._chance.randrange(1, SPLIT_BYTES) :])
+            raise _Cut
         if fault == "drop replies" and upwards:
             link.deaf = True  # the next word of the server is lost, and the connection with it
         if fault == "half-close":
             link.ended[upwards] = True
             writer.write_eof()
+
+    async def _send_again(self, end: bytes) -> None:
+        """Sends the end of a connection on a new one. It is no whole request, so nothing is done.
+
+        (A whole one that came twice would be done twice: who sends it again says so by its id.)
+        """
+        reader, again = await asyncio.open_connection("127.0.0.1", self.target)
+        try:
+            again.write(end)
+            again.write_eof()
+            with suppress(TimeoutError, OSError):
+                await asyncio.wait_for(reader.read(PIECE_BYTES), MAX_DELAY_SECONDS)
+        finally:
+            _reset(again)
 
     async def _until_passable(self, host: str) -> None:
         while not (self._whole and self._admits(host)):

@@ -113,9 +113,35 @@ def test_a_partition_is_silence_until_it_is_healed(echo: int) -> None:
         assert connection.recv(100) == b"during"
 
 
+class Duplicates(random.Random):
+    """Makes each piece the last of its connection."""
+
+    def choices(self, *_: object, **__: object) -> list[str]:  # type: ignore[override]  # of one kind
+        return ["duplicate"]
+
+
+def test_the_end_of_a_connection_arrives_again_on_a_connection_of_its_own() -> None:
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(30)
+        port = listening.getsockname()[1]
+        with Proxy(port, Duplicates(1), rate=1.0) as proxy, connect(proxy) as connection:
+            connection.sendall(b"a whole request")
+            for _ in range(2):
+                accepted, _ = listening.accept()
+                with accepted:
+                    accepted.settimeout(30)
+                    heard.append(accepted.recv(100))
+
+    whole, end = heard
+    assert whole == b"a whole request"
+    assert 0 < len(end) < len(whole)
+    assert whole.endswith(end)
+
+
 def test_every_kind_of_fault_comes_and_a_cut_connection_is_never_garbled(echo: int) -> None:
     with Proxy(echo, random.Random(1), rate=1.0) as proxy:
-        for number in range(80):
+        for number in range(120):
             word = b"%020d" % number
             with connect(proxy) as connection:
                 connection.settimeout(0.2)  # a direction that was closed alone answers nothing

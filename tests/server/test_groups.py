@@ -1,13 +1,16 @@
 """Writes of many clients in groups: who waits for whom, and who does not."""
 
+import asyncio
 import json
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+import holdfast
 from holdfast.engine import group_wait
 from holdfast.engine.lmdb.overlay import Overlay
 from holdfast.limits import (
@@ -16,6 +19,10 @@ from holdfast.limits import (
     MAX_SHORT_OPERATIONS,
     MAX_SMALL_REQUEST_BYTES,
 )
+from holdfast.server import group_time
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.group_time import Postponed, within_time
+from holdfast.store import Step
 from tests.server.running import command
 from tests.server.small_server import SmallServer, small_server
 
@@ -176,3 +183,47 @@ def test_those_who_come_while_others_are_written_share_the_next_group(tmp_path: 
         assert groups == [1, 7]
         for client in clients:
             client.close()
+
+
+def _note(seen: list[int], number: int, tx: Any) -> None:
+    seen.append(number)
+
+
+def test_a_group_that_takes_long_is_committed_in_parts() -> None:
+    now = [0.0]
+
+    def work(tx: Any) -> str:
+        now[0] += 0.4
+        return "done"
+
+    steps = within_time([Step(cast(Any, None), work)] * 10, lambda: now[0])
+    outcomes = []
+    for step in steps:
+        try:
+            outcomes.append(step.work(cast(Any, None)))
+        except Postponed:
+            outcomes.append("later")
+
+    assert outcomes == ["done"] * 3 + ["later"] * 7
+
+
+def test_writes_that_take_long_together_are_all_done_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_time, "MAX_GROUP_SECONDS", 0.0)
+
+    async def go() -> list[Any]:
+        with holdfast.open(tmp_path / "data") as store:
+            dispatcher = Dispatcher(store)
+            outcomes: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+            seen: list[int] = []
+            steps = [Step(store, partial(_note, seen, number)) for number in range(50)]
+            dispatcher.write_many(steps, outcomes.set_result)
+            found = [each.error for each in await outcomes]
+            await dispatcher.close()
+            return [found, seen]
+
+    found, seen = asyncio.run(go())
+
+    assert found == [None] * 50
+    assert seen == list(range(50))

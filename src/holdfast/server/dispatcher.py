@@ -57,6 +57,7 @@ from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 from holdfast.server.browser_checks import Hosts
+from holdfast.server.group_time import transact_in_parts
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
 from holdfast.server.notice_feed import NoticeFeed
@@ -487,7 +488,7 @@ class Dispatcher:
                 steps = [step for request in group for step in request.steps]
             begin = time.perf_counter()
             try:
-                outcomes = self.store.transact_many(steps) if steps else []
+                outcomes = transact_in_parts(self.store, steps)
             except BaseException as error:
                 outcomes = [Outcome(error=error)] * len(steps)
             seconds = time.perf_counter() - begin

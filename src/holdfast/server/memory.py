@@ -12,6 +12,7 @@ from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 
+_COLLECTIONS: Final = (10_000, 20, 20)  # objects, and collections: a flood makes many of them
 _MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
 _STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two looks
 _HELD_BYTES: Final = 32 * 1024 * 1024  # for clients, as in a flood
@@ -71,6 +72,7 @@ def prepare_process() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_COLLECTIONS)
     if (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         set_option(_MMAP_THRESHOLD, MAPPED_MEMORY_BYTES)
 

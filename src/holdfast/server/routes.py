@@ -163,12 +163,13 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
         return results
 
     space, dispatcher = await api.dispatcher.space(found["space"]), api.dispatcher
-    only_reads = all(operation.kind == "read" for operation, _ in planned)
-    if not only_reads:
-        run = dispatcher.write(space, work)
-    else:
-        run = dispatcher.look(space, work, is_large=len(planned) > 1)
-    return answer(request, {"result": await run}, is_written=True)
+
+    def read(view: View) -> HttpResponse:
+        return answer(request, {"result": work(view)}, is_written=True)
+
+    if all(operation.kind == "read" for operation, _ in planned):
+        return await dispatcher.look(space, read, is_large=len(planned) > 1)
+    return answer(request, {"result": await dispatcher.write(space, work)}, is_written=True)
 
 
 def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
@@ -231,11 +232,11 @@ async def _look(
     """A read. Its answer is written where it runs: that of a large one takes its time too."""
     work = api.dispatcher.recorder.work_of(operation, arguments)
 
-    def read(view: View) -> msgspec.Raw:
-        return msgspec.Raw(_encode(request, operation, work(view)))
+    def read(view: View) -> HttpResponse:
+        written = msgspec.Raw(_encode(request, operation, work(view)))
+        return answer(request, {"result": written}, is_written=True)
 
-    written = await api.dispatcher.look(space, read, operation.full_name, arguments)
-    return answer(request, {"result": written}, is_written=True)
+    return await api.dispatcher.look(space, read, operation.full_name, arguments)
 
 
 async def _run(

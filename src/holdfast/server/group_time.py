@@ -1,0 +1,45 @@
+"""Bounds what a group of writes holds together: each call is bounded, but a group has a thousand.
+
+What a group changes is in memory until it is committed. So one that takes long is committed in
+parts: a transaction that would begin too late raises instead, and is run again with the next part.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.engine.contract import Outcome
+from holdfast.limits import MAX_GROUP_SECONDS
+from holdfast.store import Step, Store, Tx
+
+
+class Postponed(Exception):
+    """A transaction was not begun: those before it in its group have taken long."""
+
+
+def transact_in_parts(store: Store, steps: Sequence[Step]) -> list[Outcome[Any]]:
+    """Runs the transactions of a group, in order, and returns their outcomes."""
+    if len(steps) < 2:
+        return store.transact_many(steps) if steps else []
+    outcomes = store.transact_many(within_time(steps))
+    while left := [at for at, each in enumerate(outcomes) if type(each.error) is Postponed]:
+        again = store.transact_many(within_time([steps[at] for at in left]))
+        for at, outcome in zip(left, again, strict=True):
+            outcomes[at] = outcome
+    return outcomes
+
+
+def within_time(steps: Sequence[Step], clock: Callable[[], float] = time.monotonic) -> list[Step]:
+    """Returns the steps such that all but the first raise when the group has taken long."""
+    end = clock() + MAX_GROUP_SECONDS
+
+    def in_time(work: Callable[[Tx], Any]) -> Callable[[Tx], Any]:
+        def run(tx: Tx) -> Any:
+            if clock() > end:
+                raise Postponed
+            return work(tx)
+
+        return run
+
+    first, *others = steps
+    return [first, *(Step(step.space, in_time(step.work)) for step in others)]
