@@ -39,3 +39,40 @@ def seed_entities(space: ClientSpace, number: int = 120) -> None:
         for each in range(number)
     ]
     space.entities.put_raw("shop.Users", users)
+
+
+REVISIONS = {
+    "table": "revisions",
+    "attributes": {
+        "title": "string", "rev": "int", "tid": "timeuuid", "body": "string", "author": "string",
+    },
+    "index": [
+        {"attribute": "title", "type": "hash"},
+        {"attribute": "rev", "type": "range", "order": "desc"},
+    ],
+    "secondaryIndexes": {"by_author": [{"attribute": "author", "type": "hash"}]},
+    "revisionRetentionPolicy": {"type": "all"},
+}  # fmt: skip
+
+
+def seed_tables(space: ClientSpace, number: int = 70) -> None:
+    """Creates a table of revisions, two of each page, and an empty table."""
+    space.tables.create(REVISIONS)
+    plain = {"attributes": {"id": "int"}, "index": [{"attribute": "id", "type": "hash"}]}
+    space.tables.create(plain, table="empty")
+    space.tables.batch(
+        [
+            {
+                "op": "put",
+                "table": "revisions",
+                "attributes": {
+                    "title": f"Page_{each:03}",
+                    "rev": rev,
+                    "body": f"A {('short', 'long')[rev - 1]} text about {each}",
+                    "author": ("ann", "ben")[each % 2],
+                },
+            }
+            for each in range(number)
+            for rev in (1, 2)
+        ]
+    )

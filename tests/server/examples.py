@@ -486,6 +486,9 @@ TABLES = _calls(
     ("get", {"table": "pages", "limit": 1}),
     ("get", {"table": "pages", "attributes": {"cake": 1}}),
     ("get", {"table": "nothing"}),
+    ("get_by_url", {"table": "pages", "values": ["A"]}),
+    ("get_by_url", {"table": "pages", "values": ["A"], "query_string": "limit=1&proj=length"}),
+    ("get_by_url", {"table": "pages", "values": [], "query_string": "cake=1"}),
     (
         "batch",
         {

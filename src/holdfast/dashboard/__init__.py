@@ -15,8 +15,10 @@ from holdfast.dashboard import (  # noqa: F401  # and these are its pages
     queue,
     queues,
     routes,  # it serves paths
+    rows,
     schedules,
     search,
+    tables,
     throttles,
     tracked,
     workers,

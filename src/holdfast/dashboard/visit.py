@@ -155,7 +155,7 @@ class Visit:
         if wanted == "json":
             return HttpResponse(copying.as_json(self.calls))
         if wanted == "csv" and rows is not None:
-            return HttpResponse(_csv(*rows), content_type="text/csv; charset=utf-8")
+            return HttpResponse(as_csv(*rows), content_type="text/csv; charset=utf-8")
         if wanted:
             raise BadInput(f"this page has no format {wanted!r:.40}", hint="It has json.")
         calls = list(self.calls)
@@ -208,10 +208,12 @@ def number_of(name: str, text: str) -> float | None:
         raise BadInput(f"{name} is a number, not {text!r:.40}") from None
 
 
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+def as_csv(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> bytes:
+    """Returns rows as CSV; without a header, those that continue others."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
-    writer.writerow(header)
+    if header is not None:
+        writer.writerow(header)
     writer.writerows([_cell(value) for value in row] for row in rows)
     return written.getvalue().encode(errors="replace")
 

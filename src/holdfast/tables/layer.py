@@ -246,7 +246,7 @@ class Tables:
 
     # --- by URL ----------------------------------------------------------------------------------
 
-    @operation(reads=True, local=True)
+    @operation(reads=True, holds_values=True)
     def get_by_url(
         self,
         table: str,
@@ -256,7 +256,12 @@ class Tables:
         index: str | None = None,
         form: Form = "json",
     ) -> Page:
-        """Returns the page of a URL: the decoded `values` of its path and its raw query string."""
+        """Returns the page of a URL: the decoded `values` of its path and its raw query string.
+
+        `get_by_url("revisions", ["Main_Page"], "rev.gt=7&limit=20")` asks as RESTBase's clients
+        do: values fix the first elements of the index, parameters say the rest. Reads the table and
+        the rows returned.
+        """
         plan = catalogue.find(self._tx, table)
         query = urls.query_of(self._tx, plan, index, list(values), query_string)
         return get_page(self._tx, plan, query, form)

@@ -92,6 +92,20 @@ class CalledTables(CalledLayer):
             form,
         )
 
+    def get_by_url(
+        self,
+        table: str,
+        values: Sequence[str],
+        query_string: str = "",
+        *,
+        index: str | None = None,
+        form: Form = "json",
+    ) -> Page:
+        """Returns the page of a URL: the decoded `values` of its path and its raw query
+        string.
+        """
+        return self._call(_GET_BY_URL, table, values, query_string, index, form)
+
     def import_rows(
         self, table: str, lines: Iterable[bytes | str], *, atomic: bool = False
     ) -> ImportReport:
@@ -144,6 +158,7 @@ class AwaitedTables(AwaitedLayer):
     drop = awaited(CalledTables.drop)
     facts = awaited(CalledTables.facts)
     get = awaited(CalledTables.get)
+    get_by_url = awaited(CalledTables.get_by_url)
     import_rows = awaited(CalledTables.import_rows)
     index_progress = awaited(CalledTables.index_progress)
     names = awaited(CalledTables.names)
@@ -162,6 +177,7 @@ class RecordedTables(RecordedLayer):
     drop = recorded(CalledTables.drop)
     facts = recorded(CalledTables.facts)
     get = recorded(CalledTables.get)
+    get_by_url = recorded(CalledTables.get_by_url)
     index_progress = recorded(CalledTables.index_progress)
     names = recorded(CalledTables.names)
     put = recorded(CalledTables.put)
@@ -177,6 +193,7 @@ _DELETE: Final = Call("tables.delete", "write", CalledTables.delete)
 _DROP: Final = Call("tables.drop", "write", CalledTables.drop)
 _FACTS: Final = Call("tables.facts", "read", CalledTables.facts)
 _GET: Final = Call("tables.get", "read", CalledTables.get)
+_GET_BY_URL: Final = Call("tables.get_by_url", "read", CalledTables.get_by_url)
 _IMPORT_ROWS: Final = Call("tables.import_rows", "long", CalledTables.import_rows)
 _INDEX_PROGRESS: Final = Call("tables.index_progress", "read", CalledTables.index_progress)
 _NAMES: Final = Call("tables.names", "read", CalledTables.names)

@@ -1,0 +1,142 @@
+"""One row of a table, beside its other revisions; and rows as files."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.dashboard.differences import compare
+from holdfast.dashboard.pages import action, page
+from holdfast.dashboard.row_addresses import RowQuery, key_address, key_names, values_of
+from holdfast.dashboard.tables import json_of
+from holdfast.dashboard.visit import Visit, as_csv
+from holdfast.errors import BadInput, NotFound
+from holdfast.limits import EXPORTED_ROWS_PER_STEP, SHOWN_REVISIONS
+from holdfast.server.http_exchange import HttpResponse
+
+_TYPES = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
+
+
+@page("tables/{table}/rows/{key}", menu="tables")
+async def row(visit: Visit) -> HttpResponse:
+    """Shows a row, and what differs from another revision of it."""
+    name, path = visit.names["table"], visit.names["key"]
+    schema = await visit.call("tables.schema", table=name)
+    found = await visit.call("tables.get_by_url", table=name, values=values_of(path))
+    if not found.items:
+        raise NotFound(f"{name} has no row {path!r:.200}")
+    item, key = found.items[0], key_names(schema)
+    revisions = await _revisions(visit, schema, path)
+    other = _other(revisions, item, key, visit.parameter("with"))
+    return await visit.render(
+        "row.html",
+        title=" / ".join(values_of(path)),
+        schema=schema,
+        key=key,
+        item=item,
+        etag=found.etag,
+        text=msgspec.json.format(msgspec.json.encode(item), indent=2).decode(),
+        key_text=msgspec.json.encode({each: item[each] for each in key}).decode(),
+        version=key[-1],
+        revisions=[(key_address(each, key), each.get(key[-1])) for each in revisions],
+        here=key_address(item, key),
+        other=other,
+        other_address=key_address(other, key) if other else "",
+        differences=compare(other, item, list(schema["attributes"])) if other else [],
+    )
+
+
+async def _revisions(visit: Visit, schema: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
+    """Returns the rows that differ from this one in the last part of their key alone."""
+    if not any(each["type"] == "range" for each in schema["index"]):
+        return []
+    values = values_of(path)[:-1]
+    found = await visit.call(
+        "tables.get_by_url",
+        table=visit.names["table"],
+        values=values,
+        query_string=f"limit={SHOWN_REVISIONS}",
+    )
+    items: list[dict[str, Any]] = found.items
+    return items
+
+
+def _other(
+    revisions: list[dict[str, Any]], item: dict[str, Any], key: list[str], wanted: str
+) -> dict[str, Any] | None:
+    """Returns the revision that was asked for, or the one listed behind this one."""
+    addresses = [key_address(each, key) for each in revisions]
+    if wanted in addresses:
+        return revisions[addresses.index(wanted)]
+    here = key_address(item, key)
+    behind = addresses.index(here) + 1 if here in addresses else 0
+    return revisions[behind] if behind < len(revisions) else None
+
+
+@action("tables/{table}/put")
+async def put(visit: Visit) -> HttpResponse:
+    """Puts a row; with an etag, only over the row that was shown."""
+    name = visit.names["table"]
+    attributes = json_of(visit, "attributes")
+    result = await visit.call(
+        "tables.put",
+        table=name,
+        attributes=attributes,
+        if_match=visit.form.get("etag") or None,
+    )
+    key = key_names(await visit.call("tables.schema", table=name))
+    if result.tid is not None and attributes.get(key[-1]) is None:
+        attributes[key[-1]] = str(result.tid)
+    address = key_address(attributes, key)
+    to = visit.link("tables", name, "rows", address) if address else visit.link("tables", name)
+    return visit.leave(to, "Put the row.")
+
+
+@action("tables/{table}/delete")
+async def delete(visit: Visit) -> HttpResponse:
+    """Deletes the row of a whole primary key."""
+    name = visit.names["table"]
+    attributes = json_of(visit, "key")
+    schema = await visit.call("tables.schema", table=name)
+    if attributes.keys() != set(key_names(schema)):
+        raise BadInput("a row is deleted by all attributes of its key")
+    deleted = await visit.call("tables.delete", table=name, attributes=attributes)
+    return visit.leave(visit.link("tables", name), f"Deleted {deleted.count:,} rows.")
+
+
+@page("tables/{table}/export", menu="tables")
+async def export(visit: Visit) -> HttpResponse:
+    """Sends all rows of a query as CSV or NDJSON, a step at a time."""
+    form = visit.parameter("as", "csv")
+    if form not in _TYPES:
+        raise BadInput(f"rows are exported as csv or ndjson, not as {form!r:.40}")
+    schema = await visit.call("tables.schema", table=visit.names["table"])
+    first = await _step(visit, "")
+    headers = {"content-disposition": f'attachment; filename="rows.{form}"'}
+    lines = _lines(visit, form, list(schema["attributes"]), first)
+    return HttpResponse(lines, content_type=_TYPES[form], headers=headers)
+
+
+async def _step(visit: Visit, cursor: str) -> Any:
+    query = RowQuery.of(visit)
+    return await visit.call_in(
+        visit.space,
+        "tables.get_by_url",
+        table=visit.names["table"],
+        values=query.values,
+        query_string=query.of_export(cursor, EXPORTED_ROWS_PER_STEP),
+    )
+
+
+async def _lines(visit: Visit, form: str, names: list[str], found: Any) -> AsyncGenerator[bytes]:
+    """Each step is consistent in itself; rows that are put meanwhile may be in it or not."""
+    if form == "csv":
+        yield as_csv(names, [])
+    while True:
+        if form == "csv":
+            yield as_csv(None, ([item.get(name) for name in names] for item in found.items))
+        else:
+            yield b"".join(msgspec.json.encode(item) + b"\n" for item in found.items)
+        if not found.next:
+            return
+        found = await _step(visit, found.next)
