@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -55,20 +56,27 @@ def done(store: Store) -> Any:
     return store.metrics.lifetime("done")
 
 
+def put_in_waves(store: Store, count: int, wave: int) -> Iterator[None]:
+    for first in range(0, count, wave):
+        add.put_many(store, [(number,) for number in range(first, min(first + wave, count))])
+        yield
+
+
 @pytest.mark.every_engine
 def test_tasks_with_a_transaction_count_exactly_once_however_often_workers_are_killed(
     stores: Stores,
 ) -> None:
     count = JOBS or SHORT.get(stores.engine_name, 150)
     chance, url = random.Random(count), stores.url()
+    wave = max(20, min(200, count // 8))
     with opened(url) as store:
-        for first in range(0, count, 500):
-            numbers = range(first, min(first + 500, count))
-            add.put_many(store, [(number,) for number in numbers])
+        left = put_in_waves(store, count, wave)
+        next(left)
         workers = [start(work, url, f"worker-{number}") for number in range(2)]
         kills = 0
         while done(store) < count:
-            aim = min(count, done(store) + chance.randrange(1, min(200, max(2, count // 8))))
+            next(left, None)  # so that a worker is killed while it has something to do
+            aim = min(count, done(store) + chance.randrange(1, wave))
             until(lambda aim=aim: done(store) >= aim, 120)  # type: ignore[misc]  # bound now
             victim = chance.randrange(2)
             workers[victim].kill()

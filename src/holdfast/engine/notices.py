@@ -2,21 +2,25 @@
 
 The engine keeps notices in a log beside the data, written by the commit itself. The hub follows
 that log for all subscribers of a process: woken at once by a commit of its own process, and of
-another one by looking every few milliseconds, or by the word of a server. A subscriber that only
-polls reads the log by itself; then the hub looks rarely, only to keep up, and no commit wakes it.
+another one by a watch on the file, by looking every few milliseconds where there is none, or by the
+word of a server. A subscriber that only polls reads the log by itself; then the hub looks rarely,
+only to keep up, and no commit wakes it.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 from holdfast.engine.contract import Notice
+from holdfast.engine.file_watch import FileWatch
 from holdfast.errors import StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.limits import MAX_QUEUED_NOTICE_BYTES, MAX_QUEUED_NOTICES
 
-POLL_SECONDS: Final = 0.002  # while someone waits
+POLL_SECONDS: Final = 0.002  # while someone waits, without a watch
+WATCHED_POLL_SECONDS: Final = 0.05  # with one, should the system have failed to tell
 _NOTICE_BYTES: Final = 150  # of a notice, beside its payload and topic
 IDLE_POLL_SECONDS: Final = 0.02  # while no one does
 
@@ -36,8 +40,12 @@ class Log(Protocol):
 class NoticeHub:
     """Follows the log while anyone is subscribed, and hands each notice to those who want it."""
 
-    def __init__(self, log: Log, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self, log: Log, *, poll_seconds: float = POLL_SECONDS, watched: Path | None = None
+    ) -> None:
         self._log = log
+        self._watched = watched  # a file that every commit of another process writes to
+        self._watch: FileWatch | None = None  # of the thread that follows, while there is one
         self._poll_seconds = poll_seconds  # how often to look unwoken
         self._lock = threading.Lock()  # guards the position and the list of subscribers
         self._woken = threading.Event()
@@ -75,7 +83,7 @@ class NoticeHub:
         """A commit of this process has left notices, or someone begins to wait for some."""
         self.is_behind = True
         if self._someone_waits():
-            self._woken.set()
+            self._wake_follower()
 
     def subscribe(
         self, wanted: Callable[[Notice], bool], may_want: Callable[[str], bool] | None = None
@@ -90,10 +98,7 @@ class NoticeHub:
                 self._place = self._log.newest_notice()
             self._subscriptions += (subscription,)
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._follow, name="holdfast-notices", daemon=True
-                )
-                self._thread.start()
+                self._start_following()
         return subscription
 
     def forget(self, subscription: "NoticeSubscription") -> None:
@@ -114,11 +119,13 @@ class NoticeHub:
             self._closed = True
             subscriptions, self._subscriptions = self._subscriptions, ()
             thread = self._thread
-        self._woken.set()
+        self._wake_follower()
         for subscription in subscriptions:
             subscription.end()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+        if self._watch is not None:
+            self._watch.close()
 
     def forked(self) -> None:
         """Called in a child process, where no thread follows and locks may be held for ever."""
@@ -134,11 +141,23 @@ class NoticeHub:
             for subscription in self._subscriptions:
                 subscription.deliver(notices, forgotten)
 
+    def _start_following(self) -> None:
+        if self._watched is not None and self._watch is None:
+            self._watch = FileWatch.of(self._watched)
+        self._thread = threading.Thread(target=self._follow, name="holdfast-notices", daemon=True)
+        self._thread.start()
+
+    def _wake_follower(self) -> None:
+        watch = self._watch
+        if watch is None:
+            self._woken.set()
+        else:
+            watch.wake()
+
     def _follow(self) -> None:
+        written = False
         while True:
-            seconds = self._poll_seconds
-            self._woken.wait(seconds if self._someone_waits() else max(seconds, IDLE_POLL_SECONDS))
-            self._woken.clear()
+            written = self._wait(written)
             with self._lock:
                 # An idle hub keeps no thread: the next subscriber starts one again.
                 if self._closed or not self._subscriptions:
@@ -148,6 +167,25 @@ class NoticeHub:
                 # read from: look again.
                 with suppress(StoreBusy, StoreUnreachable):
                     self._catch_up()
+
+    def _wait(self, written: bool) -> bool:
+        """Returns when it is time to look, and whether that is because the file was written to.
+
+        A write is seen before it can be read as a commit. So after one there is a second look, and
+        until then no further write counts: however many there are, the looks are bounded.
+        """
+        seconds, watch = self._poll_seconds, self._watch
+        is_awaited = self._someone_waits()
+        if not is_awaited:
+            seconds = max(seconds, IDLE_POLL_SECONDS)
+        if watch is None:
+            self._woken.wait(seconds)
+            self._woken.clear()
+            return False
+        if written or not is_awaited:
+            watch.wait(seconds, for_writes=False)
+            return False
+        return watch.wait(WATCHED_POLL_SECONDS)
 
 
 def notice_filter(

@@ -156,7 +156,7 @@ class LmdbEngine:
             waiting=lambda: (-1, []) if self._overlay is None else self._overlay.notices(),
             read_by_all=self._read_by_all,
         )
-        self._notices = NoticeHub(self._notice_log)
+        self._notices = NoticeHub(self._notice_log, watched=data_file)
         self._data_file = os.open(data_file, os.O_RDWR)
         self._checkpointer: Checkpointer | None = None
         self._redo: RedoLog | None = None
