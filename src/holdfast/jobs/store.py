@@ -227,7 +227,7 @@ class StoreJobs(_PerCall):
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
         """Puts the `count` oldest jobs of a failure group into `queue`; returns how many.
 
-        In steps of `JOBS_PER_STEP`. Reads 5 keys and writes 6 for each.
+        In steps of `JOBS_PER_STEP`. Reads 5 keys and writes 7 for each.
         """
         total = 0
         while total < count:
@@ -243,7 +243,7 @@ class StoreJobs(_PerCall):
         """Puts every failed job that fits `match` back into its queue; returns how many.
 
         `store.jobs.retry_failed(Match(klass="app.SendMail", message="timed out"))`. Reads 2 keys
-        for each failed job; reads 3 more and writes 6 for each that is put back.
+        for each failed job; reads 3 more and writes 7 for each that is put back.
         """
         total = 0
         cursor: str | None = None
