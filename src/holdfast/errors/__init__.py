@@ -21,6 +21,7 @@ HoldfastError
 │   ├── ExpandsTooFar
 │   ├── WrongKind
 │   ├── CountersWithoutTimes
+│   ├── IncompleteCounter
 │   ├── NoJobQueue
 │   ├── BadArgument
 │   │   ├── JobTooLarge

@@ -50,6 +50,13 @@ class CountersWithoutTimes(BadInput):
     hint = 'Give the handlers of the key `"windowed_counters": true`; counts begin from then on.'
 
 
+class IncompleteCounter(BadInput):
+    """A complete count was asked of a key that was written to while its counter was off."""
+
+    code, status = "incomplete_counter", 409
+    hint = "Keep the counter on in all handlers of the key, or ask without `complete`."
+
+
 class NoJobQueue(BadInput):
     """A handler enqueues a job, and the layer was given no queue to put it into."""
 

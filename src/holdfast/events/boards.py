@@ -22,7 +22,17 @@ from math import ceil
 from typing import Final
 
 from holdfast.events import digests
-from holdfast.events.codec import BOARD, DECAYED, MIXED, PARTIAL, Record, Value, escaped, unescaped
+from holdfast.events.codec import (
+    BOARD,
+    DECAYED,
+    GROSS_OFF,
+    MIXED,
+    PARTIAL,
+    Record,
+    Value,
+    escaped,
+    unescaped,
+)
 from holdfast.events.layout import (
     SMALLEST,
     VALUES,
@@ -215,6 +225,13 @@ def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
     record.size = 0
     if tracked:
         _write_rows(cache, record, ranked[:tracked])
+
+
+def store(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
+    """Makes a board of entries that others have counted; it has no counters of its own."""
+    record.flags |= BOARD | PARTIAL | MIXED | GROSS_OFF
+    record.bound = len(candidates)
+    _write_rows(cache, record, candidates)
 
 
 # --- decay ----------------------------------------------------------------------------------------

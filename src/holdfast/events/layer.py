@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
-from uuid import UUID
 
 from holdfast.declarations import operation
-from holdfast.engine.contract import Transaction, draw
+from holdfast.engine.contract import Transaction
 from holdfast.error_text import shown
 from holdfast.errors import AnswerTooLarge, BadInput
-from holdfast.events import counts, deployment, fan_outs, numbers, record_cache
+from holdfast.events import deployment, fan_outs, kept_results, numbers, record_cache
 from holdfast.events import settings as space_settings
 from holdfast.events.explanations import explain
 from holdfast.events.ingestion import (
@@ -36,6 +35,7 @@ from holdfast.events.records import (
     Explanation,
     FanOutReport,
     KeptCount,
+    KeptResult,
     KeyDescription,
     KeyPage,
     Member,
@@ -48,7 +48,6 @@ from holdfast.events.records import (
 from holdfast.events.set_reads import SetOperation
 from holdfast.expiry import Remover
 from holdfast.limits import DEFAULT_KEPT_SECONDS, MAX_ANSWER_BYTES, MAX_READS
-from holdfast.limits import MAX_EXPIRE_AFTER_SECONDS as MAX_TTL
 
 __all__ = ["REMOVERS", "Events", "Query", "Result"]
 
@@ -314,16 +313,18 @@ class Events:
         since: Moment | None = None,
         last: Window = None,
         schema: str | None = None,
+        complete: bool = False,
     ) -> int:
         """Returns how many values were added or counted, repeats included; 0 for an unknown key.
 
         Several keys add up; a scored add that went to several of them is one. `since` asks for adds
         after a moment, at keys with `windowed_counters`, to the second. With `last`, the key is a
-        template such as `"views:{hour}"`.
+        template such as `"views:{hour}"`. Values that were added while `store_gross_counters` was
+        off are not among them: with `complete`, `IncompleteCounter` is raised then.
 
         Reads 1 key for each, with `since` up to 66.
         """
-        return self._reads().gross(key, since, last, schema)
+        return self._reads().gross(key, since, last, schema, complete=complete)
 
     @operation(reads=True)
     def distinct(
@@ -362,7 +363,42 @@ class Events:
 
         Reads up to 66 keys for each, writes up to 67.
         """
-        return self._keep_distinct(keys, since, ttl)
+        return kept_results.keep_distinct(self._tx, self._reads(), keys, since, ttl)
+
+    @operation()
+    def keep_members(
+        self,
+        keys: KeyOrKeys,
+        op: SetOperation = "union",
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int = 1_000,
+        ttl: float = DEFAULT_KEPT_SECONDS,
+    ) -> KeptResult:
+        """Stores the newest members of several sets, as they are now, for `ttl` seconds.
+
+        Takes what `members` takes; the key of the answer is an ordinary set. `complete` is False if
+        there are more than `limit`. Reads what `members` reads, writes 1 key, or 2 for each member.
+        """
+        return kept_results.keep_members(
+            self._tx, self._reads(), keys, op, since, until, limit, ttl
+        )
+
+    @operation()
+    def keep_top(
+        self,
+        keys: KeyOrKeys,
+        k: int | None = None,
+        ttl: float = DEFAULT_KEPT_SECONDS,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> KeptResult:
+        """Stores the leaderboards of several keys, merged as they are now, for `ttl` seconds.
+
+        Takes what `top` takes; the key of the answer is an ordinary leaderboard. Reads what `top`
+        reads, writes 1 key for each entry.
+        """
+        return kept_results.keep_top(self._tx, self._reads(), keys, k, ttl, last, schema)
 
     @operation(reads=True)
     def aggregate(
@@ -395,7 +431,8 @@ class Events:
 
         `template` is a key with one time label in braces, `"unique:signup:{day}"`; `by` is "gross",
         "distinct" or "size", or of numbers "count", "sum", "min", "max", "avg", "last" or a
-        percentile such as "p95". The labels are in the time zone of the space, or of `schema`.
+        percentile such as "p95". The labels are in the time zone of the space, or of `schema`. The
+        value of a counter that was off is None.
 
         Reads up to 3 keys for each step.
         """
@@ -450,18 +487,6 @@ class Events:
             return getattr(self, operation)(**arguments)
         except TypeError as error:
             raise BadInput(f"the query for {operation} does not fit: {error}") from None
-
-    def _keep_distinct(self, keys: KeyOrKeys, since: Moment | None, ttl: float) -> KeptCount:
-        if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl <= MAX_TTL:
-            raise BadInput(f"`ttl` is a number of seconds from 0 to {MAX_TTL}, not {shown(ttl)}")
-        sources, since_ms = self._reads().counted(keys, since)
-        cache = RecordWriter(self._tx)
-        key = str(UUID(bytes=draw(16), version=4))
-        record = cache.record(key.encode())
-        counts.keep_union(cache, record, sources, since_ms)
-        cache.extend_lifetime(record, round(ttl * 1_000))
-        cache.finish()
-        return KeptCount(key=key, ttl=ttl)
 
     def _ingestion(self, schema: str | None = None) -> Ingestion:
         return Ingestion(

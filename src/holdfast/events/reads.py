@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from holdfast.engine.contract import Reader
 from holdfast.error_text import shown
-from holdfast.errors import BadInput, WrongKind
+from holdfast.errors import BadInput, IncompleteCounter, WrongKind
 from holdfast.events import boards, counts, numbers, sets
 from holdfast.events.codec import GROSS_OFF, UNBOUNDED, WINDOWED, Record, decode
 from holdfast.events.deployment import deployed
@@ -142,8 +142,15 @@ class Reads:
         since: Moment | None = None,
         last: Window = None,
         schema: str | None = None,
+        *,
+        complete: bool = False,
     ) -> int:
         records = [self._cache.record(encoded(each)) for each in self._keys(key, last, schema)]
+        for record in records if complete else ():
+            if record.flags & GROSS_OFF:
+                raise IncompleteCounter(
+                    f"values were added to {record.key.decode()} while its gross counter was off"
+                )
         return counts.gross(self._cache, records, self._moment(since))
 
     def distinct(
@@ -215,9 +222,12 @@ class Reads:
 
     def _number(self, key: str, by: By) -> int | float | None:
         if by == "gross":
-            return self.gross(key)
+            record = self._cache.record(encoded(key))
+            return None if record.flags & GROSS_OFF and not record.gross else self.gross(key)
         if by == "distinct":
-            return self.distinct(key).count
+            found_distinct = self.distinct(key)
+            is_off = found_distinct.incomplete and not found_distinct.count
+            return None if is_off else found_distinct.count
         if by == "size":
             return self.size(key)
         percentile = _PERCENTILE.fullmatch(by)

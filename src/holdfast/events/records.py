@@ -16,6 +16,7 @@ __all__ = [
     "FanOutReport",
     "HandlerExplanation",
     "KeptCount",
+    "KeptResult",
     "KeyDescription",
     "KeyInfo",
     "KeyPage",
@@ -160,6 +161,15 @@ class KeptCount(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     ttl: float  # seconds until it disappears
+
+
+class KeptResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored set or leaderboard."""
+
+    key: str
+    ttl: float  # seconds until it disappears
+    size: int  # its members or entries
+    complete: bool  # False: there were more than were asked for
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):

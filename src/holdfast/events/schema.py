@@ -60,6 +60,7 @@ _FIELDS: Final = (
     "weight",
     "half_life",
     "windowed_counters",
+    "beside_set",
 )
 # Spellings of Flux, which mean the same in both dialects.
 ALIASES: Final = {
@@ -241,7 +242,8 @@ class _Checker:
         expire_after_ms = self._duration(fields, "expire_after")
         half_life_ms = self._duration(fields, "half_life")
         weight = self._weight(fields)
-        for field in ("half_life", "weight"):
+        beside = self._boolean(fields, "beside_set", default=False)
+        for field in ("half_life", "weight", "beside_set"):
             if field in fields and operation not in ("count_frequency", None):
                 self._note(f".{field}", "only a handler with count_frequency has one")
         background = self._fan_out(fields, operation)
@@ -254,8 +256,9 @@ class _Checker:
             options=WriteOptions(
                 operation=operation,
                 bound=bound,
-                gross=gross,
-                distinct=distinct,
+                gross=gross and not beside,  # the counters of the key are those of its set
+                distinct=distinct and not beside,
+                beside=beside,
                 expire_after_ms=expire_after_ms,
                 windowed=windowed,
                 half_life_ms=half_life_ms,

@@ -16,6 +16,7 @@ from holdfast.events.records import (
     Explanation,
     FanOutReport,
     KeptCount,
+    KeptResult,
     KeyDescription,
     KeyPage,
     Member,
@@ -115,17 +116,41 @@ class CalledEvents(CalledLayer):
         since: Moment | None = None,
         last: Window = None,
         schema: str | None = None,
+        complete: bool = False,
     ) -> int:
         """Returns how many values were added or counted, repeats included; 0 for an unknown
         key.
         """
-        return self._call(_GROSS, key, as_text(since), last, schema)
+        return self._call(_GROSS, key, as_text(since), last, schema, complete)
 
     def keep_distinct(
         self, keys: KeyOrKeys, since: Moment | None = None, ttl: float = DEFAULT_KEPT_SECONDS
     ) -> KeptCount:
         """Stores the union of the counters of several keys, as it is now, for `ttl` seconds."""
         return self._call(_KEEP_DISTINCT, keys, as_text(since), ttl)
+
+    def keep_members(
+        self,
+        keys: KeyOrKeys,
+        op: SetOperation = "union",
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int = 1000,
+        ttl: float = DEFAULT_KEPT_SECONDS,
+    ) -> KeptResult:
+        """Stores the newest members of several sets, as they are now, for `ttl` seconds."""
+        return self._call(_KEEP_MEMBERS, keys, op, as_text(since), as_text(until), limit, ttl)
+
+    def keep_top(
+        self,
+        keys: KeyOrKeys,
+        k: int | None = None,
+        ttl: float = DEFAULT_KEPT_SECONDS,
+        last: Window = None,
+        schema: str | None = None,
+    ) -> KeptResult:
+        """Stores the leaderboards of several keys, merged as they are now, for `ttl` seconds."""
+        return self._call(_KEEP_TOP, keys, k, ttl, last, schema)
 
     def keys(self, prefix: str = "", limit: int = 100, after: str | None = None) -> KeyPage:
         """Returns the keys that begin with `prefix`, with their kinds, a page at a time."""
@@ -216,6 +241,8 @@ class AwaitedEvents(AwaitedLayer):
     forget = awaited(CalledEvents.forget)
     gross = awaited(CalledEvents.gross)
     keep_distinct = awaited(CalledEvents.keep_distinct)
+    keep_members = awaited(CalledEvents.keep_members)
+    keep_top = awaited(CalledEvents.keep_top)
     keys = awaited(CalledEvents.keys)
     members = awaited(CalledEvents.members)
     problems = awaited(CalledEvents.problems)
@@ -245,6 +272,8 @@ class RecordedEvents(RecordedLayer):
     forget = recorded(CalledEvents.forget)
     gross = recorded(CalledEvents.gross)
     keep_distinct = recorded(CalledEvents.keep_distinct)
+    keep_members = recorded(CalledEvents.keep_members)
+    keep_top = recorded(CalledEvents.keep_top)
     keys = recorded(CalledEvents.keys)
     members = recorded(CalledEvents.members)
     problems = recorded(CalledEvents.problems)
@@ -272,6 +301,8 @@ _FAN_OUTS: Final = Call("events.fan_outs", "read", CalledEvents.fan_outs)
 _FORGET: Final = Call("events.forget", "write", CalledEvents.forget)
 _GROSS: Final = Call("events.gross", "read", CalledEvents.gross)
 _KEEP_DISTINCT: Final = Call("events.keep_distinct", "write", CalledEvents.keep_distinct)
+_KEEP_MEMBERS: Final = Call("events.keep_members", "write", CalledEvents.keep_members)
+_KEEP_TOP: Final = Call("events.keep_top", "write", CalledEvents.keep_top)
 _KEYS: Final = Call("events.keys", "read", CalledEvents.keys)
 _MEMBERS: Final = Call("events.members", "read", CalledEvents.members)
 _PROBLEMS: Final = Call("events.problems", "read", CalledEvents.problems)

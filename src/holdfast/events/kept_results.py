@@ -1,0 +1,104 @@
+"""Stored results: what several keys have together, as it is now, for a while under a new key.
+
+The new key is an ordinary one that expires: every read takes it, and later events do not change it.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from holdfast.engine.contract import Transaction, draw
+from holdfast.error_text import shown
+from holdfast.errors import BadInput
+from holdfast.events import boards, counts, sets
+from holdfast.events.codec import UNBOUNDED, Record, pack_time, prepare
+from holdfast.events.reads import KeyOrKeys, Moment, Reads, Window, encoded
+from holdfast.events.record_cache import RecordWriter
+from holdfast.events.records import BoardEntry, KeptCount, KeptResult, Member
+from holdfast.events.set_reads import SetOperation
+from holdfast.events.sketch import digest
+from holdfast.limits import MAX_COUNTED_MEMBERS, MAX_WALKED_MEMBERS
+from holdfast.limits import MAX_EXPIRE_AFTER_SECONDS as MAX_TTL
+
+__all__ = ["keep_distinct", "keep_members", "keep_top"]
+
+
+def keep_distinct(
+    tx: Transaction, reads: Reads, keys: KeyOrKeys, since: Moment | None, ttl: float
+) -> KeptCount:
+    """Stores the union of the counters of several keys."""
+    _check_ttl(ttl)
+    sources, since_ms = reads.counted(keys, since)
+    key = _keep(tx, ttl, lambda cache, to: counts.keep_union(cache, to, sources, since_ms))
+    return KeptCount(key=key, ttl=ttl)
+
+
+def keep_members(
+    tx: Transaction,
+    reads: Reads,
+    keys: KeyOrKeys,
+    op: SetOperation,
+    since: Moment | None,
+    until: Moment | None,
+    limit: int,
+    ttl: float,
+) -> KeptResult:
+    """Stores the newest members of several sets, united, intersected or subtracted."""
+    _check_ttl(ttl)
+    members: list[Member] = []
+    after: str | None = None
+    # An intersection may walk far to find few: each page has its bound, and so have they all.
+    for _ in range(MAX_COUNTED_MEMBERS // MAX_WALKED_MEMBERS):
+        page = reads.members(keys, limit, after, op=op, since=since, until=until)
+        members += page.members
+        after = page.next
+        if after is None or len(members) >= limit:
+            break
+    complete = after is None and len(members) <= limit
+    found = members[:limit]
+    key = _keep(tx, ttl, lambda cache, to: _store_members(cache, to, found))
+    return KeptResult(key=key, ttl=ttl, size=len(found), complete=complete)
+
+
+def keep_top(
+    tx: Transaction,
+    reads: Reads,
+    keys: KeyOrKeys,
+    k: int | None,
+    ttl: float,
+    last: Window,
+    schema: str | None,
+) -> KeptResult:
+    """Stores the leaderboards of several keys, merged."""
+    _check_ttl(ttl)
+    entries = reads.top(keys, k, last, schema)
+    key = _keep(tx, ttl, lambda cache, to: _store_board(cache, to, entries))
+    return KeptResult(key=key, ttl=ttl, size=len(entries), complete=True)
+
+
+def _keep(tx: Transaction, ttl: float, fill: Callable[[RecordWriter, Record], None]) -> str:
+    """Returns the key of a new record that `fill` has filled and that expires."""
+    cache = RecordWriter(tx)
+    key = str(UUID(bytes=draw(16), version=4))
+    record = cache.record(key.encode())
+    fill(cache, record)
+    record.dirty = True
+    cache.extend_lifetime(record, round(ttl * 1_000))
+    cache.finish()
+    return key
+
+
+def _store_members(cache: RecordWriter, record: Record, members: list[Member]) -> None:
+    for member in reversed(members):
+        raw = encoded(member.value)
+        value = prepare(raw, digest(raw), member.at, pack_time(member.at))
+        sets.add(cache, [record], value, UNBOUNDED, gross=1, counted=True)
+
+
+def _store_board(cache: RecordWriter, record: Record, entries: list[BoardEntry]) -> None:
+    found = [boards.Candidate(encoded(each.value), each.count, each.error) for each in entries]
+    boards.store(cache, record, found)
+
+
+def _check_ttl(ttl: float) -> None:
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl <= MAX_TTL:
+        raise BadInput(f"`ttl` is a number of seconds from 0 to {MAX_TTL}, not {shown(ttl)}")
