@@ -413,3 +413,18 @@ def test_a_folder_with_other_things_in_it_keeps_its_rights(tmp_path: Path) -> No
 
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "shared" / "data.mdb").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("at", [44, 92])  # the flags of the tree of free pages, and of the main one
+@pytest.mark.parametrize("bit", [0x02, 0x04, 0x10, 0x20, 0x40])
+def test_a_tree_of_another_kind_is_an_error_and_no_abort(closed: Path, at: int, bit: int) -> None:
+    file = closed / "data.mdb"
+    data = bytearray(file.read_bytes())
+    for page in (0, PAGE):
+        data[page + at] ^= bit
+    file.write_bytes(data)
+
+    with file.open("rb") as opened, pytest.raises(pages.Damaged, match="of another kind"):
+        pages.read_metas(opened.fileno())
+    with pytest.raises(StoreDamaged):
+        open_engine(closed)

@@ -38,6 +38,7 @@ _BRANCH, _LEAF, _OVERFLOW, _META = 0x01, 0x02, 0x04, 0x08
 _KIND: Final = 0x7F
 _BIG_DATA, _SUB_TREE = 0x01, 0x02
 _INTEGER_KEYS: Final = 0x08
+_OTHER_KINDS: Final = 0x76  # flags of trees with several values for a key, or another order
 _NO_PAGE: Final = 2**64 - 1
 _MAX_DEPTH: Final = 32
 _MAX_KEY_BYTES: Final = 511
@@ -160,6 +161,8 @@ def _read_meta(page: bytes, number: int) -> Meta:
 
 
 def _check_tree(tree: Tree, meta: Meta, where: str) -> None:
+    if tree.flags & _OTHER_KINDS:  # on which LMDB would end the process
+        raise Damaged(f"{where} names a tree of another kind")
     is_empty = tree.root == _NO_PAGE
     if is_empty != (tree.depth == 0) or tree.depth > _MAX_DEPTH:
         raise Damaged(f"{where} names a tree of impossible depth")
