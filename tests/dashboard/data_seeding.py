@@ -1,5 +1,6 @@
 """Entities, tables, events and metrics of a small shop, for the tests of their pages."""
 
+import time
 from datetime import UTC, datetime
 
 from holdfast.client.client import ClientSpace
@@ -74,5 +75,34 @@ def seed_tables(space: ClientSpace, number: int = 70) -> None:
             }
             for each in range(number)
             for rev in (1, 2)
+        ]
+    )
+
+
+EVENTS = {
+    "shop:view": [
+        {"targets": ["['visitors']", "[@day]"], "add": "visitor", "max_stored_values": 100},
+        {"targets": ["['popular']"], "count_frequency": "artwork", "max_stored_values": 10},
+        {"targets": ["['prices']"], "aggregate": "price"},
+    ]
+}
+
+
+def seed_events(space: ClientSpace, number: int = 60) -> None:
+    """Puts a schema into force, and sends views of the last days."""
+    space.events.deploy(EVENTS)
+    now = int(time.time() * 1000)
+    space.events.send_many(
+        [
+            {
+                "name": "shop:view",
+                "at": now - each % 9 * 86_400_000,
+                "attributes": {
+                    "visitor": f"visitor-{each}",
+                    "artwork": f"artwork-{(each * each) % 7}",
+                    "price": 10 + each,
+                },
+            }
+            for each in range(number)
         ]
     )

@@ -64,7 +64,12 @@ def _connect(visit: "Visit") -> str:
 
 def _python(call: "Call") -> str:
     operation = call.operation
-    taken = [_argument(operation.star, name, value) for name, value in call.arguments.items()]
+    kinds = operation.arguments  # in JSON an argument may be called `from`
+    names = dict(zip(kinds.__struct_encode_fields__, kinds.__struct_fields__, strict=True))
+    taken = [
+        _argument(operation.star, names.get(name, name), value)
+        for name, value in call.arguments.items()
+    ]
     return f"store.{operation.layer}.{operation.name}({', '.join(taken)})"
 
 

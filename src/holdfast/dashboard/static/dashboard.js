@@ -111,6 +111,10 @@
     if (event.target.matches("[data-all]")) for (const each of event.target.form.querySelectorAll("tbody input[type=checkbox]")) each.checked = event.target.checked;
   });
 
+  // Long reads continue by themselves, a part at a time, until someone leaves the page.
+  const more = document.querySelector("a[data-continue]");
+  if (more) setTimeout(() => { location.replace(more.href); }, 100);
+
   const enrich = (within) => { localTimes(within); charts(within); };
   enrich(document);
 })();
