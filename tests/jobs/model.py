@@ -33,6 +33,8 @@ class ModelJob:
     failed_at: float = 0
     spawned_from: str | None = None
     depends: set[str] = field(default_factory=set)
+    in_batch: bool = False
+    origin: str | None = None
 
 
 @dataclass
@@ -56,6 +58,9 @@ class Model:
         self.counters: dict[tuple[str, str], int] = {}
         self.arrivals = 0
         self.grace = GRACE
+        self.letters = ""  # the dead-letter queue of queue two
+        self.batch_total = self.batch_canceled = 0
+        self.by_worker: dict[tuple[str, str], list[int]] = {}  # completed, failures, retries
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -71,6 +76,21 @@ class Model:
 
     def count(self, queue: str, name: str, delta: int = 1) -> None:
         self.counters[queue, name] = self.counters.get((queue, name), 0) + delta
+
+    def count_for(self, job: ModelJob, what: int) -> None:
+        """Counts what became of a job for the worker that holds it."""
+        if job.worker:
+            self.by_worker.setdefault((job.queue, job.worker), [0, 0, 0])[what] += 1
+
+    def batch(self) -> tuple[int, int, int, int]:
+        """Total, complete, failed and canceled jobs of the one batch."""
+        states = [job.state for job in self.jobs.values() if job.in_batch]
+        complete, failed = states.count("complete"), states.count("failed")
+        return self.batch_total, complete, failed, self.batch_canceled
+
+    def remember_put(self, job: ModelJob, queue: str, now: float) -> None:
+        job.history.append(("put", int(now), {"q": queue}))
+        self.count(queue, "puts")
 
     # --- moving ---------------------------------------------------------------------------------
 
@@ -127,6 +147,7 @@ class Model:
         tags: list[str] | None,
         retries: int | None,
         depends: list[str] | None,
+        batch: str | None = None,
     ) -> None:
         job = self.jobs.get(jid) or ModelJob(jid)
         wanted = set(job.depends)
@@ -144,7 +165,11 @@ class Model:
         job.remaining = job.retries
         job.tags = job.tags if tags is None else list(dict.fromkeys(tags))
         job.tagged = [now] * len(job.tags)
-        job.history.append(("put", int(now), {"q": queue}))
+        job.origin = None
+        if batch is not None and not job.in_batch:
+            job.in_batch = True
+            self.batch_total += 1
+        self.remember_put(job, queue, now)
         self._enter(job, now, delay)
 
     def pop(self, queue: str, worker: str, count: int, now: float) -> list[str]:
@@ -157,6 +182,7 @@ class Model:
                 job.history.append(("timed-out", int(now), {}))
                 self.held[job.worker].pop(job.jid, None)
                 self.count(queue, "retries")
+                self.count_for(job, 2)
                 if not job.noticed and self.grace > 0:
                     job.noticed = True
                     job.entered = (now + self.grace,)
@@ -184,12 +210,21 @@ class Model:
         message = f'Job exhausted retries in queue "{job.queue}"'
         job.history.append(("failed", int(now), {"group": group}))
         self._fail(job, {"group": group, "message": message, "when": now, "worker": ""}, now)
-        job.remaining = -1
+        if job.state == "failed":
+            job.remaining = -1
 
     def _fail(self, job: ModelJob, failure: dict[str, Any], now: float) -> None:
+        self.count_for(job, 1)
         self._leave(job)
-        job.state, job.failure, job.failed_at = "failed", failure, now
+        job.failure = failure
         self.count(job.queue, "failures")
+        if self.letters and job.queue == "two":
+            job.origin = job.origin or job.queue
+            job.queue, job.remaining = self.letters, job.retries
+            self.remember_put(job, job.queue, now)
+            self._enter(job, now, 0)
+            return
+        job.state, job.failed_at = "failed", now
         self.count(job.queue, "failed")
 
     def _spawn(self, queue: str, now: float, room: int) -> None:
@@ -202,7 +237,7 @@ class Model:
                 each.count += 1
                 child = ModelJob(f"{jid}-{each.count}", queue, retries=0, remaining=0)
                 child.spawned_from = jid
-                child.history.append(("put", int(each.next), {"q": queue}))
+                self.remember_put(child, queue, each.next)
                 self._enter_work(child, each.next)
                 self.jobs[child.jid] = child
                 each.next += each.interval
@@ -231,12 +266,13 @@ class Model:
     def complete(self, jid: str, worker: str, now: float, *, next: str | None, delay: float) -> str:
         job = self._held(jid, worker)
         self.count(job.queue, "run")
+        self.count_for(job, 0)
         job.history.append(("done", int(now), {}))
         self._leave(job)
         job.failure = None
         if next is not None:
             job.queue, job.remaining = next, job.retries
-            job.history.append(("put", int(now), {"q": next}))
+            self.remember_put(job, next, now)
             self._enter(job, now, delay)
             return job.state
         job.state, job.queue, job.entered = "complete", "", (now,)
@@ -275,7 +311,9 @@ class Model:
         if any(dependent not in jids for jid in gone for dependent in self.dependents(jid)):
             raise Refused
         for jid in dict.fromkeys(gone):
-            self._leave(self.jobs.pop(jid))
+            job = self.jobs.pop(jid)
+            self._leave(job)
+            self.batch_canceled += job.in_batch
 
     def group(self, group: str) -> list[str]:
         failed = [job for job in self.jobs.values() if job.state == "failed" and job.failure]
@@ -292,7 +330,7 @@ class Model:
             job = self.jobs[jid]
             self._leave(job)
             job.queue, job.remaining = queue, job.retries
-            job.history.append(("put", int(now), {"q": queue}))
+            self.remember_put(job, queue, now)
             self._enter(job, now, 0)
         return len(moved)
 

@@ -35,14 +35,18 @@ class JobsAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.stores = stores
 
-    @initialize(grace=st.sampled_from([10, 0]))
-    def open(self, grace: int) -> None:
+    @initialize(grace=st.sampled_from([10, 0]), letters=st.sampled_from(["", "letters"]))
+    def open(self, grace: int, letters: str) -> None:
         self.context = self.stores.open()
         self.store = self.context.__enter__()
         self.jobs = self.store.jobs
         self.model = Model()
         self.model.grace = grace
         self.jobs.config_set("grace-period", grace)
+        self.jobs.batch_open("batch")
+        if letters:
+            self.model.letters = letters
+            self.jobs.config_set("two-dead-letter", letters)
         self.last = 0
 
     def teardown(self) -> None:
@@ -74,6 +78,7 @@ class JobsAgainstModel(RuleBasedStateMachine):
         tags=st.sampled_from([None, [], ["x"], ["x", "y"]]),
         retries=st.sampled_from([None, 0, 1]),
         depends=st.none() | st.lists(JIDS, max_size=3),
+        batch=st.sampled_from([None, "batch"]),
     )
     def put(self, jid: str, queue: str, now: int, **options: Any) -> None:
         self.last = now
@@ -232,7 +237,7 @@ class JobsAgainstModel(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         model, now = self.model, self.last
-        for name in ("one", "two"):
+        for name in ("one", "two", "letters"):
             model._move_due(name, now)
             counts = self.jobs.counts(name, now=now)
             locks = model.listed(name, "running")
@@ -259,6 +264,18 @@ class JobsAgainstModel(RuleBasedStateMachine):
             )
             kinds = ("wait", "run", "retries", "failures", "failed")
             assert tallies == tuple(model.counters.get((name, kind), 0) for kind in kinds)
+            by_worker = {
+                row.name: [row.completed, row.failures, row.retries]
+                for row in self.jobs.stats_by(name, "worker", until=0).rows
+            }
+            assert by_worker == {
+                worker: found for (queue, worker), found in model.by_worker.items() if queue == name
+            }
+        puts = {each.counts.name: each.puts for each in self.jobs.figures()}
+        assert puts == {name: model.counters.get((name, "puts"), 0) for name in model.known}
+        batch = self.jobs.batch("batch")
+        assert batch is not None
+        assert (batch.total, batch.complete, batch.failed, batch.canceled) == model.batch()
         assert [queue.name for queue in self.jobs.queues(now=now)] == [
             name for _, name in sorted((time, name) for name, time in model.known.items())
         ]
@@ -317,6 +334,8 @@ def _shown(job: Job) -> dict[str, Any]:
         "spawned_from": job.spawned_from,
         "dependents": list(job.dependents),
         "dependencies": list(job.dependencies),
+        "origin": job.origin,
+        "batch": job.batch,
     }
 
 
@@ -328,6 +347,8 @@ def _expected(model: Model, job: ModelJob) -> dict[str, Any]:
         "spawned_from": job.spawned_from,
         "dependents": model.dependents(job.jid),
         "dependencies": sorted(job.depends),
+        "origin": job.origin,
+        "batch": "batch" if job.in_batch else None,
     }
 
 
