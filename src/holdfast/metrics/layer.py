@@ -10,32 +10,23 @@ from typing import Any, Self
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
-from holdfast.metrics import admission, buckets, distributions, exposition, gauges, registry
+from holdfast.metrics import buckets, distributions, exposition, gauges, registry
 from holdfast.metrics.argument_errors import error_for_argument
 from holdfast.metrics.conditions import BUCKET_COUNT, Algorithm, Conditions, make_plan
 from holdfast.metrics.counters import read_lifetime, read_rate
-from holdfast.metrics.entity import (
-    EntityLike,
-    Prefix,
-    as_entity,
-    as_namespace,
-    as_prefix,
-    suffix_of,
-)
-from holdfast.metrics.exceeded import exceeded
-from holdfast.metrics.layout import Keys, keys_of, named_keys
+from holdfast.metrics.entity import EntityLike, Prefix, as_entity, as_prefix, suffix_of
+from holdfast.metrics.layout import Keys
+from holdfast.metrics.limit_operations import LimitOperations
 from holdfast.metrics.limiter import Limiter
 from holdfast.metrics.limiter_fast_path import SingleHits
 from holdfast.metrics.reader import Reader
 from holdfast.metrics.records import (
-    BatchResult,
     BucketPage,
     Deleted,
     DistributionReading,
     GaugeReading,
     Metric,
     Number,
-    Operation,
     Rate,
     RateQuery,
     Series,
@@ -44,24 +35,21 @@ from holdfast.metrics.records import (
     Written,
 )
 from holdfast.metrics.registry import OnConflict
-from holdfast.metrics.scope import NAMESPACE, PREFIX, UNSCOPED, MetricsScope
+from holdfast.metrics.scope import NAMESPACE, PREFIX, UNSCOPED
 from holdfast.metrics.series import read_series
 from holdfast.metrics.specs import Specs, listed, normalize
-from holdfast.metrics.throttles import throttle
 from holdfast.metrics.top import read_top
-from holdfast.metrics.totals import Future, check_time, time_range
+from holdfast.metrics.totals import Future, time_range
 from holdfast.metrics.writer import Writer
 from holdfast.metrics.writes import incr_one, write_all
 
 
-class Metrics:
+class Metrics(LimitOperations):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
     _error_for_argument = staticmethod(
         error_for_argument
     )  # the server asks for it, see operations.py
-
-    _scope: MetricsScope | None = None  # None: the arguments of each call are all there is
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
@@ -369,135 +357,6 @@ class Metrics:
         only = None if prefix is None else as_prefix(prefix)
         return exposition.exposition(self._tx, now, prefix=only, openmetrics=openmetrics)
 
-    # --- limits -------------------------------------------------------------------------------
-
-    @operation()
-    def try_incr(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BatchResult:
-        """Counts all operations if their conditions allow all of them, none otherwise.
-
-        For each condition and entity: with buckets reads 2 keys and writes 2, and reads 1 more for
-        each bucket if it was not hit in the last window; with `gcra` and `token_bucket` reads 1 and
-        writes 1; with `log` reads what is in the window.
-        """
-        plan = make_plan(conditions, bucket_count, algorithm)
-        asked = admission.read_operations(plan, operations)
-        return admission.try_incr(self._tx, plan, asked, self._where(prefix, namespace, at))
-
-    @operation()
-    def require(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BatchResult:
-        """Counts all operations, or raises `LimitExceeded`, which undoes the whole transaction.
-
-        In a batch over the network it guards everything beside it: if a limit refuses, nothing of
-        the batch is done, and the error says which limit it was and when to try again. Costs as
-        `try_incr` does.
-        """
-        result = self.try_incr(
-            operations,
-            conditions,
-            bucket_count,
-            algorithm,
-            prefix=prefix,
-            namespace=namespace,
-            at=at,
-        )
-        if not result.allowed:
-            raise exceeded(result, result.failed.values())
-        return result
-
-    @operation()
-    def define_limits(
-        self,
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        on_conflict: OnConflict = "refuse",
-        *,
-        prefix: Prefix = PREFIX,
-    ) -> None:
-        """Stores the conditions of a limiter, as `define` stores the specs of metrics.
-
-        A window or a number of buckets that contradicts what is stored is refused;
-        `on_conflict="discard"` deletes what is stored instead. Calls of a limiter store conditions
-        that are new without this call. Reads 1 key for each condition, writes 2 for a new one.
-        """
-        plan = make_plan(conditions, bucket_count, algorithm)
-        admission.store_all_specs(self._tx, self._keys(prefix), plan, on_conflict)
-
-    @operation(reads=True)
-    def peek(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> BatchResult:
-        """Returns the result that `try_incr` would have, for the same reads. Writes nothing."""
-        plan = make_plan(conditions, bucket_count, algorithm)
-        asked = admission.read_operations(plan, operations)
-        return admission.peek(self._tx, plan, asked, self._where(prefix, namespace, at))
-
-    @operation()
-    def limit_incr(
-        self,
-        operations: Sequence[Operation | dict[str, Any]],
-        conditions: Conditions,
-        bucket_count: int = BUCKET_COUNT,
-        algorithm: Algorithm | str = "estimate",
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> None:
-        """Counts operations without checking. With buckets reads 1 key and writes 2 for each."""
-        plan = make_plan(conditions, bucket_count, algorithm)
-        asked = admission.read_operations(plan, operations)
-        admission.incr(self._tx, plan, asked, self._where(prefix, namespace, at))
-
-    @operation()
-    def throttle(
-        self,
-        key: str,
-        max_burst: int,
-        count: int,
-        period: int,
-        quantity: int = 1,
-        *,
-        prefix: Prefix = PREFIX,
-        namespace: str = NAMESPACE,
-        at: float | None = None,
-    ) -> list[int]:
-        """Tries GCRA as redis-cell does, `count` in `period` seconds, and returns five integers.
-
-        They are: 0 if allowed and 1 if limited, the limit, what remains, the seconds until a retry
-        makes sense or -1, the seconds until nothing is used. Reads 1 key, writes 1.
-        """
-        keys, namespace, now = self._where(prefix, namespace, at)
-        return throttle(self._tx, keys, namespace, now, key, max_burst, count, period, quantity)
-
     # --- objects on this transaction ----------------------------------------------------------
 
     @operation(local=True)
@@ -553,23 +412,6 @@ class Metrics:
         return Limiter(self, plan, **bound, sleep=None, try_one=hits.try_incr)
 
     # --- pieces -------------------------------------------------------------------------------
-
-    def _keys(self, prefix: Prefix) -> Keys:
-        if self._scope is not None:
-            prefix, _ = self._scope.fill(prefix, NAMESPACE)
-        return keys_of(self._tx.space, as_prefix(prefix))
-
-    def _where(self, prefix: Prefix, namespace: str, at: float | None) -> tuple[Keys, str, float]:
-        tx = self._tx
-        if self._scope is not None:
-            prefix, namespace = self._scope.fill(prefix, namespace)
-        if type(prefix) is str:
-            keys = named_keys(tx.space, prefix)
-        else:
-            keys = keys_of(tx.space, as_prefix(prefix))
-        if namespace is not NAMESPACE:
-            as_namespace(namespace)
-        return keys, namespace, tx.now if at is None else check_time(at)
 
     def _bound(self, prefix: Prefix, namespace: str) -> dict[str, Any]:
         """Returns the arguments that writers, readers and limiters have in common."""
