@@ -186,6 +186,7 @@ def test_probes_and_figures_are_served(store: Store, tmp_path: Path) -> None:
         until(lambda: 'outcome="complete"} 1' in get("/metrics"))
         figures = get("/metrics")
         assert 'holdfast_jobs{queue="sample",state="waiting"} 0' in figures
+        assert 'holdfast_jobs_oldest_seconds{queue="sample"} 0.000' in figures
         assert 'holdfast_worker_run_seconds_count{queue="sample"} 1' in figures
 
 

@@ -112,6 +112,14 @@ def test_options_that_can_not_be_meant_are_refused(options: Any, words: str) -> 
         tasks.task(**options)(print)
 
 
+def test_a_function_that_does_not_tell_its_parameters_is_refused() -> None:
+    builtin: Any = max
+    task = Tasks().task(name="odd")(builtin)
+
+    with pytest.raises(BadTask, match="the parameters of task odd can't be read"):
+        _ = task.parameters
+
+
 def test_an_async_task_can_not_have_a_transaction() -> None:
     tasks = Tasks()
 

@@ -100,3 +100,29 @@ def test_a_schedule_is_declared_above_a_task() -> None:
 
     with pytest.raises(BadTask, match="for a task"):
         tasks.every(5)(print)  # type: ignore[type-var]  # it is no task
+
+
+def test_jobs_of_a_schedule_obey_the_throttles_of_their_task(store: Store, clock: Clock) -> None:
+    tasks = Tasks("app", queue="q")
+    tasks.every(60)(tasks.task(name="work", max_concurrency=1, throttles=["api"])(lambda: None))
+    tasks.deploy(store)
+
+    clock.advance(seconds=65)
+    [job] = store.jobs.pop("q", "worker", lock_seconds=1000)
+    clock.advance(seconds=60)
+
+    assert store.jobs.pop("q", "other") == []
+    assert job.throttles == ("api", "task:work")
+    assert store.jobs.counts("q").throttled == 1
+
+
+def test_a_throttle_that_is_declared_later_reaches_the_recurring_job(store: Store) -> None:
+    for throttles in ([], ["api"]):
+        tasks = Tasks("app", queue="q")
+        tasks.every(60)(tasks.task(name="work", throttles=throttles)(lambda: None))
+        tasks.deploy(store)
+
+    [id] = recurring(store)
+    found = store.jobs.recur_get(id)
+    assert found is not None
+    assert found.throttles == ("api",)

@@ -116,6 +116,7 @@ class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     count: int = 0
     tags: list[Tag] = []
     made: float = 0.0  # when `next` was chosen by a caller; 0 once it follows from another run
+    throttles: list[str] = []
 
 
 class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -241,6 +242,7 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
     backlog: float = 0.0
     count: int = 0
     tags: tuple[Tag, ...] = ()
+    throttles: tuple[str, ...] = ()
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):

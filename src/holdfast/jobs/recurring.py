@@ -58,13 +58,15 @@ class RecurringOperations:
         tags: Sequence[Tag] = (),
         retries: float = 0,
         backlog: float = 0,
+        throttles: Sequence[str] = (),
         now: float | None = None,
     ) -> str:
         """Makes a recurring job and returns its id; one of that id is replaced, but for its count.
 
         Give either an `interval` in seconds (first run after `offset` seconds) or a `cron`
         expression with its time zone `tz`. A queue that nobody popped for a while catches up run by
-        run, with a `backlog` above 0 on at most the newest `backlog` + 1. Reads 3 keys, writes 4.
+        run, with a `backlog` above 0 on at most the newest `backlog` + 1. Its jobs share
+        `throttles` with others. Reads 3 keys, writes 4.
         """
         ledger = self._ledger
         time = ledger.time(now)
@@ -81,6 +83,7 @@ class RecurringOperations:
             retries=retries,
             backlog=backlog,
             tags=check_tags(list(tags)),
+            throttles=[check_name(name, "throttles") for name in throttles],
         )
         if (interval is None) == (cron is None):
             raise BadArgument("give either an interval or a cron expression")
@@ -249,6 +252,7 @@ def _shown(record: RecurringRecord) -> RecurringJob:
         backlog=record.backlog,
         count=record.count,
         tags=tuple(record.tags),
+        throttles=tuple(record.throttles),
     )
 
 
@@ -326,6 +330,7 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
         retries=record.retries,
         remaining=record.retries,
         spawned_from=record.jid,
+        throttles=record.throttles,
         tracked=ledger.tx.get(ledger.keys.tracked(jid)) is not None,
     )
     ledger.set_data(job, record.data)

@@ -1,7 +1,7 @@
 """The health of a worker over HTTP: `/livez`, `/readyz` and `/metrics`."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -10,6 +10,7 @@ from holdfast.limits import HEALTH_SECONDS, MAX_WORKER_NAMES
 from holdfast.tasks.worker_figures import BUCKETS, Histogram, WorkerFigures
 
 if TYPE_CHECKING:
+    from holdfast.jobs.figures import QueueFigures
     from holdfast.tasks.worker import Worker
 
 __all__ = ["HealthServer", "metrics_text"]
@@ -77,24 +78,35 @@ def _answers(worker: "Worker", where: Any) -> dict[str, Callable[[], tuple[int, 
 
     def metrics() -> tuple[int, str]:
         try:
-            return 200, metrics_text(worker.figures, where.jobs.queues(), worker)
+            queues = where.jobs.queues()
+            served = [each.name for each in queues if worker.served.wants(each.name)]
+            served = served[:MAX_WORKER_NAMES]
+            found = where.jobs.figures(*served) if served else []
+            return 200, metrics_text(worker.figures, found, worker)
         except HoldfastError as error:
             return 503, f"# the store does not answer: {error.code}\n"
 
     return {"/livez": lambda: (200, "ok\n"), "/readyz": ready, "/metrics": metrics}
 
 
-def metrics_text(figures: WorkerFigures, queues: list[Any], worker: "Worker") -> str:
+def metrics_text(figures: WorkerFigures, queues: "Sequence[QueueFigures]", worker: "Worker") -> str:
     """Returns the figures of a worker and of its queues in the Prometheus text format."""
-    served = [queue for queue in queues if worker.served.wants(queue.name)][:MAX_WORKER_NAMES]
     lines = [
         "# HELP holdfast_jobs Jobs of a queue by state.",
         "# TYPE holdfast_jobs gauge",
     ]
-    for queue in served:
+    for queue in queues:
         for state in _STATES:
-            labels = f'queue="{_escaped(queue.name)}",state="{state}"'
-            lines.append(f"holdfast_jobs{{{labels}}} {getattr(queue, state)}")
+            labels = f'queue="{_escaped(queue.counts.name)}",state="{state}"'
+            lines.append(f"holdfast_jobs{{{labels}}} {getattr(queue.counts, state)}")
+    lines += [
+        "# HELP holdfast_jobs_oldest_seconds "
+        "Seconds since the oldest waiting job of a queue entered it.",
+        "# TYPE holdfast_jobs_oldest_seconds gauge",
+    ]
+    for queue in queues:
+        label = f'queue="{_escaped(queue.counts.name)}"'
+        lines.append(f"holdfast_jobs_oldest_seconds{{{label}}} {queue.oldest_age:.3f}")
     lines += [
         "# HELP holdfast_worker_slots Slots of this worker that run a job, and all.",
         "# TYPE holdfast_worker_slots gauge",

@@ -55,7 +55,7 @@ class Parameters:
 
     def __init__(self, function: Callable[..., Any], name: str, provides: Collection[Any]) -> None:
         self._task = name
-        signature = inspect.signature(function)
+        signature = _signature_of(function, name)
         hints = _hints_of(function, name)
         self.all = [
             _parameter(each, hints.get(each.name, Any), provides)
@@ -191,6 +191,16 @@ class Parameters:
 
 
 # --- annotations ----------------------------------------------------------------------------------
+
+
+def _signature_of(function: Callable[..., Any], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # some functions of C do not tell
+        raise BadTask(
+            f"the parameters of task {name} can't be read: {function!r:.100} has no signature",
+            hint="Write a function around it.",
+        ) from None
 
 
 def _hints_of(function: Callable[..., Any], name: str) -> dict[str, Any]:

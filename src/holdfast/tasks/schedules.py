@@ -52,6 +52,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             priority=new.priority or 0,
             retries=task.options_given.retries if task.options_given.retries is not None else 5,
             tags=new.tags or (),
+            throttles=new.throttles or (),
         )
 
 
@@ -68,6 +69,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
     priority: float
     retries: float
     tags: tuple[Any, ...]
+    throttles: tuple[str, ...]
 
     def describe(self) -> str:
         """Returns the task and when it runs, in words."""
@@ -86,6 +88,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
             and found.priority == self.priority
             and found.retries == self.retries
             and tuple(found.tags) == tuple(self.tags)
+            and found.throttles == self.throttles
         )
 
 
@@ -124,6 +127,7 @@ def _apply(jobs: Any, wanted: dict[str, Scheduled], owned: tuple[str, ...], task
                 priority=each.priority,
                 retries=each.retries,
                 tags=each.tags,
+                throttles=each.throttles,
                 backlog=1,
             )
     _deploy_throttles(jobs, tasks)

@@ -421,6 +421,7 @@ class CalledJobs(CalledLayer):
         tags: Sequence[Tag] = (),
         retries: float = 0,
         backlog: float = 0,
+        throttles: Sequence[str] = (),
         now: float | None = None,
     ) -> str:
         """Makes a recurring job and returns its id; one of that id is replaced, but for its
@@ -440,6 +441,7 @@ class CalledJobs(CalledLayer):
             tags,
             retries,
             backlog,
+            throttles,
             now,
         )
 
