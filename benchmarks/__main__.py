@@ -63,7 +63,7 @@ def main() -> None:
     if not options.no_report and not options.names:
         RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
         write_page(results)
-        print("docs/benchmarks.md is written anew")
+        print("docs/benchmarks.md is written")
 
 
 def print_misses(results: Results) -> None:

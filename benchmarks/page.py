@@ -63,8 +63,8 @@ def page(results: Results) -> str:
 _HEAD: Final = """# Benchmarks
 
 Is Holdfast ahead of what people use now? This page is made by `make bench` or `make bench-full`
-from one run on one machine: all of it is written by the program, the losses on top. What each
-benchmark measures, and what its numbers don't say, stands in
+from one run on one machine; the program writes all of it, missed targets first. For what each
+benchmark measures, and what its numbers don't say, see
 [benchmarks/README.md](../benchmarks/README.md).
 """
 

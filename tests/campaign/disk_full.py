@@ -3,7 +3,7 @@
 A store on a small disk (tmpfs, and ext4 where the machine allows to mount it) is filled until a
 commit is refused, and the rest of the disk is filled by somebody else. The writer is killed in the
 middle, the store is opened again on the full disk, things are deleted and spaces dropped, and then
-it goes on. Nothing that was acknowledged may be lost, what makes room must succeed, and no process
+it goes on. Nothing that was acknowledged may be lost, what frees space must succeed, and no process
 may die of it. Where nothing can be mounted, files may not grow beyond a limit instead.
 """
 

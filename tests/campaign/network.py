@@ -1,7 +1,7 @@
 """Network faults.
 
 Sessions append to lists and read them, several steps in one transaction, while a proxy of ours
-stands between client and server, over RESP and HTTP, and between Holdfast and PostgreSQL or Valkey:
+sits between client and server, over RESP and HTTP, and between Holdfast and PostgreSQL or Valkey:
 it delays, splits, cuts, half-closes, swallows replies and sends the ends of connections twice, at
 random. A cluster of Valkey is partitioned so that a primary loses sight of the others while clients
 may still reach it, and a PostgreSQL primary dies and its synchronous standby takes over. Every

@@ -2,7 +2,7 @@
 
 Every attack runs against a server, while another process asks `/livez` again and again. The
 server's memory stays below a bound, `/livez` is answered in time, and when the attacker has gone,
-connections, descriptors and memory are back to what they were. Attacks are what strangers and users
+connections, descriptors and memory are back to what they were. Attacks are what clients and users
 can send: lengths that lie, requests that never end, answers that nobody reads, nesting, floods,
 wrong passwords, patterns and schemas that are made to be slow, reads of very much.
 
