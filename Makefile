@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-engines test-pythons campaign docs client bench bench-full serve
+.PHONY: help setup check test test-engines test-pythons campaign docs screenshots client bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ campaign: ## attack the store for minutes, and write docs/reliability.md; args="
 
 docs:  ## generate docs/reference/ and docs/limits.md from the source
 	@.ci/docs
+
+screenshots: ## make the pictures of the dashboard for README and docs
+	@.ci/screenshots
 
 client: ## generate src/holdfast/client/generated/ from operations.py
 	@.ci/client

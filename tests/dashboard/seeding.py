@@ -52,8 +52,8 @@ def seed_jobs(space: ClientSpace) -> None:
     jobs.announce_worker(
         WorkerProgram(
             name="indexer-2", host="web-2", pid=4711, version="0.1.0", queues=("search-index",),
-            slots=(WorkerSlot(name="0", job=running[0].id, task="Index", since=1.0),),
-            memory_bytes=72_000_000, since=1.0,
+            slots=(WorkerSlot(name="0", job=running[0].id, task="Index", since=time.time() - 95),),
+            memory_bytes=72_000_000, since=time.time() - 90_000,
         )
     )  # fmt: skip
     seed_workflow(space)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from holdfast.client.client import Client, ClientSpace
-from holdfast.jobs import NewJob
+from holdfast.jobs import NewJob, WorkerProgram, WorkerSlot
 from tests.dashboard.conftest import PASSWORD
 from tests.dashboard.seeding import HOSTILE
 from tests.dashboard.visitor import Visitor
@@ -52,7 +52,6 @@ def test_each_page_is_shown_and_is_also_json(
         ("jobs/merge", "collect-may"),
         ("jobs/order-1042", "courier"),
         ("failures", "Connection unexpectedly closed"),
-        ("workers", "web-2"),
         ("schedules", "at 02:30 on Monday to Friday, Europe/Berlin"),
         ("schedules", "every 15 min"),
         ("throttles?name=smtp", "Hold it"),
@@ -225,6 +224,16 @@ def test_a_throttle_is_set_and_lifted(fresh: ClientSpace, visitor: Visitor) -> N
     act(visitor, fresh, "throttles/delete", name="t")
 
     assert (maximum, fresh.jobs.throttle_get("t").maximum) == (4, 0)
+
+
+def test_a_worker_program_is_shown_with_what_it_runs(fresh: ClientSpace, visitor: Visitor) -> None:
+    slot = WorkerSlot(name="0", job="one", task="Task", since=1.0)
+    fresh.jobs.announce_worker(WorkerProgram(name="p", host="web-2", queues=("q",), slots=(slot,)))
+
+    shown = visitor.get(f"/ui/{fresh.name}/workers")
+
+    assert "web-2" in shown
+    assert "1 of 1 slots" in shown
 
 
 def test_the_jobs_of_a_lost_worker_are_handed_back(fresh: ClientSpace, visitor: Visitor) -> None:

@@ -44,7 +44,10 @@ class Recorded:
         value: str = "total",
         span: Range = RANGES["hour"],
     ) -> tuple[list[float], list[float | None]]:
-        """Returns times and values of a metric; both are empty if nothing was recorded."""
+        """Returns times and values of a metric; both are empty if nothing was recorded.
+
+        The step that is not over yet is left out: it would look like a fall.
+        """
         if not self.exists:
             return [], []
         end = self._visit.now // span.step * span.step
@@ -53,7 +56,7 @@ class Recorded:
             arguments["entity"] = list(entity)
         try:
             found = await self._visit.call_in(
-                SPACE, "metrics.series", start=end - span.seconds + span.step, end=end + span.step,
+                SPACE, "metrics.series", start=end - span.seconds, end=end,
                 **arguments,
             )  # fmt: skip
         except HoldfastError:  # the metric is not defined: nothing was recorded so far
@@ -75,15 +78,18 @@ class Recorded:
 
 
 def per_minute(totals: Sequence[float | None], step: float) -> list[float | None]:
-    """Returns the growth of a total by minute; where nobody looked, nothing has happened.
+    """Returns the growth of a total by minute. Nothing is known before the first look; later, where
+    nobody looked, nothing has happened.
 
     >>> per_minute([None, 10, 70, None, 130, 5], 60)
-    [0.0, 0.0, 60.0, 0.0, 60.0, 0.0]
+    [None, None, 60.0, 0.0, 60.0, 0.0]
     """
     grown: list[float | None] = []
     last: float | None = None
     for total in totals:
-        grew = 0.0 if total is None or last is None else max(0.0, total - last)
-        grown.append(grew * 60 / step)
+        if last is None:
+            grown.append(None)
+        else:
+            grown.append(0.0 if total is None else max(0.0, total - last) * 60 / step)
         last = last if total is None else total
     return grown

@@ -9,6 +9,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from holdfast.dashboard import charts, static_files
+from holdfast.dashboard.charts import NONE
 from holdfast.limits import MAX_SHOWN_CHARS
 from holdfast.version import VERSION
 
@@ -40,6 +41,7 @@ def _environment() -> jinja2.Environment:
             "duration": duration,
             "number": number,
             "pretty": pretty,
+            "round_off": round_off,
             "utc": utc,
             "when": when,
         }
@@ -69,7 +71,7 @@ def utc(moment: float) -> str:
 def when(moment: float | None) -> Markup:
     """A moment: shown in the viewer's zone by the script, with the exact UTC time on hover."""
     if not moment:
-        return Markup(charts.NONE)
+        return Markup(NONE)
     said = utc(moment)
     return Markup('<time datetime="{}" data-time="{}" title="{}">{}</time>').format(
         said.removesuffix(" UTC").replace(" ", "T") + "Z", moment, said, said
@@ -79,7 +81,7 @@ def when(moment: float | None) -> Markup:
 def ago(moment: float | None, now: float) -> Markup:
     """A moment in words: "3 min ago", or "in 5 s", with the exact UTC time on hover."""
     if not moment:
-        return Markup(charts.NONE)
+        return Markup(NONE)
     said = utc(moment)
     passed = now - moment
     words = f"{duration(passed)} ago" if passed >= 0 else f"in {duration(-passed)}"
@@ -94,7 +96,7 @@ def duration(seconds: float | None) -> str:
     ['0.4 ms', '250 ms', '7 s', '1 min 35 s', '1 h 6 min', '2 d 7 h']
     """
     if seconds is None:
-        return charts.NONE
+        return NONE
     if seconds < 1:
         thousandths = seconds * 1000
         return f"{thousandths:.1f} ms" if 0 < thousandths < 10 else f"{thousandths:.0f} ms"
@@ -115,17 +117,27 @@ def number(value: float | None) -> str:
     ('1,234,567', '0.5')
     """
     if value is None:
-        return charts.NONE
+        return NONE
     if isinstance(value, int) or value.is_integer():
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def compact(value: float) -> str:
+def round_off(value: float | None) -> str:
+    """
+    >>> round_off(5.6413), round_off(1234.5)
+    ('5.64', '1,234')
+    """
+    return NONE if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def compact(value: float | None) -> str:
     """
     >>> compact(999), compact(12_345), compact(3_400_000)
     ('999', '12.3 k', '3.4 M')
     """
+    if value is None:
+        return NONE
     for size_of, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size_of:
             return f"{value / min(size_of, 1e3 if name == 'k' else size_of):.3g} {name}"
@@ -138,7 +150,7 @@ def size(value: float | None) -> str:
     ('100 B', '1.5 KiB', '1.8 GiB')
     """
     if value is None:
-        return charts.NONE
+        return NONE
     for unit in _UNITS:
         if abs(value) < 1024 or unit == _UNITS[-1]:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"

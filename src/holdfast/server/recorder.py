@@ -274,20 +274,13 @@ def _totals(entity: list[str], queues: list[QueueFigures]) -> list[Write]:
     if not queues:
         return []
     totals = {
-        "jobs_put": sum(_entered(each) for each in queues),
+        "jobs_put": sum(each.puts for each in queues),
         "jobs_completed": sum(each.run.count for each in queues),
         "jobs_failed": sum(each.failures for each in queues),
     }
     return [
         Write(metric=name, entity=entity, value=total, op="set") for name, total in totals.items()
     ]
-
-
-def _entered(queue: QueueFigures) -> int:
-    """Returns how many jobs ever came into a queue: those that were taken, and those that wait."""
-    counts = queue.counts
-    waiting = counts.waiting + counts.scheduled + counts.depends + counts.throttled
-    return queue.wait.count + waiting
 
 
 def _incr(metric: str, entity: list[str] | None, number: int) -> list[Write]:
