@@ -106,3 +106,19 @@ def seed_events(space: ClientSpace, number: int = 60) -> None:
             for each in range(number)
         ]
     )
+
+
+def seed_metrics(space: ClientSpace) -> None:
+    """Defines a metric of each kind, and writes some values."""
+    space.metrics.define(
+        {
+            "visits": {"help": "pages that were read"},
+            "load": {"type": "gauge"},
+            "seconds": {"type": "distribution"},
+        }
+    )
+    for number in range(1, 9):
+        space.metrics.incr("visits", ["user", f"user-{number}"], number)
+        space.metrics.incr("visits", None, number)
+        space.metrics.set("load", None, number)
+        space.metrics.record("seconds", None, number / 10)

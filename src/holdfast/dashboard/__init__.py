@@ -12,6 +12,7 @@ from holdfast.dashboard import (  # noqa: F401  # and these are its pages
     events,
     failures,
     job,
+    metrics,
     overview,
     queue,
     queues,

@@ -87,6 +87,23 @@ class Metrics(LimitOperations):
         registry.define(self._tx, keys, metrics, on_conflict)
         return metrics
 
+    @operation(reads=True)
+    def defined(
+        self,
+        after: str | None = None,
+        limit: int = 100,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+    ) -> dict[str, Metric]:
+        """Returns the specs of the metrics under a prefix by name, from those after `after`.
+
+        At most `limit` of them, in order. The conditions of limiters are among them. Reads 1 key
+        for each.
+        """
+        keys, _, _ = self._where(prefix, namespace, None)
+        return registry.page_of_specs(self._tx, keys, after, limit)
+
     # --- writing ------------------------------------------------------------------------------
 
     @operation()

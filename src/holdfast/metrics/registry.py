@@ -12,9 +12,9 @@ import msgspec
 from holdfast import expiry
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.error_text import shown
-from holdfast.errors import BadInput, SpecConflict, UnknownMetric
-from holdfast.keys import pack, prefix_range, unpack
-from holdfast.limits import SWEEP_SECONDS
+from holdfast.errors import BadInput, BadRange, SpecConflict, UnknownMetric
+from holdfast.keys import after, pack, prefix_range, unpack
+from holdfast.limits import MAX_LISTED_BUCKETS, SWEEP_SECONDS
 from holdfast.metrics.kinds import KINDS
 from holdfast.metrics.layout import (
     ARRIVAL_TIMES,
@@ -73,6 +73,22 @@ def stored_specs(reader: Reader, keys: Keys) -> list[tuple[str, StoredSpec]]:
         (str(unpack(key, len(begin))[0]), decode_spec(value))
         for key, value in reader.scan(*prefix_range(begin))
     ]
+
+
+def page_of_specs(
+    reader: Reader, keys: Keys, after_name: str | None, limit: int
+) -> dict[str, Metric]:
+    """Returns up to `limit` metrics under a prefix, from those after a name. Reads 1 key each."""
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
+        raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}")
+    stem = keys.family(SPECS)
+    begin, end = prefix_range(stem)
+    if after_name is not None:
+        begin = after(keys.spec(after_name))
+    return {
+        str(unpack(key, len(stem))[0]): decode_spec(value).metric
+        for key, value in reader.scan(begin, end, limit=limit)
+    }
 
 
 def specs_named(

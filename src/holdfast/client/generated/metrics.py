@@ -83,6 +83,17 @@ class CalledMetrics(CalledLayer):
         """Stores the conditions of a limiter, as `define` stores the specs of metrics."""
         return self._call(_DEFINE_LIMITS, conditions, bucket_count, algorithm, on_conflict, prefix)
 
+    def defined(
+        self,
+        after: str | None = None,
+        limit: int = 100,
+        *,
+        prefix: Prefix = PREFIX,
+        namespace: str = NAMESPACE,
+    ) -> dict[str, Metric]:
+        """Returns the specs of the metrics under a prefix by name, from those after `after`."""
+        return self._call(_DEFINED, after, limit, prefix, namespace)
+
     def distribution(
         self,
         metric: str,
@@ -367,6 +378,7 @@ class AwaitedMetrics(AwaitedLayer):
     buckets = awaited(CalledMetrics.buckets)
     define = awaited(CalledMetrics.define)
     define_limits = awaited(CalledMetrics.define_limits)
+    defined = awaited(CalledMetrics.defined)
     distribution = awaited(CalledMetrics.distribution)
     gauge = awaited(CalledMetrics.gauge)
     incr = awaited(CalledMetrics.incr)
@@ -394,6 +406,7 @@ class RecordedMetrics(RecordedLayer):
     buckets = recorded(CalledMetrics.buckets)
     define = recorded(CalledMetrics.define)
     define_limits = recorded(CalledMetrics.define_limits)
+    defined = recorded(CalledMetrics.defined)
     distribution = recorded(CalledMetrics.distribution)
     gauge = recorded(CalledMetrics.gauge)
     incr = recorded(CalledMetrics.incr)
@@ -418,6 +431,7 @@ _ADD: Final = Call("metrics.add", "write", CalledMetrics.add)
 _BUCKETS: Final = Call("metrics.buckets", "read", CalledMetrics.buckets)
 _DEFINE: Final = Call("metrics.define", "write", CalledMetrics.define)
 _DEFINE_LIMITS: Final = Call("metrics.define_limits", "write", CalledMetrics.define_limits)
+_DEFINED: Final = Call("metrics.defined", "read", CalledMetrics.defined)
 _DISTRIBUTION: Final = Call("metrics.distribution", "read", CalledMetrics.distribution)
 _GAUGE: Final = Call("metrics.gauge", "read", CalledMetrics.gauge)
 _INCR: Final = Call("metrics.incr", "write", CalledMetrics.incr)
