@@ -81,6 +81,8 @@ def page_of_specs(
     """Returns up to `limit` metrics under a prefix, from those after a name. Reads 1 key each."""
     if not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED_BUCKETS:
         raise BadRange(f"`limit` is an integer from 1 to {MAX_LISTED_BUCKETS}, not {shown(limit)}")
+    if after_name is not None and not isinstance(after_name, str):
+        raise BadRange(f"`after` is the name of a metric, not {shown(after_name)}")
     stem = keys.family(SPECS)
     begin, end = prefix_range(stem)
     if after_name is not None:
