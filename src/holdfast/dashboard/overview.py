@@ -6,6 +6,7 @@ from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.pages import page
 from holdfast.dashboard.recorded import RANGES, Range, Recorded
 from holdfast.dashboard.visit import Visit
+from holdfast.error_text import counted
 from holdfast.limits import QUEUES_ON_OVERVIEW
 from holdfast.server.http_exchange import HttpResponse
 
@@ -63,18 +64,22 @@ def _engine(visit: Visit) -> str:
     return f"{name} · durable at {'every commit' if durable else 'intervals'}"
 
 
+def _jobs_have(number: int) -> str:
+    return f"{counted(number, 'job')} {'has' if number == 1 else 'have'}"
+
+
 def _alerts(visit: Visit, figures: list[Any], failed: dict[str, int], programs: Any) -> list[Alert]:
     """Returns what needs someone, the worst first."""
     served = {queue for program in programs for queue in program.queues}
     found = [
-        Alert(group, f"{number:,} jobs have failed", visit.link("failures", group), "bad")
+        Alert(group, f"{_jobs_have(number)} failed", visit.link("failures", group), "bad")
         for group, number in sorted(failed.items(), key=lambda each: -each[1])[:5]
     ]
     for each in figures:
         counts = each.counts
         link = visit.link("queues", counts.name)
         if counts.stalled:
-            said = f"{counts.stalled:,} jobs have lost their worker"
+            said = f"{_jobs_have(counts.stalled)} lost the worker"
             found.append(
                 Alert(counts.name, said, visit.link("queues", counts.name, state="stalled"))
             )

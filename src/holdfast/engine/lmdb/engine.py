@@ -549,6 +549,7 @@ class LmdbEngine:
                     "commits": self._notice_log.newest_commit(),
                     "groups": self._commits.groups,
                     "transactions": self._commits.transactions,
+                    "durable": int(self._syncs),  # when a commit returns
                 }
         except lmdb.Error as error:
             raise self.explained(error) from error
