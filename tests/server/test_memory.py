@@ -48,3 +48,9 @@ def test_what_requests_still_hold_is_not_free() -> None:
 
 def test_it_is_returned_again_after_it_has_grown_again() -> None:
     assert looks(50, 200, 200, 60, 100, 60) == [False, True, False, False, True]
+
+
+def test_what_was_in_use_the_first_time_is_returned_later_but_more_and_more_rarely() -> None:
+    seen = looks(50, 200, *[200] * 60)
+
+    assert [number for number, is_returned in enumerate(seen) if is_returned] == [1, 9, 25, 57]

@@ -17,6 +17,7 @@ _MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
 _STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two looks
 _HELD_BYTES: Final = 32 * 1024 * 1024  # for clients, as in a flood
 _GROWN_BYTES: Final = 8 * 1024 * 1024  # that are worth the time of returning them
+_FIRST_PATIENCE: Final = 8  # looks before it is tried again
 
 
 def resident_bytes() -> int:
@@ -44,21 +45,31 @@ class Memory:
         self._budget = budget
         self._unsent = back_pressure
         self._resident_bytes = resident_bytes
-        self._last = resident_bytes()
+        self._last = self._least = resident_bytes()
         self._grown = 0  # since memory was returned; it may have shrunk in between
+        self._looks = 0  # since then
+        self._patience = _FIRST_PATIENCE
 
     def is_to_be_returned(self) -> bool:
-        """Asked from time to time: whether the process has grown, and a flood is over."""
+        """Asked from time to time: whether the process has grown, and a flood is over.
+
+        What was in use the first time may be free later, without another sign of it. So a process
+        that stays larger than it once was is asked to return memory again, more and more rarely.
+        """
         held = self._budget.take_peak() + self._unsent.total
         resident = self._resident_bytes()
         growth, self._last = resident - self._last, resident
         self._grown += max(0, growth)
+        self._least = min(self._least, resident)
+        self._looks += 1
         is_over = held < _HELD_BYTES and growth <= _STEADY_BYTES
-        return is_over and self._grown > _GROWN_BYTES
+        is_large = self._looks >= self._patience and resident - self._least > _GROWN_BYTES
+        return is_over and (self._grown > _GROWN_BYTES or is_large)
 
     def returned(self) -> None:
-        """Free pages were returned: what is left is in use."""
-        self._grown, self._last = 0, self._resident_bytes()
+        """Free pages were returned: what is left is in use for now."""
+        self._patience = _FIRST_PATIENCE if self._grown > _GROWN_BYTES else 2 * self._patience
+        self._grown, self._looks, self._last = 0, 0, self._resident_bytes()
 
 
 def prepare_process() -> None:
