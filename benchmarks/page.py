@@ -1,6 +1,6 @@
 """docs/benchmarks.md and its pictures, made from the results of a run.
 
-`python -m benchmarks.page` writes them anew from benchmarks/results.json.
+`python -m benchmarks.page` writes them again from benchmarks/results.json.
 """
 
 from html import escape

@@ -54,6 +54,6 @@ def test_a_picture_shows_the_contenders_and_stays_well_formed() -> None:
 def test_the_page_is_the_one_that_the_kept_run_makes() -> None:
     results = msgspec.json.decode(RESULTS.read_bytes(), type=Results)
 
-    assert PAGE.read_text() == page(results), "write it anew: python -m benchmarks.page"
+    assert PAGE.read_text() == page(results), "write it again: python -m benchmarks.page"
     drawn = {path.name: path.read_text() for path in Path(PICTURES).glob("bench-*.svg")}
     assert drawn == pictures(results)

@@ -197,7 +197,7 @@ def test_a_key_that_was_put_and_deleted_never_reaches_lmdb(engine: Engine) -> No
 
     assert engine.transact(lambda tx: list(tx.scan(b"", b"\xff"))) == []
     assert engine.stats()["keys"] == 0
-    while not engine._redo.is_empty():  # type: ignore[attr-defined]  # ends when the log has begun anew
+    while not engine._redo.is_empty():  # type: ignore[attr-defined]  # ends when the log was reset
         pass
 
 

@@ -1,4 +1,4 @@
-"""Workers in processes of their own; importable, because each process starts anew."""
+"""Workers in processes of their own; importable, because each process is a new one."""
 
 import os
 import signal

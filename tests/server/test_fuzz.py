@@ -31,7 +31,7 @@ def _broken_frame(rng: random.Random) -> bytes:
     return bytes(frame)
 
 
-# Whoever is let in without a name may add a user, and from then on no one else is let in.
+# A client without a name may add a user, and from then on only users are let in.
 _HARMLESS = [name for name in OPERATIONS if not name.startswith("admin.")]
 _ARGUMENTS = [
     b"",

@@ -1,4 +1,4 @@
-"""A server that other machines can reach is never open, whoever removes its last user, and how."""
+"""A server that other machines can reach is never open, however its last user is removed."""
 
 import json
 import signal

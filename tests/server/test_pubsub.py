@@ -78,7 +78,7 @@ def test_events_are_with_the_subscriber_before_the_caller_has_its_reply(
         for number in range(20):
             listener.ask("PSUBSCRIBE", "*")
             client.ask("QLESS", "put", "*", "w", "q", f"job-{number}", "k", "{}", "0")
-            # Whoever has a reply may rely on it: all there is to hear comes before this one.
+            # After this reply nothing more is heard: all messages come before it.
             listener.send("PUNSUBSCRIBE", "*")
             text = b'{"jid":"job-%d","event":"put","queue":"q"}' % number
             assert listener.receive() == [b"pmessage", b"*", b"ql:log", text]

@@ -102,7 +102,7 @@ def await_true(condition: Callable[[], bool], *, seconds: float, what: str) -> f
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; whoever starts a server on one is ready to try again."""
+    """Ports that were free a moment ago; the caller has to try again if one is taken."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(each.getsockname()[1]) for each in sockets]
     for each in sockets:

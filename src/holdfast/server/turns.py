@@ -30,7 +30,7 @@ class Turns:
         self._sent = 0  # bytes
 
     def is_over(self) -> bool:
-        """Returns whether the present turn has taken long enough: whoever asks may do more later.
+        """Returns whether the present turn has taken long enough; then the caller goes on later.
 
         The loop tells nobody when a turn begins, and to ask it in each turn would cost more than
         most requests. So that is asked once in `TURN_SECONDS`; a turn takes twice as long at most.
