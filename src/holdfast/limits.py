@@ -4,73 +4,99 @@ from typing import Final
 
 # --- engine -----------------------------------------------------------------------------------
 
-MAX_KEY_BYTES: Final = 128 * 1024  # above any sensible key; a page of keys still fits in memory
+# longer than any sensible key; a page of keys still fits in memory
+MAX_KEY_BYTES: Final = 128 * 1024
 MAX_VALUE_BYTES: Final = 64 * 1024 * 1024  # a value is read and written whole
 MIN_COUNTER: Final = -(2**63)  # a counter is 64 bits, signed
 MAX_COUNTER: Final = 2**63 - 1  # a counter is 64 bits, signed
 MAX_GROUP_TRANSACTIONS: Final = 1_000  # the first of a group waits for the last
-MAX_GROUP_SECONDS: Final = 1.0  # of a server's group; what it holds is in memory until it commits
-MAX_GROUP_WAIT_SECONDS: Final = 0.0005  # that a group waits for those who were in the last ones
-GROUP_WAIT_STEP_SECONDS: Final = 0.00005  # between two looks whether they have come
-MAP_BYTES: Final = 2**40  # addresses set aside for a store's file; four times the file, if more
-MIN_MAP_BYTES: Final = 2**30  # what must be had where addresses are limited
-CLOCK_AHEAD_SECONDS: Final = 60.0  # clocks of machines differ by less; more is a clock set back
-MAX_ARGUMENT_DEPTH: Final = 8  # how deep arguments are searched for iterators; no type goes deeper
-MAX_READERS: Final = 1_022  # open views of all processes; LMDB fixes their number when it opens
+# the work of a server's group before it commits; until then it is held in memory
+MAX_GROUP_SECONDS: Final = 1.0
+# how long a group waits for the writers that shared the previous ones
+MAX_GROUP_WAIT_SECONDS: Final = 0.0005
+# how often a waiting group checks whether they have arrived
+GROUP_WAIT_STEP_SECONDS: Final = 0.00005
+# address space reserved for a store's file; four times the file if that is more
+MAP_BYTES: Final = 2**40
+MIN_MAP_BYTES: Final = 2**30  # the least address space a store accepts where the system limits it
+# clocks of different machines differ by less; a larger step means the clock was set back
+CLOCK_AHEAD_SECONDS: Final = 60.0
+# how deep arguments are searched for iterators; no argument type nests deeper
+MAX_ARGUMENT_DEPTH: Final = 8
+# open views in all processes; LMDB fixes the number when it opens the file
+MAX_READERS: Final = 1_022
 KEPT_NOTICE_COMMITS: Final = 10_000  # commits whose notices a slow subscriber can still read
-KEPT_NOTICE_BYTES: Final = 8 * 1024 * 1024  # of them, in the store; the newest commit's in any case
-MAX_QUEUED_NOTICE_BYTES: Final = 32 * 1024 * 1024  # left unread; of more, the oldest are dropped
-MAX_WAITING_NOTICE_BYTES: Final = (
-    1024 * 1024
-)  # of commits that LMDB has not yet got; then it gets them
-MAX_QUEUED_NOTICES: Final = 100_000  # notices left unread before the oldest are dropped
-CHECKPOINT_SECONDS: Final = 1.0  # what a power failure may cost in interval mode
-FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before LMDB gets it
-REDO_LOG_BYTES: Final = 4 * 1024 * 1024  # commits that LMDB has not yet got; read when opening
-COMMITS_WITHOUT_LOG: Final = 32  # in commit mode; a short program would not win back its cost
-MAX_WAITING_SECONDS: Final = 1.0  # in commit mode; a tenth of it if nothing more is committed
-MAX_SHORT_OPERATIONS: Final = 1_500  # reads and writes of a commit on a server's loop: some 4 ms
-MAX_SYNC_ON_LOOP_SECONDS: Final = 0.001  # of the disk, for commits there: reads wait meanwhile
-MAX_GROUP_ON_LOOP: Final = 24  # transactions that it commits together
-MAX_SMALL_REQUEST_BYTES: Final = 4_096  # of a write that is tried there
-LOOP_COMMITS_PAUSE_SECONDS: Final = 0.1  # without such tries, after one that was too long
-MAX_WAITING_KEYS: Final = 2_048  # in commit mode, where a view may have to copy them; and notices
-MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting
-CLEARED_INTO_OVERLAY: Final = 64  # a clear of more keys is made by LMDB itself
-FEW_DELETED: Final = 8  # deleted keys that are passed again rather than remembered
-MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs that are read from LMDB once until the next flush
-MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again
-MAX_DELETED_IN_OVERLAY: Final = 128  # deleted keys that a scan has to pass before LMDB gets them
-STOPPED_PROCESS_SECONDS: Final = 5.0  # that a store is waited for which a stopped process has
-MAX_OPENING_SECONDS: Final = 60.0  # that it is waited for if the process runs; it may write much
-MAX_SEALED_BYTES: Final = (
-    32 * 1024 * 1024
-)  # a larger file takes too long to compare at each opening
-MAX_WALKED_BYTES: Final = 8 * 1024 * 1024  # a larger file that was not closed is walked by `check`
-MAX_CHECKED_IN_PROCESS_BYTES: Final = (
-    1024 * 1024
-)  # a larger file is walked by a child process: a long walk holds the interpreter's lock
-EXAMINED_SECONDS: Final = 60.0  # that pages which were found sound are read without another walk
-MAX_UNWRITTEN_BYTES: Final = 2**30  # of free pages at a file's end that LMDB never wrote to
-RESERVE_BYTES: Final = 4 * 1024 * 1024  # on disk, for transactions that free space on a full one
-RESERVE_STEP_BYTES: Final = 512 * 1024  # of it at a time, so that others can't use it up
-MAX_FREEING_BYTES: Final = 4_096  # by which a transaction that deletes may grow a full store
-MIN_FREE_BYTES: Final = 1024 * 1024  # of the disk; with less, a server says that it is not ready
-RESERVED_BYTES: Final = 16 * 1024 * 1024  # set aside on disk for what waits, and as much ahead
-MAX_SEEN_IN_VIEW_BYTES: Final = (
-    8 * 1024 * 1024
-)  # that a view of a remote engine keeps; then it reads them again
-MAX_GUESSED_READS: Final = 1_000  # of one run, before they are fetched
-MAX_GUESSING_RUNS: Final = 4  # of work, each for one round trip; then it reads as it goes
-MAX_CONFLICT_RUNS: Final = 200  # of a transaction that others are in the way of; then `Conflict`
-CONTENDED_SECONDS: Final = 1.0  # after a conflict, that a space is locked before it is read
-MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25  # between two of them; chosen at random below it
-RECONNECT_SECONDS: Final = 30.0  # that a server may be away before its callers hear of it
-MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are kept to guess with
-MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # a server takes a message of twice as much
-REMOTE_POLL_SECONDS: Final = 1.0  # between two looks for notices that no one announced
-MAX_POSTGRES_CONNECTIONS: Final = 32  # of one process; a server of 100 serves three
-CONNECTION_WAIT_SECONDS: Final = 30.0  # for one that is free
+# notices kept in the store; those of the newest commit are always kept
+KEPT_NOTICE_BYTES: Final = 8 * 1024 * 1024
+# notices a subscriber has not read; beyond it the oldest are dropped
+MAX_QUEUED_NOTICE_BYTES: Final = 32 * 1024 * 1024
+# notices of commits that are not yet in LMDB; reaching it flushes them
+MAX_WAITING_NOTICE_BYTES: Final = 1024 * 1024
+# notices a subscriber has not read; beyond it the oldest are dropped
+MAX_QUEUED_NOTICES: Final = 100_000
+CHECKPOINT_SECONDS: Final = 1.0  # how much a power failure can cost in interval mode
+FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before it is written to LMDB
+# commits that are not yet in LMDB; opening the store reads them all
+REDO_LOG_BYTES: Final = 4 * 1024 * 1024
+# in commit mode; a short-lived program would not recover the cost of a log
+COMMITS_WITHOUT_LOG: Final = 32
+# in commit mode, before commits are written to LMDB; a tenth of it when idle
+MAX_WAITING_SECONDS: Final = 1.0
+# reads and writes of a commit on the server's event loop: about 4 ms
+MAX_SHORT_OPERATIONS: Final = 1_500
+# a slower disk is synced in a thread, because reads wait for the event loop
+MAX_SYNC_ON_LOOP_SECONDS: Final = 0.001
+MAX_GROUP_ON_LOOP: Final = 24  # transactions committed together on the event loop
+MAX_SMALL_REQUEST_BYTES: Final = 4_096  # a larger write is not tried on the event loop
+# how long commits stay in a thread after one took too long on the event loop
+LOOP_COMMITS_PAUSE_SECONDS: Final = 0.1
+# keys and notices not yet in LMDB in commit mode; a view may have to copy them
+MAX_WAITING_KEYS: Final = 2_048
+MAX_DEFERRED_BYTES: Final = 1024 * 1024  # a larger transaction gains nothing by waiting for others
+CLEARED_INTO_OVERLAY: Final = 64  # LMDB itself clears a range of more keys
+FEW_DELETED: Final = 8  # so few deleted keys are skipped again rather than remembered
+MAX_SEEN_IN_OVERLAY: Final = 4_096  # pairs read from LMDB that are remembered until the next flush
+MAX_SEEN_BYTES: Final = 4_096  # a larger value is read again rather than remembered
+# deleted keys a scan may have to skip before they are flushed to LMDB
+MAX_DELETED_IN_OVERLAY: Final = 128
+# how long opening waits for a folder that a stopped process holds
+STOPPED_PROCESS_SECONDS: Final = 5.0
+# how long opening waits for a running process, which may have much to write
+MAX_OPENING_SECONDS: Final = 60.0
+# a larger file takes too long to verify at every opening
+MAX_SEALED_BYTES: Final = 32 * 1024 * 1024
+# a larger file that was not closed properly is left to `holdfast check`
+MAX_WALKED_BYTES: Final = 8 * 1024 * 1024
+# a larger file is walked by a child process: a long walk holds the interpreter's lock
+MAX_CHECKED_IN_PROCESS_BYTES: Final = 1024 * 1024
+EXAMINED_SECONDS: Final = 60.0  # how long pages that were found sound are read without another walk
+MAX_UNWRITTEN_BYTES: Final = 2**30  # free pages at the end of a file that LMDB never wrote
+# disk space kept for transactions that free space when the disk is full
+RESERVE_BYTES: Final = 4 * 1024 * 1024
+# how much of the reserve is released at a time, so that others can't use it up
+RESERVE_STEP_BYTES: Final = 512 * 1024
+MAX_FREEING_BYTES: Final = 4_096  # how much a transaction that deletes may add to a full store
+# with less free disk space, a server reports that it is not ready
+MIN_FREE_BYTES: Final = 1024 * 1024
+# disk space allocated for waiting commits, and as much ahead of them
+RESERVED_BYTES: Final = 16 * 1024 * 1024
+# what a view of a remote engine remembers; beyond it, values are read again
+MAX_SEEN_IN_VIEW_BYTES: Final = 8 * 1024 * 1024
+MAX_GUESSED_READS: Final = 1_000  # reads of one run that are predicted before they are fetched
+# runs of the work, one round trip each; after them it reads step by step
+MAX_GUESSING_RUNS: Final = 4
+# attempts at a transaction that others keep disturbing; then `Conflict`
+MAX_CONFLICT_RUNS: Final = 200
+CONTENDED_SECONDS: Final = 1.0  # how long after a conflict a space is locked before it is read
+# the longest pause between two attempts; each is chosen at random
+MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25
+RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers get an error
+MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are remembered to predict reads
+MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # servers accept a message of twice the size
+# how often a remote engine checks for notices that nobody announced
+REMOTE_POLL_SECONDS: Final = 1.0
+MAX_POSTGRES_CONNECTIONS: Final = 32  # of one process; a server that allows 100 can serve three
+CONNECTION_WAIT_SECONDS: Final = 30.0  # how long a call waits for a free connection
 
 # --- keys -------------------------------------------------------------------------------------
 
@@ -81,400 +107,442 @@ MAX_TUPLE_DEPTH: Final = 32  # tuples within tuples in a key; a reader's stack m
 MAX_SPACE_NAME_BYTES: Final = 255  # a name is typed by people and is part of URLs
 CLEARED_PER_STEP: Final = 1_000  # keys of a dropped space that one transaction removes
 
-# --- care -------------------------------------------------------------------------------------
+# --- maintenance ------------------------------------------------------------------------------
 
-CHECKED_PER_STEP: Final = 1_000  # keys that one call of `admin.check` looks at
-MAX_REPORTED_PROBLEMS: Final = 1_000  # of one such call: one damaged table has as many as rows
-DEFAULT_INSPECTED_KEYS: Final = 100  # what people read at once
-MAX_INSPECTED_KEYS: Final = 10_000  # of one page; it is held in memory
-MAX_COUNTED_KEYS: Final = 1_000_000  # of one call that counts a space: about a second's reading
-MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, shown to people
+CHECKED_PER_STEP: Final = 1_000  # keys that one call of `admin.check` examines
+# in one such call: a damaged table can have a problem in every row
+MAX_REPORTED_PROBLEMS: Final = 1_000
+DEFAULT_INSPECTED_KEYS: Final = 100  # as many as people read at once
+MAX_INSPECTED_KEYS: Final = 10_000  # of one page, which is held in memory
+MAX_COUNTED_KEYS: Final = 1_000_000  # keys one call counts in a space: about a second of reading
+MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, as shown to people
 COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
-COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024  # the same in bytes: the batch is held in memory
+# bytes that one transaction of a copy writes at most; they are held in memory
+COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024
 
 # --- answers ----------------------------------------------------------------------------------
 
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # of a list or a batch; a single value may be larger
-COLLECTED_AT_ONCE: Final = 64  # values that are read before their size is looked at
+COLLECTED_AT_ONCE: Final = 64  # values that are read before their size is checked
 
 # --- expiry -----------------------------------------------------------------------------------
 
-EXPIRED_PER_WRITE: Final = 8  # due removals on a write: more than one adds, too few to be felt
-EXPIRY_LOOK_SECONDS: Final = 0.01  # between two looks of one space's writers for what is due
+# due removals that a write makes: more than it can add, too few to notice
+EXPIRED_PER_WRITE: Final = 8
+EXPIRY_LOOK_SECONDS: Final = 0.01  # how often the writers of a space check for what is due
 EXPIRED_PER_STEP: Final = 500  # due removals in one transaction of a sweep
 EXPIRY_RETRY_MS: Final = 10  # the pause between two steps of one removal
-UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # a kind that the next process to sweep may know
-FAILED_REMOVAL_RETRY_MS: Final = 60_000  # a removal that failed: often enough, and never in the way
-MAX_FAILURE_CHARACTERS: Final = 500  # of an exception, in the notice of a removal that failed
+UNKNOWN_EXPIRY_RETRY_MS: Final = 60_000  # for a kind that another process may know how to remove
+# the pause after a failed removal, so that it never blocks others
+FAILED_REMOVAL_RETRY_MS: Final = 60_000
+MAX_FAILURE_CHARACTERS: Final = 500  # of the exception in the notice of a failed removal
 
 # --- errors -----------------------------------------------------------------------------------
 
-NAMES_TO_COMPARE: Final = 1_000  # names that a misspelt one is compared with, for its error
+NAMES_TO_COMPARE: Final = 1_000  # known names that a misspelt one is compared with
 MAX_SHOWN_VALUE: Final = 200  # characters of a value in an error message; the caller has the rest
 
 
 # --- tables -----------------------------------------------------------------------------------
 
-MAX_TABLE_NAME_BYTES: Final = 255  # of tables, indexes and attributes; a name is part of URLs
+MAX_TABLE_NAME_BYTES: Final = 255  # of tables, indexes and attributes, whose names are part of URLs
 MAX_DOMAIN_BYTES: Final = 253  # a domain is often a host name
 MAX_ATTRIBUTES: Final = 1_000  # of a table; a row is decoded whole
 MAX_HASH_VALUE_BYTES: Final = 65_535  # one hash attribute; a long hash key is stored as a digest
 MAX_RANGE_VALUE_BYTES: Final = 4_096  # one range attribute; it is kept in exact order
-MAX_ROW_KEY_BYTES: Final = 65_535  # all strings and blobs of a primary key; fits a key, escaped
-MAX_INLINE_HASH_BYTES: Final = 128  # a longer hash key is stored as a digest; short keys are fast
+MAX_ROW_KEY_BYTES: Final = 65_535  # all strings and blobs of a primary key; escaped, they fit a key
+# a longer hash key is stored as a digest, because short keys are fast
+MAX_INLINE_HASH_BYTES: Final = 128
 MAX_ATTRIBUTE_BYTES: Final = 16 * 1024 * 1024  # one value that is not in a key
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024  # of a request; it is parsed whole
 MAX_JSON_DEPTH: Final = 100  # levels of nesting; a parser's stack must hold them all
 MAX_DECIMAL_DIGITS: Final = 1_000  # of a varint or decimal; arithmetic on it stays fast
-MAX_DECIMAL_EXPONENT: Final = 6_000  # of a decimal, either way
-MAX_DECIMAL_ZEROS: Final = 40  # zeros that a decimal is written out with before it gets an exponent
-MAX_TTL_SECONDS: Final = 630_720_000  # 20 years: more is meant to be for ever
-DEFAULT_PAGE_ROWS: Final = 1_000  # of a query that names no limit
-BARE_PAGE_ROWS: Final = 10  # of a table that is asked for without any query
+MAX_DECIMAL_EXPONENT: Final = 6_000  # of a decimal, positive or negative
+MAX_DECIMAL_ZEROS: Final = 40  # a decimal with more zeros is written with an exponent
+MAX_TTL_SECONDS: Final = 630_720_000  # 20 years: a longer one means for ever
+DEFAULT_PAGE_ROWS: Final = 1_000  # of a query without a limit
+BARE_PAGE_ROWS: Final = 10  # of a table that is read without any query
 MAX_PAGE_ROWS: Final = 10_000  # a page is held in memory
 MAX_PAGE_BYTES: Final = 32 * 1024 * 1024  # of its JSON; a page is held in memory
-MAX_COUNTED_ROWS: Final = 1_000_000  # rows that one call counts; they are read to be counted
-MAX_BATCH_OPERATIONS: Final = 1_000  # of one transaction; others wait for it
+MAX_COUNTED_ROWS: Final = 1_000_000  # rows that one call counts; counting reads them
+MAX_BATCH_OPERATIONS: Final = 1_000  # in one transaction, for which other writers wait
 ROWS_PER_IMPORT_STEP: Final = 1_000  # rows of an import in one transaction
 MAX_REPORTED_REFUSALS: Final = 1_000  # refused lines that an import names; all are counted
 ROWS_PER_BUILD_STEP: Final = 500  # rows that one transaction adds to a new index
 KEYS_PER_DROP_STEP: Final = 500  # keys of a dropped table or index that one transaction removes
-MIN_COMPRESSED_BYTES: Final = 256  # a smaller row is stored plain: little to gain
-MIN_COMPRESSED_BY_DEFAULT: Final = 512  # bytes, where a table names no codec; less is not worth it
-MAX_UNITLESS_SECONDS: Final = 365 * 86_400  # of an interval without a unit; more may be meant as ms
-MAX_DURATION_SECONDS: Final = 10**11  # in a schema, 3,000 years; all that a version can count
+MIN_COMPRESSED_BYTES: Final = 256  # compressing a smaller row gains little
+# bytes, in a table that names no codec; smaller rows gain little
+MIN_COMPRESSED_BY_DEFAULT: Final = 512
+# a longer interval without a unit may be meant in milliseconds
+MAX_UNITLESS_SECONDS: Final = 365 * 86_400
+MAX_DURATION_SECONDS: Final = 10**11  # in a schema: 3,000 years, as far as a version can count
 
 
 # --- entities ---------------------------------------------------------------------------------
 
-DEFAULT_PAGE_ENTITIES: Final = 100  # what both public Meduza clients ask for when told nothing
+DEFAULT_PAGE_ENTITIES: Final = 100  # what both public Meduza clients ask for by default
 MAX_ID_BYTES: Final = 1_024  # an id is part of every index entry of its entity
 MAX_VALUE_DEPTH: Final = 100  # lists and maps within each other; deeper ones are mistakes
-EXACT_TEXT_BYTES: Final = (
-    256  # of an indexed text: its order is exact so far, beyond it a digest keeps texts apart
-)
-MAX_BSON_DEPTH: Final = (
-    128  # documents within each other in a message: the values and what is around them
-)
-MAX_STRETCHES: Final = (
-    10_000  # pieces of an index that one query may join, the product of its IN lists
-)
-MAX_CHANGED_ENTITIES: Final = 100_000  # of one put, update or delete: others wait for it, some 2 s
-MAX_QUERIES: Final = 10_000  # of one `execute`, and of a TX of Meduza
-MAX_NOTICE_CHANGES: Final = 1_000  # entities named in one change notice; more of them share several
+# of an indexed text: its order is exact so far; beyond, a digest keeps texts apart
+EXACT_TEXT_BYTES: Final = 256
+# documents within each other in a message: the values and the documents around them
+MAX_BSON_DEPTH: Final = 128
+# pieces of an index that one query may join: the product of its IN lists
+MAX_STRETCHES: Final = 10_000
+# of one put, update or delete: other writers wait for it, about 2 s
+MAX_CHANGED_ENTITIES: Final = 100_000
+MAX_QUERIES: Final = 10_000  # of one `execute`, or of a TX of Meduza
+# entities named in one change notice; a larger change makes several
+MAX_NOTICE_CHANGES: Final = 1_000
 MILESTONE_ENTRIES: Final = 512  # index entries between two counted milestones, on average
-WALKED_ENTRIES: Final = 512  # counted one by one before the milestones are asked
-INDEX_STEP_ENTITIES: Final = (
-    500  # indexed, checked or cleared in one transaction, so that others wait little
-)
+WALKED_ENTRIES: Final = 512  # index entries counted one by one before milestones are used
+# indexed, checked or cleared in one transaction, so that others wait little
+INDEX_STEP_ENTITIES: Final = 500
 REMOVED_PER_STEP: Final = 20  # expired entities removed along with one write
-DUMPED_PER_PAGE: Final = 500  # entities of a page of a dump over the network
-MAX_ATOMIC_LOAD_BYTES: Final = (
-    64 * 1024 * 1024
-)  # of a dump that is loaded all or nothing: one request, held in memory
+DUMPED_PER_PAGE: Final = 500  # entities in one page of a dump over the network
+# of a dump that is loaded all or nothing: one request, held in memory
+MAX_ATOMIC_LOAD_BYTES: Final = 64 * 1024 * 1024
 LOAD_STEP_ENTITIES: Final = 500  # loaded from a dump in one transaction
 MAX_SCHEMA_BYTES: Final = 1024 * 1024  # of the text of a schema
-SAMPLED_ENTITIES: Final = 100  # whose sizes are taken for the size of their table
+SAMPLED_ENTITIES: Final = 100  # measured to estimate the size of their table
 MAX_SCHEMA_DEPTH: Final = 110  # a default of 100 levels, and the levels above it
-MAX_SCHEMA_NODES: Final = 200_000  # of a schema file, its aliases unfolded: two seconds of reading
-MAX_SCHEMA_ANCHORS: Final = 1_000  # of a schema file: the YAML library looks each up among all
+# of a schema file with its aliases expanded: about two seconds of reading
+MAX_SCHEMA_NODES: Final = 200_000
+# of a schema file: the YAML library searches all of them for each one
+MAX_SCHEMA_ANCHORS: Final = 1_000
 MAX_SCHEMA_NUMBER_LETTERS: Final = 100  # of a number or a moment; Python is slow with longer ones
 MAX_EXPRESSION_LETTERS: Final = 1_000  # of a regular expression in a schema
-MAX_EXPRESSION_STATES: Final = 500  # that it compiles to: all may be compared with each letter
-MAX_MATCHING_STEPS: Final = 5_000_000  # of states and letters of a text: a second at worst
-MAX_SCHEMA_PROBLEMS: Final = 100  # that are listed; to look for the nearest name takes its time
+# that it compiles to: each letter of a text may be compared with all of them
+MAX_EXPRESSION_STATES: Final = 500
+MAX_MATCHING_STEPS: Final = 5_000_000  # states times letters of a text: a second at worst
+MAX_SCHEMA_PROBLEMS: Final = 100  # problems listed; finding the nearest name for each takes time
 
 
 # --- events -----------------------------------------------------------------------------------
 
-MAX_EVENT_NAME_SEGMENTS: Final = 32  # each one is a look-up among the prefixes
+MAX_EVENT_NAME_SEGMENTS: Final = 32  # each segment is a look-up among the prefixes
 MAX_EVENT_NAME_BYTES: Final = 512  # a name may become part of a key
-MAX_EVENT_KEY_BYTES: Final = 4_096  # a key is the beginning of all its rows
+MAX_EVENT_KEY_BYTES: Final = 4_096  # a key is the prefix of all its rows
 MAX_EVENT_VALUE_BYTES: Final = 8_192  # a small set is read and written whole
 MAX_EVENT_ID_BYTES: Final = 256  # every id is kept for the dedup window
 MAX_EVENT_MS: Final = 2**42  # the year 2109: a time fits into 6 bytes of 7 bits
-MAX_EVENT_WRITES: Final = 100_000  # of one event: others wait until it is written
-MAX_BATCH_EVENTS: Final = 10_000  # of one transaction: others wait until it is written
-EVENTS_PER_STREAM_STEP: Final = 1_000  # of a stream, in one transaction
-MAX_BATCH_RECORDS: Final = 10_000  # of a batch, in memory, before they are written
-MAX_DECODED_RECORDS: Final = 2_048  # that stay decoded between calls, twice; about 1 KiB each
-MAX_DECODED_SPACES: Final = 4  # whose records stay decoded: those that were written to last
-MAX_EVENT_SCHEMA_BYTES: Final = 4 * 1024 * 1024  # it is compiled as a whole
+MAX_EVENT_WRITES: Final = 100_000  # of one event: other writers wait for it
+MAX_BATCH_EVENTS: Final = 10_000  # in one transaction, for which other writers wait
+EVENTS_PER_STREAM_STEP: Final = 1_000  # events of a stream in one transaction
+MAX_BATCH_RECORDS: Final = 10_000  # records of a batch held in memory before they are written
+# records kept decoded between calls, in two generations; about 1 KiB each
+MAX_DECODED_RECORDS: Final = 2_048
+MAX_DECODED_SPACES: Final = 4  # spaces with decoded records: the ones written to most recently
+MAX_EVENT_SCHEMA_BYTES: Final = 4 * 1024 * 1024  # a schema is compiled as a whole
 MAX_SCHEMA_NAME_BYTES: Final = 128  # a name is part of reports
 MAX_EXPRESSION_TERMS: Final = 1_000  # in one list of an expression
 MAX_EXPRESSION_STEPS: Final = 16  # each step of a chain can multiply what it looks up
-MAX_STORED_VALUES: Final = 100_000_000  # a set counts its members in 32 bits, a board tenfold
-MAX_EXPIRE_AFTER_SECONDS: Final = 3_153_600_000  # a hundred years: longer is never
-DEFAULT_BOARD_ENTRIES: Final = 100  # K of a leaderboard that names none
-TRACKED_PER_ENTRY: Final = 10  # candidates of a leaderboard for each entry that it shows
-MIN_TRACKED_VALUES: Final = 1_000  # candidates of the smallest leaderboard
-EXACT_DISTINCT: Final = 256  # digests of a key that are kept before a sketch takes over
+# a set counts its members in 32 bits, and a leaderboard tracks ten per entry
+MAX_STORED_VALUES: Final = 100_000_000
+MAX_EXPIRE_AFTER_SECONDS: Final = 3_153_600_000  # a hundred years: a longer one means never
+DEFAULT_BOARD_ENTRIES: Final = 100  # the K of a leaderboard that does not name one
+TRACKED_PER_ENTRY: Final = 10  # candidates that a leaderboard tracks per entry it shows
+MIN_TRACKED_VALUES: Final = 1_000  # candidates that the smallest leaderboard tracks
+EXACT_DISTINCT: Final = 256  # digests kept for a key before a sketch takes over
 HEAD_MEMBERS: Final = 32  # newest members of a set that are kept in its record
-HEAD_BYTES: Final = 1_024  # the same in bytes: a small record shares its page with others
-MAX_BUNDLES: Final = 9  # of a key's archive, before it is tidied: a read puts them together
-PACKED_MEMBERS: Final = 256  # of a set, in one value; a larger one has a row for each
-PACKED_BYTES: Final = 8_192  # the same in bytes
-PACKED_BOARD_ENTRIES: Final = 32  # of a leaderboard, in one value
-PACKED_BOARD_BYTES: Final = 1_024  # the same in bytes
+HEAD_BYTES: Final = 1_024  # of those members: a small record shares its page with others
+MAX_BUNDLES: Final = 9  # of a key's archive before it is compacted: a read merges them
+PACKED_MEMBERS: Final = 256  # members of a set in one value; a larger set has a row for each
+PACKED_BYTES: Final = 8_192  # of those members
+PACKED_BOARD_ENTRIES: Final = 32  # entries of a leaderboard in one value
+PACKED_BOARD_BYTES: Final = 1_024  # of those entries
 MAX_PAGE_MEMBERS: Final = 10_000  # members or keys in one page
 MAX_EVENT_SERIES_POINTS: Final = 10_000  # steps of one series
 MAX_MERGED_KEYS: Final = 1_000  # keys whose counters or leaderboards are read as one
 MAX_READS: Final = 1_000  # queries of one `read`
-MAX_WALKED_MEMBERS: Final = 10_000  # of several sets for one page; a sparse page is short
-MAX_COUNTED_MEMBERS: Final = 100_000  # that are read to count them, where no counter can say
-MAX_INTERSECTED_KEYS: Final = 10  # with estimated counters: twice the unions for each further key
-DEFAULT_KEPT_SECONDS: Final = 300  # for which a stored count is kept
+# members of several sets read for one page; a page may come out shorter
+MAX_WALKED_MEMBERS: Final = 10_000
+# members that are read to count them, where no counter has the answer
+MAX_COUNTED_MEMBERS: Final = 100_000
+MAX_INTERSECTED_KEYS: Final = 10  # with estimated counters: each further key doubles the unions
+DEFAULT_KEPT_SECONDS: Final = 300  # how long a stored count is kept
 MAX_NUMBER_BUCKETS: Final = 2_048  # of a histogram with steps of 2 %: 18 orders of magnitude
-MAX_NUMBER_MAGNITUDE: Final = 1e300  # of a number that is aggregated: its square need not fit
-MAX_WEIGHT: Final = 2**31  # of a count on a leaderboard, whose counts have 64 bits
-FAN_OUT_STEP_WRITES: Final = 500  # of a background fan-out in one transaction: others wait for it
+MAX_NUMBER_MAGNITUDE: Final = 1e300  # of a number that is aggregated; its square need not fit
+MAX_WEIGHT: Final = 2**31  # of one count on a leaderboard, whose counts have 64 bits
+# of a background fan-out in one transaction, for which other writers wait
+FAN_OUT_STEP_WRITES: Final = 500
 MAX_FAN_OUT_COMBINATIONS: Final = 1_000  # keys that a background fan-out writes for one member
 MAX_FAN_OUT_KEYS: Final = 100_000_000  # of one background fan-out: hours of writing
-FINISHED_FAN_OUT_SECONDS: Final = 86_400  # for which a finished fan-out is still reported
-MAX_FAN_OUTS: Final = 1_000  # that one call lists
+FINISHED_FAN_OUT_SECONDS: Final = 86_400  # how long a finished fan-out is still reported
+MAX_FAN_OUTS: Final = 1_000  # listed in one call
 
 
 # --- jobs -------------------------------------------------------------------------------------
 
-MAX_JOB_NAME_BYTES: Final = 1_024  # a jid, queue, worker, tag, group or klass is part of many keys
-MAX_JOB_DATA_BYTES: Final = 16 * 1024 * 1024  # it travels with every pop
-MAX_JOB_DATA_DEPTH: Final = 512  # a worker reads it in the midst of its own calls
-MAX_JOB_MESSAGE_CHARS: Final = 1024 * 1024  # of a failure; a longer one is cut, with a mark
-MAX_HISTORY_MESSAGE_CHARS: Final = 1_000  # of a retry; its job's history is read with each pop
-WORKER_PROGRAM_SECONDS: Final = 30.0  # of silence, after which a worker program counts as dead
-MAX_WORKER_PROGRAMS: Final = 10_000  # that are listed in one call
-MAX_WORKER_PROGRAM_BYTES: Final = 64 * 1024  # of its record, rewritten every few seconds
-MAX_JOB_LOG_LINES: Final = 1_000  # that a job keeps; of more, the oldest go
-MAX_JOB_LOG_CHARS: Final = 64 * 1024  # of all its lines; they are rewritten with each new one
+MAX_JOB_NAME_BYTES: Final = 1_024  # an id, queue, worker, tag, group or class is part of many keys
+MAX_JOB_DATA_BYTES: Final = 16 * 1024 * 1024  # the data travels with every pop
+MAX_JOB_DATA_DEPTH: Final = 512  # a worker decodes it deep inside its own calls
+MAX_JOB_MESSAGE_CHARS: Final = 1024 * 1024  # of a failure; a longer one is cut and marked
+MAX_HISTORY_MESSAGE_CHARS: Final = 1_000  # of a retry; every pop reads the job's history
+WORKER_PROGRAM_SECONDS: Final = 30.0  # of silence before a worker program counts as dead
+MAX_WORKER_PROGRAMS: Final = 10_000  # listed in one call
+# of a worker's record, which is rewritten every few seconds
+MAX_WORKER_PROGRAM_BYTES: Final = 64 * 1024
+MAX_JOB_LOG_LINES: Final = 1_000  # that a job keeps; beyond it the oldest are dropped
+MAX_JOB_LOG_CHARS: Final = 64 * 1024  # of a job's log, which is rewritten with each new line
 MAX_STEPS: Final = 10_000  # of a workflow; each run reads all of them
-MAX_STEP_RESULT_BYTES: Final = 1024 * 1024  # larger things belong into entities or tables
-MAX_WORKFLOW_BYTES: Final = 64 * 1024 * 1024  # of all results; a run holds them in memory
-MAX_JOB_SIGNALS: Final = 1_000  # that a workflow has not taken; more are a mistake of the sender
-MAX_JOB_RATE: Final = 1_000_000  # jobs of a rate; the limiter counts them one by one
-MAX_JOB_RATE_SECONDS: Final = 86_400 * 31  # the longest window that a limiter keeps buckets of
+MAX_STEP_RESULT_BYTES: Final = 1024 * 1024  # larger results belong in entities or tables
+MAX_WORKFLOW_BYTES: Final = 64 * 1024 * 1024  # of all its results, which a run holds in memory
+# that a workflow has not received yet; more are a mistake of the sender
+MAX_JOB_SIGNALS: Final = 1_000
+MAX_JOB_RATE: Final = 1_000_000  # jobs in one window; the limiter counts them one by one
+MAX_JOB_RATE_SECONDS: Final = 86_400 * 31  # the longest window for which a limiter keeps buckets
 MAX_JOB_TAGS: Final = 1_000  # each costs four keys
-MAX_JOB_DEPENDENCIES: Final = 10_000  # each costs two keys and a look at another job
-MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may touch at once
-MAX_JOB_TIME: Final = 10.0**11  # seconds: the year 5138; a clock beyond it counts something else
-MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # also when `max-job-history` says unlimited
-JOB_DATA_INLINE_CHARS: Final = 1_024  # longer data is not rewritten with each change of its job
-MAX_NAMES_KEPT_PACKED: Final = 4_096  # queues and workers of a space whose keys stay packed
+MAX_JOB_DEPENDENCIES: Final = 10_000  # each costs two keys and a read of another job
+MAX_JOBS_PER_CALL: Final = 10_000  # jobs that one pop, cancel or bulk put may touch
+MAX_JOB_TIME: Final = 10.0**11  # in seconds, the year 5138; a larger number has another unit
+MAX_JOB_HISTORY_ENTRIES: Final = 100_000  # even if `max-job-history` says unlimited
+# longer data is stored apart, so that changing a job does not rewrite it
+JOB_DATA_INLINE_CHARS: Final = 1_024
+# queues and workers of a space whose packed keys are remembered
+MAX_NAMES_KEPT_PACKED: Final = 4_096
 MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or completion
-MAX_HANDED_OVER_BYTES: Final = 4_096  # of one of them; jobs with a long history are decoded
-MAX_FORGOTTEN_QUEUES_READ: Final = 10_000  # that a page of queues passes over; few are forgotten
-MAX_QUEUES_EXPOSED: Final = 200  # queues with series for scrapers: each has some 40
-MAX_NOTES_BYTES: Final = (
-    1_000  # of jobs that ended, not yet counted by class; each end rewrites them
-)
-MAX_STATS_NAMES: Final = 200  # classes or workers of a queue and day with statistics of their own
-MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job that carries them is counted for each
-MAX_STATS_DAYS: Final = 366  # that one call sums up
+# of one such record; a job with a long history is decoded again
+MAX_HANDED_OVER_BYTES: Final = 4_096
+# forgotten queues that a page of queues skips; there are few
+MAX_FORGOTTEN_QUEUES_READ: Final = 10_000
+MAX_QUEUES_EXPOSED: Final = 200  # queues with series in `/metrics`: each has about 40
+# of ended jobs not yet counted by class; every ending job rewrites them
+MAX_NOTES_BYTES: Final = 1_000
+MAX_STATS_NAMES: Final = 200  # classes or workers per queue and day with statistics of their own
+MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job is counted once for each it carries
+MAX_STATS_DAYS: Final = 366  # that one call adds up
 IMPORTED_PER_STEP: Final = 250  # jobs that an import reads, writes and verifies at a time
-IMPORT_READ_SECONDS: Final = 30.0  # that the Redis of an import may take for one answer
-MAX_IMPORTED_VALUES: Final = 1_000_000  # in the arguments of one call: a short pickle can be many
-MAX_PRIORITIES_AGED: Final = 20  # priorities of a queue in which its oldest job is looked for
-FAILED_GROUPS_SHOWN: Final = 20  # groups of failed jobs in a status: more are a list
-JOBS_SEARCHED_PER_PAGE: Final = 1_000  # jobs that one page of a search looks at: some 10 ms
-BULK_ACTION_KEPT_SECONDS: Final = 7 * 86_400  # the record of one that has ended
-MAX_BULK_ACTIONS: Final = 1_000  # that are kept at a time: a list of them is one answer
-JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: some 10 ms
-MAX_DEPENDENCY_WALK: Final = 100_000  # jobs that a search for a circle of dependencies looks at
-MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February may be 8 years away
+IMPORT_READ_SECONDS: Final = 30.0  # how long an import waits for one answer of the Redis it reads
+# in the arguments of one job: a short pickle can expand to many
+MAX_IMPORTED_VALUES: Final = 1_000_000
+MAX_PRIORITIES_AGED: Final = 20  # priorities of a queue that are searched for its oldest job
+FAILED_GROUPS_SHOWN: Final = 20  # groups of failed jobs shown in a status
+JOBS_SEARCHED_PER_PAGE: Final = 1_000  # jobs that one page of a search examines: about 10 ms
+# how long the record of a finished bulk action is kept
+BULK_ACTION_KEPT_SECONDS: Final = 7 * 86_400
+MAX_BULK_ACTIONS: Final = 1_000  # kept at a time, so that one answer can list them
+JOBS_PER_STEP: Final = 250  # jobs that one transaction of a long operation changes: about 10 ms
+MAX_DEPENDENCY_WALK: Final = 100_000  # jobs examined when looking for a cycle of dependencies
+MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February can be 8 years away
 
 
 # --- tasks ------------------------------------------------------------------------------------
 
-MAX_TASK_ERROR_CHARS: Final = 64 * 1024  # of an exception with its traceback; its middle is cut
-UNKNOWN_TASK_SECONDS: Final = 3600  # that a job waits for a worker that has its task
-UNKNOWN_TASK_WAIT_SECONDS: Final = (10, 300)  # between two looks, at first and at most
-TELL_SECONDS: Final = 1.0  # between two reports of progress and log lines of a process
+# of an exception with its traceback; a longer one loses its middle
+MAX_TASK_ERROR_CHARS: Final = 64 * 1024
+UNKNOWN_TASK_SECONDS: Final = 3600  # how long a job waits for a worker that has its task
+# the first and the longest pause before such a job is tried again
+UNKNOWN_TASK_WAIT_SECONDS: Final = (10, 300)
+TELL_SECONDS: Final = 1.0  # how often a child process reports progress and log lines
 HEARTBEATS_PER_LOCK: Final = 3  # two may be late before a lock ends
-WORKER_LOCK_SECONDS: Final = 60.0  # of jobs whose task says nothing: as long as the layer's own
-PREFETCH_SECONDS: Final = 0.02  # within which prefetched jobs begin: an urgent one waits for them
-MAX_PREFETCH: Final = 200  # jobs, for a worker that is not told: one commit of some 20 ms
-MAX_PREFETCH_WAIT_SECONDS: Final = 0.5  # then a prefetched job is handed back for another worker
-SETTLE_SECONDS: Final = 0.01  # that the end of a run waits for others while prefetched jobs wait
+# for tasks that do not say otherwise; the same as the layer's default
+WORKER_LOCK_SECONDS: Final = 60.0
+# prefetched jobs should start within it: an urgent job waits behind them
+PREFETCH_SECONDS: Final = 0.02
+MAX_PREFETCH: Final = 200  # jobs, unless a worker says otherwise: one commit of about 20 ms
+# a job that was prefetched and not started by then is handed back
+MAX_PREFETCH_WAIT_SECONDS: Final = 0.5
+# how long a finished run waits for others while prefetched jobs are left
+SETTLE_SECONDS: Final = 0.01
 SIGNAL_WAIT_SECONDS: Final = 100 * 365 * 86_400.0  # a wait without a timeout
-WORKER_DRAIN_SECONDS: Final = 30.0  # that running tasks have when their worker is stopped
-STUCK_SECONDS: Final = 10.0  # behind its timeout, after which a run is given up that does not end
-CRASH_LOOP_SECONDS: Final = 10.0  # a child process that ends sooner, by itself, counts as a crash
-CRASH_BACKOFF_SECONDS: Final = (
-    1,
-    60,
-)  # before the next child of a crash loop, at first and at most
-WORKER_POLL_SECONDS: Final = 0.05  # between two looks whether a worker that ends has ended
-WORKER_TICK_SECONDS: Final = 1.0  # between two looks at changed files, memory and stuck threads
-MAX_UNSERVED_SHOWN: Final = 10  # queues and tasks without a worker that a start message names
-MAX_WORKER_NAMES: Final = 200  # queues, tasks and slots that the record of a worker names
-HEALTH_SECONDS: Final = 5.0  # that a client of a worker's health server may take
-PEEKED_JOBS: Final = 100  # of each queue, in which a starting worker looks for unknown tasks
+# how long running tasks may take to finish when their worker stops
+WORKER_DRAIN_SECONDS: Final = 30.0
+STUCK_SECONDS: Final = 10.0  # after its timeout, a run that still has not ended is abandoned
+CRASH_LOOP_SECONDS: Final = 10.0  # a child process that exits sooner counts as a crash
+# the first and the longest pause before a crashed child is replaced
+CRASH_BACKOFF_SECONDS: Final = (1, 60)
+WORKER_POLL_SECONDS: Final = 0.05  # how often a stopping worker checks whether it is done
+# how often a worker checks changed files, memory and stuck threads
+WORKER_TICK_SECONDS: Final = 1.0
+MAX_UNSERVED_SHOWN: Final = 10  # queues and tasks without a worker that the start message names
+MAX_WORKER_NAMES: Final = 200  # queues, tasks and slots named in the record of a worker
+HEALTH_SECONDS: Final = 5.0  # how long a client of a worker's health server may take
+PEEKED_JOBS: Final = 100  # per queue, in which a starting worker looks for unknown tasks
 
 
 # --- metrics ----------------------------------------------------------------------------------
 
 MAX_SEQUENCES: Final = 16  # of a metric; every increment writes all of them
-MIN_TIME_STEP: Final = 0.001  # seconds; below, two readings of a clock are hardly ever apart
+MIN_TIME_STEP: Final = 0.001  # seconds; two readings of a clock are rarely closer
 MAX_BUCKETS: Final = 100_000  # of a sequence within its expiry, and of one read
-MAX_ENTITY_COMPONENTS: Final = 32  # a key stays short enough to be read by people
-MAX_UNITS: Final = 2**53  # in one call: above, a double no longer tells adjacent integers apart
+MAX_ENTITY_COMPONENTS: Final = 32  # so that people can still read the key
+MAX_UNITS: Final = 2**53  # in one call: beyond it, a double can't tell adjacent integers apart
 MAX_AT: Final = 253_402_300_799.0  # the last second of the year 9999
-MAX_SECONDS: Final = MAX_AT  # of a step, an expiry or a window: longer than there is time
-MAX_LIMIT: Final = 2**63 - 1  # of a limiter: a reply's integer has 64 bits
+MAX_SECONDS: Final = MAX_AT  # of a step, an expiry or a window
+MAX_LIMIT: Final = 2**63 - 1  # of a limiter: an integer in a reply has 64 bits
 MAX_SKETCH_BINS: Final = 65_536  # of a distribution: a sketch is read and written whole
-MAX_CONDITION_LETTERS: Final = 100  # of a limit as people write it: 10 per 2 minutes burst 20
+MAX_CONDITION_LETTERS: Final = 100  # of a limit in words: 10 per 2 minutes burst 20
 MAX_BUCKET_COUNT: Final = 10_000  # of a limiter: a check may read them all
-MAX_SUMMARIZED_BUCKETS: Final = 1_000  # of a limiter whose hits write them all, 8 bytes each
-MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record for each
+MAX_SUMMARIZED_BUCKETS: Final = 1_000  # of a limiter; each hit writes them all, 8 bytes each
+MAX_LOG_LIMIT: Final = 10_000  # of the algorithm `log`: a check reads one record per hit
 MAX_SERIES_POINTS: Final = 10_000  # more than a plot has pixels
 MAX_TOP_ENTITIES: Final = 10_000  # of one answer
 MAX_LISTED_BUCKETS: Final = 10_000  # of one page
-MAX_EXPOSED_SERIES: Final = 10_000  # of a metric, so that one scrape stays readable
-MAX_WRITER_KEYS: Final = 10_000  # a writer that holds as many flushes by itself
-SWEPT_BUCKET_KEYS: Final = 1_000  # expired keys that one step of the sweeper removes
-SWEEP_SECONDS: Final = 60.0  # how often an idle metric is looked at, and how long all stays
-ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits if it is not told
+MAX_EXPOSED_SERIES: Final = 10_000  # of a metric, so that a scrape stays readable
+MAX_WRITER_KEYS: Final = 10_000  # a writer that holds more flushes by itself
+SWEPT_BUCKET_KEYS: Final = 1_000  # expired keys removed in one step of the sweeper
+# how often an idle metric is checked, and how long expired buckets stay
+SWEEP_SECONDS: Final = 60.0
+ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits by default
 
 # --- server -----------------------------------------------------------------------------------
 
-MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024  # the largest value, in base64, and some more
-MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza's: its spec says so, to the byte
-MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis takes
+# the largest value in base64, with some space around it
+MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024
+MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza: the spec names exactly this size
+MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis accepts
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
-MAX_PIPELINED: Final = 10_000  # commands of one connection that wait; then it is not read further
-MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of these commands; the network holds what follows
-MAX_QUEUED_WRITES: Final = 100_000  # of all connections; then writes are refused
-MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: others wait while it is run
-MAX_BATCH_SECONDS: Final = 2.0  # of the processor, for one batch: other writers wait for it
-MANY_READS: Final = 4  # of a batch that only reads; more of them are run in a thread
-MAX_READ_ON_LOOP: Final = 20  # things that a read may ask for before it is run in a thread
-LARGE_READ_SECONDS: Final = 0.02  # of a read on the loop; then its kind is run in a thread
-REMEMBERED_LARGE_READ_SECONDS: Final = 60.0  # that a kind of read stays there
-LARGE_READ_THREADS: Final = 1  # that run large reads: they share the interpreter with the loop
-LARGE_READ_PAUSE_SECONDS: Final = 0.02  # between two of them, at most: the loop has it for itself
-BULLETIN_LOOK_SECONDS: Final = 0.005  # between two looks for notices of other processes
-TURN_SECONDS: Final = 0.002  # of the event loop, after which it looks at all sockets again
-SWITCH_SECONDS: Final = 0.001  # that a thread keeps the interpreter while the event loop waits
-MAPPED_MEMORY_BYTES: Final = 128 * 1024  # pieces of memory that go back to the system at once
-LISTEN_BACKLOG: Final = 2_048  # connections that wait to be accepted
-ACCEPTED_PER_TURN: Final = 16  # connections: more of them wait a turn, which may be a long one
-LARGE_PIECE_BYTES: Final = 64 * 1024  # of an answer, that waits for a turn with time left
+# waiting commands of one connection; beyond it, the server stops reading
+MAX_PIPELINED: Final = 10_000
+MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of those commands; the network holds back the rest
+MAX_QUEUED_WRITES: Final = 100_000  # of all connections; beyond it, writes are refused
+MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: other writers wait while it runs
+MAX_BATCH_SECONDS: Final = 2.0  # of processor time for one batch: other writers wait for it
+MANY_READS: Final = 4  # a read-only batch with more reads runs in a thread
+MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
+# a kind of read that takes longer on the event loop moves to a thread
+LARGE_READ_SECONDS: Final = 0.02
+REMEMBERED_LARGE_READ_SECONDS: Final = 60.0  # how long such a kind of read stays in a thread
+LARGE_READ_THREADS: Final = 1  # for large reads, which share the interpreter with the event loop
+# the longest pause between two large reads, left to the event loop
+LARGE_READ_PAUSE_SECONDS: Final = 0.02
+BULLETIN_LOOK_SECONDS: Final = 0.005  # how often the server checks for notices of other processes
+TURN_SECONDS: Final = 0.002  # of work on the event loop before it polls all sockets again
+SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while the event loop waits
+# larger allocations are returned to the system as soon as they are freed
+MAPPED_MEMORY_BYTES: Final = 128 * 1024
+LISTEN_BACKLOG: Final = 2_048  # connections waiting to be accepted
+ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next turn
+LARGE_PIECE_BYTES: Final = 64 * 1024  # a larger part of an answer waits for a turn with time left
 TURN_SENT_BYTES: Final = 1024 * 1024  # in one turn: the kernel copies them at its end
-MAX_UNDELAYED_BYTES: Final = 1_024  # that are parsed at once, however long a turn has taken
-PARSED_PER_TURN_BYTES: Final = 16 * 1024  # of one connection: some thousand short words
-COMMANDS_PER_TURN: Final = 250  # of one connection, before the others have theirs
-PAUSE_UNSENT_BYTES: Final = 64 * 1024  # to a client that does not read; then it is not served
-STALLED_SECONDS: Final = 60.0  # that a client which is not served has to go on reading
-MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024  # messages to a slow subscriber; then it is dropped
-MAX_ALL_UNSENT_BYTES: Final = 256 * 1024 * 1024  # to all; then those that read least are dropped
-SPARED_SECONDS: Final = 1.0  # after a client has read something; then it is not among those yet
-STOPPING_STALLED_SECONDS: Final = 2.0  # the same as `STALLED_SECONDS` when the server stops
-KEEPALIVE_SECONDS: Final = 60.0  # of silence, before the kernel asks whether the peer is there
-PROBE_SECONDS: Final = 15.0  # between two such questions
-KEEPALIVE_PROBES: Final = 4  # questions without an answer: a dead peer is found within two minutes
-HANDSHAKE_SECONDS: Final = 10.0  # of TLS; a connection counts among all when it is made
+MAX_UNDELAYED_BYTES: Final = 1_024  # so few are parsed at once, even at the end of a turn
+PARSED_PER_TURN_BYTES: Final = 16 * 1024  # of one connection: a few thousand short words
+COMMANDS_PER_TURN: Final = 250  # of one connection before the others get their turn
+# a client with more unread answers is not served until it reads
+PAUSE_UNSENT_BYTES: Final = 64 * 1024
+STALLED_SECONDS: Final = 60.0  # how long such a client has to resume reading before it is dropped
+# messages to a slow subscriber; beyond it, it is dropped
+MAX_UNSENT_BYTES: Final = 32 * 1024 * 1024
+# to all clients; beyond it, the slowest readers are dropped
+MAX_ALL_UNSENT_BYTES: Final = 256 * 1024 * 1024
+SPARED_SECONDS: Final = 1.0  # a client that read something so recently is not dropped yet
+STOPPING_STALLED_SECONDS: Final = 2.0  # in place of `STALLED_SECONDS` while the server stops
+KEEPALIVE_SECONDS: Final = 60.0  # of silence before the kernel probes the peer
+PROBE_SECONDS: Final = 15.0  # between two probes
+KEEPALIVE_PROBES: Final = 4  # unanswered probes: a dead peer is found within two minutes
+HANDSHAKE_SECONDS: Final = 10.0  # of TLS; an unfinished handshake counts as a connection
 MAX_STRANGER_BYTES: Final = 64 * 1024  # of a command from a client that has not logged in
-MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection: it may ask for all of them in one command
+MAX_SUBSCRIPTIONS: Final = 10_000  # of one connection, which may ask for all of them in one command
 MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with each
-MAX_PATTERN_BYTES: Final = 1_024  # of keys and channels: all that a name of a job can need
-MAX_CHANNEL_BYTES: Final = 4_096  # each pattern of each subscriber is compared with it
-MAX_DESCRIBED_COMMANDS: Final = 1_000  # of one COMMAND DOCS or INFO: more than there are
-MAX_CONFIG_PATTERNS: Final = 64  # of one CONFIG GET: there are few settings
-MAX_KEYS_ON_LOOP: Final = 1_000  # members that a command reads before others; more go to a thread
-MAX_QUEUED_LONG: Final = 1_000  # long operations that wait for a thread; then they are refused
-MAX_SCRIPTS: Final = 1_000  # that clients have loaded; each is a client's build of one script
-MAX_SESSION_SCRIPTS: Final = 16  # of one connection, when no more are remembered for all
+MAX_PATTERN_BYTES: Final = 1_024  # of keys and channels: enough for the longest name of a job
+MAX_CHANNEL_BYTES: Final = 4_096  # every pattern of every subscriber is compared with it
+MAX_DESCRIBED_COMMANDS: Final = 1_000  # in one COMMAND DOCS or INFO: more than there are
+MAX_CONFIG_PATTERNS: Final = 64  # in one CONFIG GET: there are few settings
+MAX_KEYS_ON_LOOP: Final = 1_000  # a command that reads more members runs in a thread
+MAX_QUEUED_LONG: Final = 1_000  # long operations waiting for a thread; beyond it, they are refused
+MAX_SCRIPTS: Final = 1_000  # loaded by clients; each is a client's build of one script
+MAX_SESSION_SCRIPTS: Final = 16  # of one connection once the shared ones are full
 MAX_CONNECTIONS: Final = 10_000  # over RESP and HTTP together
-IDLE_SECONDS: Final = 3_600.0  # a connection that says nothing for so long is closed
-READING_THREADS: Final = 16  # that read at the same time from an engine on another machine
+IDLE_SECONDS: Final = 3_600.0  # a connection that is silent for longer is closed
+READING_THREADS: Final = 16  # that read at the same time from a remote engine
 LONG_OPERATIONS: Final = 8  # that run in threads at the same time
-MAX_WAIT_SECONDS: Final = 3_600.0  # the longest that one call waits for something to happen
-SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of the server's removal of what has expired
-USERS_LOOK_SECONDS: Final = 30.0  # between two looks at the users, should a notice have been lost
-LOOKED_SPACES_PER_ROUND: Final = 100  # of the walk around all spaces; each is one read
-SWEEP_STEPS_PER_ROUND: Final = 20  # of one space; then the others have their turn
-MAX_WATCHED_SPACES: Final = 50_000  # whose next removal is known; some 10 MB. The walk finds others
-SERVER_DRAIN_SECONDS: Final = 30  # that requests in flight have to end when the server stops
-MIN_GZIP_BYTES: Final = 1_024  # below, an answer is sent as it is: one packet is one packet
-MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # of a stream whose reader is slow; then it is ended
-MAX_QUEUED_STREAM_BYTES: Final = 8 * 1024 * 1024  # the same in bytes
-MIN_GZIP_THREAD_BYTES: Final = 64 * 1024  # of an answer; its compression would hold up others
-MAX_BODIES_BYTES: Final = 1024**3  # of all requests that are held at the same time
-SMALL_REQUESTS_BYTES: Final = 64 * 1024  # of one Redis client, that are not counted among them
-MAX_DISCARDED_BYTES: Final = 256 * 1024 * 1024  # of a body that is too large, read to be polite
+MAX_WAIT_SECONDS: Final = 3_600.0  # the longest wait of one call
+SERVER_SWEEP_SECONDS: Final = 1.0  # between two rounds of removing what has expired
+USERS_LOOK_SECONDS: Final = 30.0  # how often the users are read again, in case a notice was lost
+LOOKED_SPACES_PER_ROUND: Final = 100  # of the walk over all spaces; each is one read
+SWEEP_STEPS_PER_ROUND: Final = 20  # of one space before the others get their turn
+# whose next removal is known: about 10 MB. The walk finds the others
+MAX_WATCHED_SPACES: Final = 50_000
+SERVER_DRAIN_SECONDS: Final = 30  # how long requests in flight may take when the server stops
+MIN_GZIP_BYTES: Final = 1_024  # a smaller answer is sent as it is: it fits one packet anyway
+MAX_QUEUED_STREAM_NOTICES: Final = 1_000  # a stream whose reader is further behind is ended
+MAX_QUEUED_STREAM_BYTES: Final = 8 * 1024 * 1024  # of those notices
+MIN_GZIP_THREAD_BYTES: Final = 64 * 1024  # compressing a larger answer would hold up others
+MAX_BODIES_BYTES: Final = 1024**3  # of all requests held at the same time
+SMALL_REQUESTS_BYTES: Final = 64 * 1024  # of one Redis client, not counted among them
+# of a body that is too large, read so that the client sees the answer
+MAX_DISCARDED_BYTES: Final = 256 * 1024 * 1024
 MAX_HEAD_BYTES: Final = 64 * 1024  # of an HTTP request before its body
-MAX_HEADERS: Final = 128  # of an HTTP request, and of what follows its body
-MAX_URL_BYTES: Final = 32 * 1024  # a longer question has a body
+MAX_HEADERS: Final = 128  # of an HTTP request, and of its trailers
+MAX_URL_BYTES: Final = 32 * 1024  # a longer query belongs in a body
 MAX_QUERY_PARAMETERS: Final = 1_000  # of a URL
-MAX_PIPELINED_REQUESTS: Final = 16  # of an HTTP connection that wait; then it is not read further
+# waiting requests of an HTTP connection; beyond it, the server stops reading
+MAX_PIPELINED_REQUESTS: Final = 16
 MAX_STREAM_LINE_BYTES: Final = 1024 * 1024  # of a stream of events
 MAX_REPORTED_EVENTS: Final = 1_000  # refused events of a stream that are named; all are counted
 MAX_STREAMS: Final = 32  # uploads that are read in threads at the same time
-STALLED_EXCHANGE_SECONDS: Final = (
-    60.0  # that a client neither sends nor takes anything; then it is dropped
-)
-KEEP_ALIVE_SECONDS: Final = 75  # that an HTTP connection is kept between two requests
-STREAM_PULSE_SECONDS: Final = 15.0  # between two signs of life of a quiet stream of notices
-MAX_OPEN_SPACES: Final = 10_000  # that a server keeps at hand; opening one again reads 1 key
+# a client that neither sends nor reads for longer is dropped
+STALLED_EXCHANGE_SECONDS: Final = 60.0
+KEEP_ALIVE_SECONDS: Final = 75  # how long an HTTP connection stays open between two requests
+STREAM_PULSE_SECONDS: Final = 15.0  # between two keep-alive comments on a quiet stream of notices
+MAX_OPEN_SPACES: Final = 10_000  # that a server keeps open; opening one again reads 1 key
 MAX_KNOWN_LOGINS: Final = 1_000  # passwords that were checked and need not be checked again
-MAX_KNOWN_HOSTS: Final = 256  # Host headers that were judged and need not be parsed again
+MAX_KNOWN_HOSTS: Final = 256  # Host headers that were checked and need not be parsed again
 MAX_USER_NAME_BYTES: Final = 255  # a name is typed by people and is part of logs
-MAX_PASSWORD_BYTES: Final = 1_024  # a longer one adds no safety, and costs time to hash
-PASSWORD_THREADS: Final = 2  # that check passwords; one of them takes some 50 ms of a core
-MAX_QUEUED_PASSWORDS: Final = 64  # that wait for these threads: some 2 s; then they are refused
-FREE_LOGIN_FAILURES: Final = 5  # wrong passwords for a user from an address before it has to wait
+MAX_PASSWORD_BYTES: Final = 1_024  # a longer one is no safer, and takes time to hash
+PASSWORD_THREADS: Final = 2  # for checking passwords; each check takes about 50 ms of a core
+# waiting for those threads, about 2 s; beyond it, logins are refused
+MAX_QUEUED_PASSWORDS: Final = 64
+FREE_LOGIN_FAILURES: Final = 5  # wrong passwords for a user from one address before it has to wait
 LOGIN_WAIT_SECONDS: Final = 1.0  # after them, doubled with each further wrong password
-MAX_LOGIN_WAIT_SECONDS: Final = 60.0  # of any such wait: a guesser gets 1,440 tries a day
-MAX_LOGIN_RECORDS: Final = 10_000  # of addresses and names with wrong passwords; some 2 MB
-SECOND_SIGNAL_SECONDS: Final = 0.1  # closer ones are the first: `make` passes on what its group got
+MAX_LOGIN_WAIT_SECONDS: Final = 60.0  # the longest such wait: a guesser gets 1,440 tries a day
+MAX_LOGIN_RECORDS: Final = 10_000  # addresses and names with wrong passwords; about 2 MB
+# a signal that comes sooner is the first again: `make` repeats what its group received
+SECOND_SIGNAL_SECONDS: Final = 0.1
 STREAM_PIECE_BYTES: Final = 64 * 1024  # of a dump or an export, made and sent at once
-STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # of events of a stream that are held and sent at once
+STREAM_STEP_BYTES: Final = 4 * 1024 * 1024  # events of a stream that are held and sent at once
 
 # --- dashboard ----------------------------------------------------------------------------------
 
-SESSION_SECONDS: Final = 12 * 3600  # of a login in a browser: a working day, not a forgotten week
-MAX_ENDED_SESSIONS: Final = 10_000  # that were logged out and are remembered until their end
-MAX_NOTICE_CHARS: Final = 500  # of the sentence that an action leaves for the next page
+SESSION_SECONDS: Final = 12 * 3600  # of a login in a browser: a working day
+# sessions that were logged out and are remembered until they expire
+MAX_ENDED_SESSIONS: Final = 10_000
+MAX_NOTICE_CHARS: Final = 500  # of the message that an action leaves for the next page
 MAX_FORM_BYTES: Final = 2 * 1024 * 1024  # of a form: the data of a job, pasted by hand
-MAX_FORM_FIELDS: Final = 2_000  # of a form: a page of selected jobs, and some more
-MAX_COPIED_CALLS: Final = 20  # of a page that "copy as" shows; further ones are alike
-MAX_SHOWN_CHARS: Final = 20_000  # of one value on a page; the rest is in its JSON
+MAX_FORM_FIELDS: Final = 2_000  # of a form: a page of selected jobs and a few more
+MAX_COPIED_CALLS: Final = 20  # calls of a page that "copy as" shows
+MAX_SHOWN_CHARS: Final = 20_000  # of one value on a page; its JSON has the rest
 ROWS_PER_PAGE: Final = 50  # of entities, rows, keys and metrics in a list
-MAX_SHOWN_COLUMNS: Final = 10  # of entities in a list; the page of an entity shows all
-MAX_SHOWN_FILTERS: Final = 4  # of entities: as many columns as an index that people read has
-TABLES_PER_PAGE: Final = 25  # of rows; the figures of each one and its indexes are calls
-SHOWN_REVISIONS: Final = 30  # of a row, to be compared with it
-MAX_COMPARED_WORDS: Final = 4_000  # of two texts; comparing grows with their product
+MAX_SHOWN_COLUMNS: Final = 10  # of entities in a list; the page of one entity shows all
+MAX_SHOWN_FILTERS: Final = 4  # of entities: as many as the columns of a readable index
+TABLES_PER_PAGE: Final = 25  # each needs calls for its figures and indexes
+SHOWN_REVISIONS: Final = 30  # of a row, to compare it with
+MAX_COMPARED_WORDS: Final = 4_000  # of two texts; the cost grows with their product
 EXPORTED_ROWS_PER_STEP: Final = 1_000  # of an export from the dashboard; each step is a read
-MAX_CHARTED_METRICS: Final = 5  # in one chart: as many lines as there are tones
-MAX_CHART_POINTS: Final = 360  # of a line; more are read in longer steps
-MAX_LIVE_STREAMS: Final = 200  # of pages that are live at the same time; others stay as they are
-LIVE_SECONDS: Final = 1.0  # between two words of a live page, however much changes
-LIVE_QUIET_SECONDS: Final = 10.0  # after which a live page is brought up to date without a notice
+MAX_CHARTED_METRICS: Final = 5  # lines in one chart, one per tone of the palette
+MAX_CHART_POINTS: Final = 360  # of a line; a longer range is read in longer steps
+# pages that update themselves at the same time; others stay as they are
+MAX_LIVE_STREAMS: Final = 200
+LIVE_SECONDS: Final = 1.0  # between two updates of a live page, however much changes
+LIVE_QUIET_SECONDS: Final = 10.0  # after which a live page is updated even without a notice
 
-QUEUES_PER_PAGE: Final = 50  # of the list of queues
-JOBS_PER_PAGE: Final = 25  # of a list of jobs
-QUEUES_ON_OVERVIEW: Final = 12  # those that need someone, then the fullest
-GROUPS_PER_PAGE: Final = 20  # of failure groups, each with some of its jobs
-MAX_GROUP_SAMPLE: Final = 50  # newest jobs of a failure group that its small chart counts
-MAX_GRAPH_JOBS: Final = 8  # on each side of a job in the picture of its dependencies
-RECORD_SECONDS: Final = 15.0  # between two writes of what a server has counted
-MAX_RECORDED_QUEUES: Final = 200  # whose totals one of these writes has; others come with the next
+QUEUES_PER_PAGE: Final = 50  # in the list of queues
+JOBS_PER_PAGE: Final = 25  # in a list of jobs
+QUEUES_ON_OVERVIEW: Final = 12  # those that need attention, then the longest
+GROUPS_PER_PAGE: Final = 20  # failure groups, each with some of its jobs
+MAX_GROUP_SAMPLE: Final = 50  # newest jobs of a failure group, counted in its small chart
+MAX_GRAPH_JOBS: Final = 8  # on each side of a job in its dependency graph
+RECORD_SECONDS: Final = 15.0  # how often a server writes what it has counted
+MAX_RECORDED_QUEUES: Final = 200  # whose totals one such write contains; others follow in the next
 MAX_RECORDED_SPACES: Final = 10_000  # whose names the recorder knows
-MAX_SLOW_CALLS: Final = 200  # that are kept, the slowest of the last day
+MAX_SLOW_CALLS: Final = 200  # kept: the slowest of the last day
 MAX_SLOW_CHARS: Final = 300  # of the arguments of a slow call
-SLOW_SECONDS: Final = 0.01  # faster calls are not slow
+SLOW_SECONDS: Final = 0.01  # a faster call is not slow
 
 # --- client -----------------------------------------------------------------------------------
 
-MAX_REPLY_BYTES: Final = 512 * 1024 * 1024  # of one reply: more than a server of ours sends
-MAX_REPLY_ELEMENTS: Final = 1_000_000  # of a list in a reply; a batch is answered with 10,000
+MAX_REPLY_BYTES: Final = 512 * 1024 * 1024  # of one reply: more than our server ever sends
+# of a list in a reply; a batch is answered with at most 10,000
+MAX_REPLY_ELEMENTS: Final = 1_000_000
 MAX_REPLY_LINE_BYTES: Final = 1024 * 1024  # of a number, a header or an error
-MAX_REPLY_DEPTH: Final = 8  # of lists within each other in a reply
-CALL_SECONDS: Final = 30.0  # that a call of a client may take in all, its retries included
-LONG_CALL_SECONDS: Final = 3_600.0  # the same of a call that takes many steps, such as `repair`
-CONNECT_SECONDS: Final = 5.0  # that a client waits for a connection to be made
-CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; others wait for one of them
-CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first try
+MAX_REPLY_DEPTH: Final = 8  # lists within each other in a reply
+CALL_SECONDS: Final = 30.0  # the default timeout of a call, retries included
+LONG_CALL_SECONDS: Final = 3_600.0  # the default timeout of a call of many steps, such as `repair`
+CONNECT_SECONDS: Final = 5.0  # how long a client waits for a connection
+CLIENT_CONNECTIONS: Final = 32  # of one client at the same time; further calls wait for one
+CLIENT_RETRIES: Final = 3  # of what is safe to send again, after the first attempt
 RETRY_SECONDS: Final = 0.05  # before the first retry; each further one waits twice as long
-MAX_RETRY_SECONDS: Final = 1.0  # before any retry
-WAIT_STEP_SECONDS: Final = 60.0  # that a client waits in one call, so that it notices a dead server
+MAX_RETRY_SECONDS: Final = 1.0  # the longest pause before a retry
+# the longest wait of a client in one call, so that it notices a dead server
+WAIT_STEP_SECONDS: Final = 60.0
