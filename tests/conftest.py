@@ -4,6 +4,7 @@ A test that takes `stores`, `engine` or `store` can run on every engine. Without
 tests run on LMDB, and those marked `every_engine` on the others too; `--engines postgres,cluster`
 runs all tests that can on these alone, and `--engines all` on all. Such a test ends with a
 consistency check of its store. An engine that was asked for and can't be started is a failure.
+`--full` repeats what chance decides more often: kills, power failures, random examples.
 """
 
 import os
@@ -16,6 +17,7 @@ from holdfast.defaults import LAYERS
 from holdfast.engine.contract import Engine
 from holdfast.store import Store
 from holdfast.testing import Clock
+from tests.repetitions import VARIABLE
 from tests.servers import ENGINES, Servers
 from tests.stores import Stores, problems_of
 
@@ -32,6 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"engines to run the tests on, of {','.join(ENGINES)}, or all; without it, LMDB "
         "for all tests and every engine for a quick selection",
     )
+    parser.addoption(
+        "--full", action="store_true", help="repeat what chance decides as often as can be borne"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--full"):
+        os.environ[VARIABLE] = "1"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

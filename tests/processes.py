@@ -2,9 +2,13 @@
 
 import os
 import signal
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 # A server process that has imported the store already forks the children: they start in a few
@@ -13,6 +17,8 @@ _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         "holdfast",
+        "holdfast.cli.serve",
+        "holdfast.dashboard",
         "holdfast.server.server",
         "holdfast.engine.lmdb",
         "holdfast.engine.postgres",
@@ -80,4 +86,63 @@ def start(target: Callable[..., None], *arguments: Any) -> Child:
     return Child(target, *arguments)
 
 
-__all__ = ["Child", "Connection", "start"]
+class Command:
+    """`holdfast ...` in a process of its own, without the second that Python needs to import it.
+
+    It has the folder and the environment of the test, its standard output is read from `stdout`,
+    and what it says of errors goes to the end of a file. `subprocess.Popen` has the same names.
+    """
+
+    def __init__(self, words: Sequence[str], *, log: str | Path = os.devnull) -> None:
+        reading, writing = _CONTEXT.Pipe(duplex=False)
+        place = (os.getcwd(), dict(os.environ), str(log))
+        self._process = _CONTEXT.Process(
+            target=_run_command, args=(list(words), *place, writing), daemon=True
+        )
+        self._process.start()
+        writing.close()
+        self.stdout = os.fdopen(os.dup(reading.fileno()), "r")
+        reading.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """Returns its exit code, or None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Returns its exit code when it has ended."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("holdfast", timeout or 0.0)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):  # it has ended, and we are not told yet
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _run_command(
+    words: list[str], folder: str, variables: dict[str, str], log: str, writing: Connection
+) -> None:
+    from holdfast.cli import main
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    with open(log, "ab") as file:
+        os.dup2(file.fileno(), 2)
+    os.dup2(writing.fileno(), 1)
+    writing.close()
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    main(words, prog_name="holdfast")
+
+
+__all__ = ["Child", "Command", "Connection", "start"]

@@ -376,7 +376,7 @@ def _put_many(by: Attacker) -> None:
     """Once for each server; a job that is there is put again."""
     if by.server.call("jobs.length", queue="many").result:
         return
-    for first in range(0, 10_000, 1_000):
+    for first in range(0, by.times(10_000), 1_000):
         jobs = [
             {"queue": "many", "id": f"many {number}", "data": "x" * 1_000}
             for number in range(first, first + 1_000)

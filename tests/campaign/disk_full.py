@@ -27,6 +27,8 @@ from tests.processes import Child, start
 DISK_BYTES = 32 * 2**20
 LIMIT_BYTES = 12 * 2**20
 WHOLE_SECONDS = 10.0  # a run of so long has every disk at least once
+MOST_AT_ONCE = 1_700  # writes of one size, or deletes, before something else is done
+FEW_AT_ONCE = 150  # of a short run
 VALUE_BYTES = (200, 3_000, 30_000)
 
 
@@ -134,8 +136,11 @@ def _obey(store: holdfast.Store, connection: Connection, what: str, *given: Any)
 class Round:
     """One disk, from the first commit to the last."""
 
-    def __init__(self, point: Path, kind: str, durability: str, chance: random.Random) -> None:
+    def __init__(
+        self, point: Path, kind: str, durability: str, chance: random.Random, most: int
+    ) -> None:
         self.point = point
+        self.most = most
         self.chance = chance
         self.kind = kind
         self.durability = durability
@@ -186,7 +191,9 @@ class Round:
 
     def _fill(self, *, kill: bool) -> None:
         for size in self.chance.sample(VALUE_BYTES, len(VALUE_BYTES)):
-            self._ask("fill", self.next, size, self.next + DISK_BYTES // max(size, 20_000))
+            # The largest values fill the disk, however few of the others there are.
+            count = DISK_BYTES // size if size == max(VALUE_BYTES) else self.most
+            self._ask("fill", self.next, size, self.next + count)
         if self.kind != "limit":
             fill_rest(self.point)
             self._ask("fill", self.next, 50, self.next + 300)
@@ -201,7 +208,8 @@ class Round:
             if self._ask("drop") != "":
                 self._say("a space can't be dropped on the full disk")
             self.deletes += 1
-        doomed = self.chance.sample(sorted(self.acknowledged), len(self.acknowledged) // 2)
+        count = min(self.most, len(self.acknowledged) // 2)
+        doomed = self.chance.sample(sorted(self.acknowledged), count)
         for number in sorted(doomed):
             answer = self._ask("delete", number)
             if answer != "":
@@ -212,7 +220,7 @@ class Round:
 
     def _go_on(self) -> None:
         if self.acknowledged and self._ask("put", self.next, 100) != "":
-            self._say("nothing can be written after half of it was deleted")
+            self._say("nothing can be written after much of it was deleted")
             return
         self.acknowledged.add(self.next)
         self.next += 1
@@ -241,7 +249,8 @@ def run(random: random.Random, seconds: float) -> Result:
     rows: dict[str, Counter[str]] = {}
     broken: list[str] = []
     rounds = [(kind, mode) for kind in ("tmpfs", "ext4") for mode in ("commit", "interval")]
-    least = len(rounds) if seconds >= WHOLE_SECONDS else 1
+    is_whole = seconds >= WHOLE_SECONDS
+    least = len(rounds) if is_whole else 1
     while tried["disks"] < least or time.monotonic() < until:
         for kind, durability in random.sample(rounds, len(rounds)):
             if tried["disks"] >= least and time.monotonic() > until:
@@ -252,7 +261,9 @@ def run(random: random.Random, seconds: float) -> Result:
                     rounds = [each for each in rounds if each[0] != kind]
                     rounds = rounds or [("limit", "commit"), ("limit", "interval")]
                     continue
-                one = Round(point, kind, durability, random)
+                one = Round(
+                    point, kind, durability, random, MOST_AT_ONCE if is_whole else FEW_AT_ONCE
+                )
                 with suppress(EOFError):  # a process that died has been noted
                     one.run()
                 if one.child is not None:

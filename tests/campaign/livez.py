@@ -4,9 +4,11 @@
 
 One server is attacked and the other one is left alone. What delays both, a busy machine or this
 very process, is not the attack's doing: an answer is late by as much as the attacked server needed
-longer than the other one. Ends when its standard input does, and prints what it saw as JSON.
+longer than the other one. A line on its standard input begins a watch, the next one ends it, and it
+prints what it saw as JSON. The process ends when its standard input does.
 """
 
+import os
 import select
 import socket
 import sys
@@ -103,9 +105,13 @@ def watch(attacked: int, alone: int, pid: int) -> Seen:
                 print("ready", flush=True)
     except OSError as error:
         seen.failure = repr(error)
+        if not seen.answers:
+            print("ready", flush=True)
     return seen
 
 
 if __name__ == "__main__":
-    found = watch(*map(int, sys.argv[1:4]))
-    print(msgspec.json.encode(found).decode(), flush=True)
+    while os.read(0, 1):
+        found = watch(*map(int, sys.argv[1:4]))
+        os.read(0, 1)
+        print(msgspec.json.encode(found).decode(), flush=True)

@@ -40,22 +40,50 @@ BACK_SECONDS: Final = 30.0
 Measure = Literal["latest", "most_work"]
 
 
-class Watch:
-    """Looks at a server during an attack: a process asks for `/livez`, a thread sees the memory."""
+class Asking:
+    """The process that asks two servers for `/livez`, for all attacks of a run."""
 
     def __init__(self, server: Server, alone: Server) -> None:
-        self._server = server
-        self._ended = threading.Event()
-        self.peak = 0
         words = (server.http_port, alone.http_port, server.process.pid)
-        self._asking = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.campaign.livez", *map(str, words)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self._asking.stdout is not None
-        self._asking.stdout.readline()  # it has begun
+
+    def begin(self) -> None:
+        """Returns when it has had its first answer."""
+        self._say()
+        assert self._hear() == "ready\n"
+
+    def end(self) -> Seen:
+        """Returns what was seen since it began."""
+        self._say()
+        return msgspec.json.decode(self._hear(), type=Seen)
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+    def _say(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(".")
+        self._process.stdin.flush()
+
+    def _hear(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+class Watch:
+    """Looks at a server during an attack: a process asks for `/livez`, a thread sees the memory."""
+
+    def __init__(self, server: Server, asking: Asking) -> None:
+        self._server = server
+        self._ended = threading.Event()
+        self.peak = 0
+        self._asking = asking
+        asking.begin()
         self._looking = threading.Thread(target=self._look, daemon=True)
         self._looking.start()
 
@@ -66,10 +94,10 @@ class Watch:
 
     def end(self) -> Seen:
         """Ends it, and returns what was seen."""
-        said, _ = self._asking.communicate(timeout=60)
+        seen = self._asking.end()
         self._ended.set()
         self._looking.join()
-        return msgspec.json.decode(said, type=Seen)
+        return seen
 
 
 @contextlib.contextmanager
@@ -104,11 +132,11 @@ def oracle(
     broken: list[str] = []
     rows: dict[str, dict[str, int]] = {}
     end = time.monotonic() + seconds
+    asking = Asking(server, alone)
     while not tried["attacks"] or time.monotonic() < end:
         for name in random.sample(list(ATTACKS), len(ATTACKS)):
-            found, row = _attacked(
-                server, alone, Attacker(server, random, scale), name, measure, livez_seconds
-            )
+            attacker = Attacker(server, random, scale)
+            found, row = _attacked(server, asking, attacker, name, measure, livez_seconds)
             tried["attacks"] += 1
             tried["latest /livez in ms"] = max(tried["latest /livez in ms"], row["ms late"])
             tried["most memory in MiB"] = max(tried["most memory in MiB"], row["MiB"])
@@ -116,15 +144,17 @@ def oracle(
             broken += found
             if server.process.poll() is not None:
                 broken.append(f"{name}: the server is gone")
+                asking.close()
                 return Result(tried=tried, broken=broken, rows=rows)
             if tried["attacks"] > len(ATTACKS) and time.monotonic() > end:
                 break
+    asking.close()
     return Result(tried=tried, broken=broken, rows=rows)
 
 
 def _attacked(
     server: Server,
-    alone: Server,
+    asking: Asking,
     attacker: Attacker,
     name: str,
     measure: Measure,
@@ -133,7 +163,7 @@ def _attacked(
     """One attack: what it broke, and what it took."""
     server.get("/livez")
     memory, descriptors = server.memory_bytes(), _descriptors(server)
-    watch = Watch(server, alone)
+    watch = Watch(server, asking)
     try:
         ATTACKS[name](attacker)
         threading.Event().wait(0.1)  # while the attack lasts

@@ -11,10 +11,11 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Transaction, read_counter
 from holdfast.engine.lmdb import overlay
 from tests.processes import start
+from tests.repetitions import repeated
 from tests.stores import Stores
 
 PARTS = 4
-KILLS = 100
+KILLS = repeated(20, full=50)  # in each durability
 
 
 def commit_and_report(
@@ -44,13 +45,11 @@ def commit_and_report(
 
 
 @pytest.mark.parametrize("durability", ["commit", "interval"])
-def test_all_that_was_acknowledged_survives_a_hundred_kills(
-    stores: Stores, durability: str
-) -> None:
+def test_all_that_was_acknowledged_survives_many_kills(stores: Stores, durability: str) -> None:
     chance, url = random.Random(durability), stores.url()
     acknowledged: set[int] = set()
     first = 0
-    for kill in range(KILLS // 2):
+    for kill in range(KILLS):
         threads = chance.choice([1, 1, 4])
         child = start(commit_and_report, url, durability, first, threads)
         reported = [child.receive() for _ in range(chance.randrange(1, 25))]

@@ -13,11 +13,12 @@ from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
 from holdfast.engine.lmdb import overlay
 from tests.processes import Child, start
+from tests.repetitions import repeated
 
 PARTS = 4
-FLUSH_KILLS = {"interval": 40, "commit": 60}
-REPLAY_KILLS = 12
-MEETINGS = 25
+FLUSH_KILLS = {"interval": repeated(15, full=40), "commit": repeated(20, full=60)}
+REPLAY_KILLS = repeated(6, full=12)
+MEETINGS = repeated(10, full=25)
 
 
 def step(number: int) -> Callable[[Transaction], None]:

@@ -14,11 +14,12 @@ import holdfast
 from holdfast.store import Store
 from holdfast.tasks import Run, Tasks, Tx, Worker
 from tests.processes import start
+from tests.repetitions import repeated
 from tests.stores import Stores, problems_of
 
-STEPS: Final = 20  # every second one is a transaction
+STEPS: Final = repeated(6, full=20)  # every second one is a transaction
 NUMBERS: Final = [str(number) for number in range(STEPS)]
-KILLS: Final = 30  # at random moments
+KILLS: Final = repeated(12, full=30)  # at random moments
 LATER: Final = 1_000  # seconds, longer than a lock: the next worker takes over
 ID: Final = "workflow"
 LAST: Final = f"before {STEPS}"

@@ -16,10 +16,11 @@ import pytest
 from holdfast.engine import checkpoints, folder, open_engine
 from holdfast.engine.contract import Engine, Transaction
 from tests.processes import Child, start
+from tests.repetitions import repeated
 
 PAGE = 4096
 FILES = ("data.mdb", "redo")
-RUNS = 200
+FAILURES = repeated(6, full=13)  # of the power, of one machine
 Content = dict[bytes, bytes]
 
 
@@ -151,7 +152,7 @@ def test_after_a_power_failure_the_store_is_as_at_its_last_checkpoint(
     tmp_path: Path, new_boot: pytest.MonkeyPatch, processes: int, seed: int
 ) -> None:
     new_boot.undo()
-    failures = machines(tmp_path, runs=RUNS // 16 + 1, processes=processes, seed=seed)
+    failures = machines(tmp_path, runs=FAILURES, processes=processes, seed=seed)
     new_boot.setattr(folder, "boot_id", lambda: "after the power failure")
 
     for number, (target, expected) in enumerate(failures):

@@ -25,11 +25,12 @@ from holdfast.engine.lmdb.overlay import Overlay, replay
 from holdfast.errors import LogDamaged
 from tests.crash.test_power_failure import PAGE, change, content_of
 from tests.processes import Child, start
+from tests.repetitions import repeated
 
 DATA, LOG = "data.mdb", "redo"
 META_BYTES = 2 * PAGE
 LOG_PAGES = 24  # few: it is full again and again
-FAILURES = 20
+FAILURES = repeated(12, full=20)
 Content = dict[bytes, bytes]
 
 

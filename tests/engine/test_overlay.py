@@ -25,6 +25,7 @@ from holdfast.limits import (
     REDO_LOG_BYTES,
 )
 from tests.processes import start
+from tests.repetitions import repeated
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -201,7 +202,7 @@ def test_a_key_that_was_put_and_deleted_never_reaches_lmdb(engine: Engine) -> No
         pass
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=repeated(20, full=60))
 @given(
     st.lists(st.integers(0, 99) | st.sampled_from(["take"] * 3 + ["look"]), max_size=60),
 )

@@ -267,7 +267,7 @@ JOBS = _calls(
     ("complete", {"id": "nobody", "worker": "w"}),
     ("result", {"id": "a"}),
     ("result_wait", {"id": "a", "timeout": 1}),
-    ("result_wait", {"id": "nobody", "timeout": 1}),
+    ("result_wait", {"id": "nobody", "timeout": 0.1}),
     ("put", {"queue": "letters", "id": "e", "now": NOW + 5}),
     ("put", {"queue": "letters", "id": "f", "now": NOW + 5}),
     ("pop", {"queue": "letters", "worker": "w", "now": NOW + 5}),

@@ -5,14 +5,14 @@ import re
 import select
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import hiredis
+
+from tests.processes import Command
 
 DEADLINE = 20.0  # seconds that anything may take before a test has failed
 _ADDRESSES = re.compile(rb"on \S+:(\d+) and for HTTP on https?://\S+:(\d+)")
@@ -23,15 +23,12 @@ class Server:
 
     def __init__(self, data: Path, *options: str) -> None:
         self._log = data.parent / f"{data.name}.log"
-        command = [sys.executable, "-m", "holdfast", "serve", "--data", str(data)]
-        command += ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", *options]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        words = ["serve", "--data", str(data), "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self._process = Command([*words, *options], log=self._log)
         self.pid = self._process.pid
         self.resp_port, self.http_port = self._read_ports()
 
     def _read_ports(self) -> tuple[int, int]:
-        assert self._process.stdout is not None
         said = b""
         while not (found := _ADDRESSES.search(said)):
             readable, _, _ = select.select([self._process.stdout], [], [], DEADLINE)
@@ -63,7 +60,6 @@ class Server:
     def wait(self) -> int:
         """Its exit code."""
         code = self._process.wait(DEADLINE)
-        assert self._process.stdout is not None
         self._process.stdout.close()
         return code
 

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import ssl
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from holdfast.cli import main
+from tests.processes import Command
 
 START_SECONDS = 30.0
 ADDRESSES = re.compile(r"Redis clients on (\S+):(\d+) and for HTTP on (https?)://(\S+):(\d+)")
@@ -49,7 +48,7 @@ class Reply:
 class Server:
     """A running server."""
 
-    def __init__(self, process: subprocess.Popen[str], line: str, data: Path) -> None:
+    def __init__(self, process: Command, line: str, data: Path) -> None:
         found = ADDRESSES.search(line)
         assert found is not None, line
         self.process = process
@@ -124,23 +123,19 @@ def serve_words(data: Path, *options: str) -> list[str]:
 @contextmanager
 def serving(data: Path, *options: str, log: Path | None = None) -> Iterator[Server]:
     """Runs `holdfast serve` until the block ends."""
-    with open(log or os.devnull, "w") as stderr:
-        words = [sys.executable, "-m", "holdfast", *serve_words(data, *options)]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=stderr, text=True)
-        assert process.stdout is not None
-        # A server that says nothing is ended, so that no test waits for it.
-        alarm = threading.Timer(START_SECONDS, process.kill)
-        alarm.start()
-        try:
-            line = process.stdout.readline()
-            alarm.cancel()
-            yield Server(process, line, data)
-        finally:
-            alarm.cancel()
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            process.stdout.close()
+    process = Command(serve_words(data, *options), log=log or os.devnull)
+    # A server that says nothing is ended, so that no test waits for it.
+    alarm = threading.Timer(START_SECONDS, process.kill)
+    alarm.start()
+    try:
+        line = process.stdout.readline()
+        alarm.cancel()
+        yield Server(process, line, data)
+    finally:
+        alarm.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def run_command(*words: str, stdin: str = "") -> Result:

@@ -75,7 +75,6 @@ def test_a_folder_that_holds_something_else_is_said_in_one_line(tmp_path: Path) 
 
 def test_the_start_shows_two_addresses_and_three_commands_to_try(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        assert server.process.stdout is not None
         shown = [server.process.stdout.readline() for _ in range(4)]
 
         assert shown[0] == "Try:\n"

@@ -8,7 +8,6 @@ from tests.server.serving import Server, run_command, serving
 
 def flux_url(server: Server) -> str:
     """The URL that the server announces for Flux clients."""
-    assert server.process.stdout is not None
     for line in server.process.stdout:
         if line.startswith("Flux clients connect to "):
             return line.split()[-1]

@@ -1,0 +1,11 @@
+"""How often tests repeat what chance decides: a few times, or many times with `--full`."""
+
+import os
+from typing import Final
+
+VARIABLE: Final = "HOLDFAST_TEST_FULL"  # set by `--full`, for the workers of pytest-xdist too
+
+
+def repeated(few: int, *, full: int) -> int:
+    """Returns the number for this run of the tests."""
+    return full if os.environ.get(VARIABLE) else few
