@@ -7,7 +7,7 @@ class InvalidEventSchema(BadInput):
     """A schema was refused; `problems` has a sentence for each reason, with its place."""
 
     code = "invalid_schema"
-    hint = "Nothing was deployed. Mend all of these and deploy it again."
+    hint = "Nothing was deployed. Fix all of these and deploy it again."
     facts = {"problems": list}  # noqa: RUF012  # nobody changes it
 
     def __init__(self, problems: list[str]) -> None:
@@ -61,4 +61,4 @@ class NoJobQueue(BadInput):
     """A handler enqueues a job, and the layer was given no queue to put it into."""
 
     code, status = "no_job_queue", 409
-    hint = "Send the event through a store, which hands its queue in."
+    hint = "Send the event through a store, which passes its queue."

@@ -22,7 +22,7 @@ class HeadTooLarge(BadInput):
     """The head of an HTTP request has more bytes, or more headers, than the server takes."""
 
     code, status = "head_too_large", 431
-    hint = "Send fewer and shorter headers; what is large belongs into the body."
+    hint = "Send fewer and shorter headers; large values belong in the body."
 
 
 class UrlTooLong(BadInput):

@@ -120,7 +120,7 @@ class CopyUnfinished(StoreUnusable):
     """The store is half a copy of another one."""
 
     code, status = "copy_unfinished", 409
-    hint = "Run the same `holdfast copy` again: it goes on where it stopped."
+    hint = "Run the same `holdfast copy` again: it continues where it stopped."
 
 
 class StoreUnreachable(StoreUnusable):

@@ -29,7 +29,7 @@ class WorkflowChanged(HoldfastError):
     """A workflow asks for another step than the one that it remembers under this number."""
 
     code, status = "workflow_changed", 409
-    hint = 'Let workflows that are under way go the old way: `if run.version("new-shipping"): ...`.'
+    hint = 'Let running workflows take the old path: `if run.version("new-shipping"): ...`.'
 
 
 class WorkflowTooLarge(BadInput):
