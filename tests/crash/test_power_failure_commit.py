@@ -18,10 +18,10 @@ import pytest
 
 from holdfast.engine import folder, open_engine
 from holdfast.engine.contract import Engine, Transaction
-from holdfast.engine.lmdb import engine as lmdb_engine
-from holdfast.engine.lmdb import overlay, redo_log
+from holdfast.engine.lmdb import open_store, overlay, redo_log
 from holdfast.engine.lmdb.commits import Commits
-from holdfast.engine.lmdb.overlay import Overlay, replay
+from holdfast.engine.lmdb.file_writes import replay
+from holdfast.engine.lmdb.overlay import Overlay
 from holdfast.errors import LogDamaged
 from tests.crash.test_power_failure import PAGE, change, content_of
 from tests.processes import Child, start
@@ -331,7 +331,7 @@ def test_the_power_may_fail_again_while_the_log_is_replayed(
         disk.sync(LOG)
         found: list[dict[str, bytes]] = []
         disk.fail = found.append
-        patch.setattr(lmdb_engine, "replay", lambda *args: disk.watch_lmdb(lambda: replay(*args)))
+        patch.setattr(open_store, "replay", lambda *args: disk.watch_lmdb(lambda: replay(*args)))
         engine = open_engine(tmp_path / "failed")
         found.append(disk.at_rest())
         engine.close()

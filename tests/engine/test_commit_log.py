@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
-from holdfast.engine.lmdb import engine as lmdb_engine
-from holdfast.engine.lmdb import overlay, redo_log
+from holdfast.engine.lmdb import file_writes, open_store, overlay, redo_log
 from holdfast.errors import StoreFull, ViewOnlyReads
 from holdfast.limits import COMMITS_WITHOUT_LOG
 from tests.processes import start
@@ -181,11 +180,11 @@ def test_interval_mode_syncs_what_the_log_promised_before_it_begins(
 
     def watched(env: Any, *arguments: Any) -> None:
         before = env.info()["last_txnid"]
-        overlay.replay(env, *arguments)
+        file_writes.replay(env, *arguments)
         if env.info()["last_txnid"] != before:
             synced.append(env.flags()["sync"])
 
-    monkeypatch.setattr(lmdb_engine, "replay", watched)
+    monkeypatch.setattr(open_store, "replay", watched)
     interval = open_engine(tmp_path / "killed", durability="interval")
 
     assert look(interval) == {b"a": b"1", b"first": b"1"}

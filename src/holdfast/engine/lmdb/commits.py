@@ -20,8 +20,9 @@ from holdfast.engine.folder import WriteTurn
 from holdfast.engine.group_commit import CommitRequest, Work
 from holdfast.engine.lmdb.disk_reserve import Reserve, makes_room
 from holdfast.engine.lmdb.environment import Environment
+from holdfast.engine.lmdb.file_writes import is_open, write_out
 from holdfast.engine.lmdb.notice_log import NoticeLog
-from holdfast.engine.lmdb.overlay import Overlay, is_open, write_out
+from holdfast.engine.lmdb.overlay import Overlay
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.engine.lmdb.write_buffers import (
     CommittedBuffer,

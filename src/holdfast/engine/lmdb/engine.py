@@ -1,12 +1,11 @@
-"""Opens and closes a store, and runs its transactions and views."""
+"""The embedded engine: runs the transactions and views of an open store."""
 
-import ctypes
 import math
 import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 import lmdb
 
-from holdfast.engine import checkpoints
 from holdfast.engine.contract import (
     Backup,
     EngineSubscription,
@@ -26,36 +24,21 @@ from holdfast.engine.contract import (
     topics_overlap,
 )
 from holdfast.engine.durability import check_durability
-from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
 from holdfast.engine.group_commit import CommitRequest, GroupCommit
 from holdfast.engine.group_wait import GroupWait
-from holdfast.engine.lmdb import backup, file_checks, redo_log
-from holdfast.engine.lmdb.checkpointer import Checkpointer
+from holdfast.engine.lmdb import backup, file_checks
 from holdfast.engine.lmdb.commits import Commits
-from holdfast.engine.lmdb.disk_reserve import Reserve
-from holdfast.engine.lmdb.disk_space import DiskSpace, give_back
-from holdfast.engine.lmdb.environment import (
-    DATA_FILE,
-    await_writer,
-    create,
-    explain,
-    open_environment,
-    refuse_unfinished,
-)
-from holdfast.engine.lmdb.notice_log import NoticeLog
-from holdfast.engine.lmdb.overlay import Overlay, replay
-from holdfast.engine.lmdb.redo_log import RedoLog
+from holdfast.engine.lmdb.environment import DATA_FILE, explain
+from holdfast.engine.lmdb.open_store import OpenStore, keep_for_ever
 from holdfast.engine.lmdb.transaction import LmdbView
 from holdfast.engine.lmdb.write_buffers import PendingView
-from holdfast.engine.notices import NoticeHub, notice_filter
+from holdfast.engine.notices import notice_filter
 from holdfast.errors import (
     BadInput,
     HoldfastError,
-    StoreBusy,
     StoreClosed,
     StoreDamaged,
     StoreForked,
-    StoreFull,
     StoreUnusable,
 )
 from holdfast.limits import CHECKPOINT_SECONDS, EXAMINED_SECONDS
@@ -87,181 +70,39 @@ class LmdbEngine:
         self.path = path
         self._clock = clock
         self._syncs = durability == "commit"
-        self._checkpoint_seconds = checkpoint_seconds
         self._group_commit = GroupCommit(GroupWait() if self._syncs else None)
         self._unusable: StoreUnusable | None = None
-        refuse_unfinished(path)  # before the folder gets files that a backup would refuse
         self._examined = -math.inf  # when all pages were last found to be sound
-        self._folder = Folder(path, durability)
-        self._reserve = Reserve(path)
-        try:
-            self._folder.lock_opening()
-            self._open_with_reserve()
-        except BaseException:
-            self._folder.close()
-            raise
-        self._folder.unlock_opening()
+        self._files = OpenStore(
+            path,
+            durability=durability,
+            checkpoint_seconds=checkpoint_seconds,
+            refuse_unusable=self._refuse_unusable,
+            explained=self.explained,
+        )
+        self._opened = self._files.opened
+        self._env, self._data, _, _ = self._opened
+        self._overlay, self._redo = self._files.overlay, self._files.redo
+        self._notices, self._notice_log = self._files.notices, self._files.notice_log
+        self._checkpointer = self._files.checkpointer
+        self._begin_snapshot = self._files.begin_snapshot
         self._commits = Commits(
             self._opened,
             self._overlay,
             clock=clock,
-            write_turn=self._folder.write_turn,
+            write_turn=self._files.folder.write_turn,
             notice_log=self._notice_log,
             wake=self._notices.wake,
             refuse_unusable=self._refuse_unusable,
             explained=self.explained,
-            reserve=self._reserve,
+            reserve=self._files.reserve,
             checkpoint=self._try_checkpoint,
         )
         if self._checkpointer is not None:
             self._checkpointer.start(checkpoint_seconds)
         _close_in_forked_children(self)
 
-    # --- opening and closing ---------------------------------------------------------------------
-
-    def _open_with_reserve(self) -> None:
-        """Opens it; on a full disk, with the blocks that were set aside for that."""
-        while True:
-            try:
-                self._open()
-                break
-            except StoreFull:
-                if not self._reserve.release():
-                    raise
-            except OSError as error:
-                raise explain(error, self.path) from error
-        self._reserve.fill()
-
-    def _open(self) -> None:
-        data_file = self.path / DATA_FILE
-        alone = self._folder.is_ours_alone()
-        file_checks.refuse_missing(self.path)
-        if not data_file.exists():
-            create(self.path)
-        elif alone and not checkpoints.recover(self.path, data_file):
-            redo_log.refuse_lost_checkpoint(self.path)
-        file_checks.refuse_damaged(self.path, alone=alone)
-        if alone and not self._syncs:
-            self._make_durable()
-        self._folder.join(alone=alone)
-        if not alone:
-            await_writer(self.path)
-        with self._folder.write_turn:  # LMDB opens its databases in a transaction that writes
-            self._opened = open_environment(self.path, sync=self._syncs)
-        self._env, self._data, notices, _ = self._opened
-        self._notice_log = NoticeLog(
-            self._env,
-            notices,
-            begin_snapshot=self._begin_snapshot,
-            waiting=lambda: (-1, []) if self._overlay is None else self._overlay.notices(),
-            read_by_all=self._read_by_all,
-        )
-        self._notices = NoticeHub(self._notice_log, watched=data_file)
-        self._data_file = os.open(data_file, os.O_RDWR)
-        self._checkpointer: Checkpointer | None = None
-        self._redo: RedoLog | None = None
-        self._overlay: Overlay | None = None
-        try:
-            self._settle(alone)
-        except BaseException as error:
-            self._env.close()
-            os.close(self._data_file)
-            if self._redo is not None:
-                self._redo.close()
-            if isinstance(error, lmdb.Error | OSError):
-                raise explain(error, self.path) from error
-            raise
-
-    def _make_durable(self) -> None:
-        """Syncs what a log of commit mode promised before the first commit in interval mode."""
-        if not (self.path / redo_log.FILE_NAME).exists() and redo_log.read_state(self.path) is None:
-            return
-        env, data, _, _ = open_environment(self.path, sync=True)
-        try:
-            with closing(RedoLog(self.path, synced=False)) as log:
-                if log.was_synced() or log.problem:
-                    replay(env, data, log)
-        except (lmdb.Error, OSError) as error:
-            raise explain(error, self.path) from error
-        finally:
-            env.close()
-
-    def _settle(self, alone: bool) -> None:
-        """Brings the folder in order for the way in which it was opened."""
-        self._env.reader_check()
-        sync_folder(self.path)
-        self._open_overlay(alone)
-        if not self._syncs:
-            self._checkpointer = Checkpointer(
-                self._env,
-                self.path,
-                self._folder,
-                self._data_file,
-                flush=self._flush,
-                reserve=self._reserve,
-            )
-            self._checkpointer.make()
-        elif alone and checkpoints.load(self.path) is not None:
-            # Left by an interval mode that crashed under the same system: all is there, unsynced.
-            self._env.sync(True)
-            checkpoints.remove(self.path)
-        if alone:
-            with self._folder.write_turn:
-                self._notice_log.forget_all()
-            backup.refuse_changed(self._opened, self.path)
-
-    def _open_overlay(self, alone: bool) -> None:
-        log = self._open_redo(alone)
-        if log is None:
-            return
-        self._redo = self._take_over_redo(log, alone)
-        if not keeps_written_pages(self.path):
-            return
-        self._overlay = Overlay(
-            self._env,
-            self._data,
-            folder=self._folder,
-            log=self._redo,
-            disk_space=DiskSpace(self._env, self._data, self._data_file),
-            synced=self._syncs,
-            look_seconds=self._checkpoint_seconds,
-            store_notices=self._notice_log.store,
-            notices=self._notices,
-            refuse_unusable=self._refuse_unusable,
-            look_if_alone=self._look_if_alone,
-        )
-
-    def _open_redo(self, alone: bool) -> RedoLog | None:
-        """The log, if there is one or should be one."""
-        exists = (self.path / redo_log.FILE_NAME).exists() or redo_log.read_state(
-            self.path
-        ) is not None
-        if not exists and not keeps_written_pages(self.path):
-            return None
-        try:
-            return RedoLog(self.path, synced=self._syncs)
-        except OSError:
-            if exists:
-                raise
-            return None  # a disk that is full; without a log, all commits are direct
-
-    def _take_over_redo(self, log: RedoLog, alone: bool) -> RedoLog:
-        """Brings into LMDB's file what others have committed and it has not got: by the flush of
-        one who lives, or from the log of one who was killed."""
-        try:
-            if not alone:
-                log.shared = True  # first, or a busy process might never release the lease
-            self._folder.take_lease(wait=True)
-            try:
-                with self._folder.write_turn:
-                    replay(self._env, self._data, log)
-                log.begin(shared=not alone)
-            finally:
-                self._folder.leave_lease()
-        except BaseException:
-            log.close()
-            raise
-        return log
+    # --- closing ---------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Waits for those who already write, makes all durable and gives the folder free.
@@ -280,51 +121,9 @@ class LmdbEngine:
             if self._unusable is None:
                 self._notices.close()
                 self._unusable = reason
-                self._leave()
+                self._files.leave()
         finally:
             self._group_commit.leave(request)
-
-    def _leave(self) -> None:
-        try:
-            # Before anyone is waited for: who opens the store may wait for the lease.
-            if self._overlay is not None:
-                self._overlay.close()
-        finally:
-            self._leave_folder()
-
-    def _leave_folder(self) -> None:
-        try:
-            in_order = self._lock_closing()
-            try:
-                if self._checkpointer is not None:
-                    self._checkpointer.close()
-            finally:
-                self._env.close()
-                last = in_order and self._folder.is_ours_alone()
-                if last:
-                    give_back(self._data_file)
-                os.close(self._data_file)
-                if self._redo is not None:
-                    self._redo.close()
-            if last:
-                if self._redo is not None and self._redo.is_empty():
-                    self._redo.remove()
-                if self._checkpointer is not None:
-                    checkpoints.remove(self.path)
-                if self._redo is None or self._redo.is_empty():
-                    file_checks.seal(self.path)
-                self._reserve.remove_if_larger((self.path / DATA_FILE).stat().st_size)
-        finally:
-            self._folder.close()
-
-    def _lock_closing(self) -> bool:
-        """Returns whether nobody else opens or closes the store meanwhile. Someone who was stopped
-        in the middle of that keeps nobody from leaving, who then leaves the folder as it is."""
-        try:
-            self._folder.lock_opening()
-        except StoreBusy:
-            return False
-        return True
 
     def forked(self) -> None:
         """Called in a child process: nothing of the parent's store may be touched from here."""
@@ -334,14 +133,7 @@ class LmdbEngine:
                 GroupCommit()
             )  # the parent's may have been locked in the moment of the fork
             self._group_commit.close(self._unusable)
-            self._notices.forked()
-            self._folder.close()
-            _keep_for_ever(self._env)
-            if self._checkpointer is not None:
-                _keep_for_ever(self._checkpointer.pin)
-            if self._overlay is not None:
-                for txn in self._overlay.forked():
-                    _keep_for_ever(txn)
+            self._files.forked()
 
     def _refuse_unusable(self) -> None:
         if self._unusable is not None:
@@ -434,22 +226,6 @@ class LmdbEngine:
             raise
         return request.outcomes  # type: ignore[return-value]  # set by the leader of its group
 
-    def _flush(self) -> None:
-        if self._overlay is not None:
-            self._overlay.flush()
-
-    def _look_if_alone(self) -> None:
-        """Returns whether the others have gone: then commits may wait for each other again."""
-        if self._redo is None or not self._redo.shared or not self._folder.try_lock_opening():
-            return
-        try:
-            if self._folder.is_ours_alone():
-                self._env.reader_check()
-                self._redo.shared = False
-        finally:
-            self._folder.stay()
-            self._folder.unlock_opening()
-
     # --- notices ---------------------------------------------------------------------------------
 
     def subscribe(
@@ -470,14 +246,7 @@ class LmdbEngine:
             self._overlay.settle()
         return subscription
 
-    def _read_by_all(self) -> int | None:
-        """Up to which LMDB commit nobody needs notices any more; None: nobody needs any."""
-        if self._redo is None or self._redo.shared:
-            return 0  # others may listen, and nobody knows how far they are
-        place = self._notices.place()
-        return None if place is None else int(place.commit)
-
-    # --- care ------------------------------------------------------------------------------------
+    # --- maintenance -----------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
         """Returns when everything committed so far would survive a power failure."""
@@ -508,7 +277,7 @@ class LmdbEngine:
 
     def manifest(self) -> Backup | None:
         """Returns the manifest of a backup that nobody has written to, or None."""
-        self._flush()
+        self._files.flush()
         return backup.manifest_of(self._opened)
 
     def check(self) -> list[str]:
@@ -536,7 +305,7 @@ class LmdbEngine:
     def refuse_full(self) -> None:
         """Raises `StoreFull` if there is too little disk space for the next commits."""
         self._refuse_unusable()
-        self._reserve.refuse_full()
+        self._files.reserve.refuse_full()
 
     def stats(self) -> dict[str, int]:
         """Figures of the store (keys, file_bytes, readers) and of this process (the rest)."""
@@ -556,22 +325,8 @@ class LmdbEngine:
 
     def begin_view(self) -> Any:
         """A snapshot of LMDB that has all that was committed."""
-        self._flush()
+        self._files.flush()
         return self._begin_snapshot()
-
-    def _begin_snapshot(self) -> Any:
-        if self._unusable is not None:
-            self._refuse_unusable()
-        try:
-            return self._env.begin(self._data)
-        except lmdb.ReadersFullError:
-            self._env.reader_check()
-        except lmdb.Error as error:
-            raise self.explained(error) from error
-        try:
-            return self._env.begin(db=self._data)
-        except lmdb.Error as error:
-            raise self.explained(error) from error
 
     def read_clock(self) -> float:
         return self._clock()
@@ -618,7 +373,7 @@ class _View(LmdbView):
         traceback: TracebackType | None,
     ) -> None:
         if self._engine._unusable is not None and self._engine.is_forked():
-            _keep_for_ever(self._txn)
+            keep_for_ever(self._txn)
         else:
             self._txn.abort()
         if error is not None and isinstance(error, lmdb.Error):
@@ -633,12 +388,3 @@ def _close_in_forked_children(engine: LmdbEngine) -> None:
             engine.forked()
 
     os.register_at_fork(after_in_child=after_fork)
-
-
-def _keep_for_ever(thing: object) -> None:
-    """Lets a forked child end without the clean-up of what it has inherited.
-
-    LMDB's table of readers is shared memory: a child that closed the parent's transactions would
-    take away their places in it, and with them the pages that the parent still reads.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

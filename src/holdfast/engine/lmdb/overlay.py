@@ -30,12 +30,12 @@ from holdfast.engine.contract import Notice
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
-from holdfast.engine.lmdb.redo_log import Found, RedoLog, Writes
-from holdfast.engine.lmdb.transaction import LmdbTransaction
+from holdfast.engine.lmdb.file_writes import is_open, write_out
+from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits, TransactionBuffer
 from holdfast.engine.notices import NoticeHub, bytes_of
 from holdfast.engine.write_buffer import WriteBuffer
-from holdfast.errors import HoldfastError, LogDamaged, StoreFull
+from holdfast.errors import HoldfastError, StoreFull
 from holdfast.limits import (
     COMMITS_WITHOUT_LOG,
     FLUSH_SECONDS,
@@ -538,45 +538,3 @@ class Overlay:
         """Returns when every commit that began to end has ended."""
         with self._lock:
             pass
-
-
-def replay(env: Any, data: Any, log: RedoLog, *, accept_loss: bool = False) -> Found:
-    """Writes what a process that was stopped has left in the log into LMDB's file.
-
-    A damaged log is refused, unless one accepts to lose what is behind the damage.
-    """
-    found = log.read(env.info()["last_txnid"])
-    if found.problem and not accept_loss:
-        whole = f"{len(found.records)} records before that are whole"
-        raise LogDamaged(f"{log.path} is damaged: {found.problem}; {whole}")
-    writes: Writes = {}
-    for each in found.records:
-        writes.update(each)
-    if writes:
-        with env.begin(db=data, write=True) as txn:
-            _apply(LmdbTransaction(txn, b"", 0.0), writes)
-    return found
-
-
-def write_out(txn: Any, buffer: WriteBuffer) -> None:
-    """Makes all writes of a buffer in an LMDB transaction."""
-    tx = LmdbTransaction(txn, b"", 0.0)
-    for begin, end in buffer.cleared:
-        tx.clear(begin, end)
-    _apply(tx, buffer.written)
-
-
-def _apply(tx: LmdbTransaction, writes: Writes) -> None:
-    keys = sorted(writes)  # in the order of LMDB's pages
-    tx.put_many([(key, value) for key in keys if (value := writes[key]) is not None])
-    for key in keys:
-        if writes[key] is None:
-            tx.delete(key)
-
-
-def is_open(txn: Any) -> bool:
-    try:
-        txn.id()
-    except lmdb.Error:
-        return False
-    return True

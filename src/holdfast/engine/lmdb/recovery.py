@@ -14,7 +14,7 @@ from holdfast.engine import checkpoints
 from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb import file_checks, redo_log
 from holdfast.engine.lmdb.environment import DATA_FILE, explain, open_environment
-from holdfast.engine.lmdb.overlay import replay
+from holdfast.engine.lmdb.file_writes import replay
 from holdfast.engine.lmdb.redo_log import Found, RedoLog
 from holdfast.errors import StoreBusy, StoreDamaged
 

@@ -1,0 +1,311 @@
+"""The files of an open store: how they are opened, recovered, shared and closed."""
+
+import ctypes
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from holdfast.engine import checkpoints
+from holdfast.engine.folder import Folder, keeps_written_pages, sync_folder
+from holdfast.engine.lmdb import backup, file_checks, redo_log
+from holdfast.engine.lmdb.checkpointer import Checkpointer
+from holdfast.engine.lmdb.disk_reserve import Reserve
+from holdfast.engine.lmdb.disk_space import DiskSpace, give_back
+from holdfast.engine.lmdb.environment import (
+    DATA_FILE,
+    await_writer,
+    create,
+    explain,
+    open_environment,
+    refuse_unfinished,
+)
+from holdfast.engine.lmdb.file_writes import replay
+from holdfast.engine.lmdb.notice_log import NoticeLog
+from holdfast.engine.lmdb.overlay import Overlay
+from holdfast.engine.lmdb.redo_log import RedoLog
+from holdfast.engine.notices import NoticeHub
+from holdfast.errors import HoldfastError, StoreBusy, StoreFull
+
+
+class OpenStore:
+    """The folder, LMDB's file, the log, the overlay and the checkpoints of one open store."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durability: str,
+        checkpoint_seconds: float,
+        refuse_unusable: Callable[[], None],
+        explained: Callable[[Exception], HoldfastError],
+    ) -> None:
+        self.path = path
+        self._syncs = durability == "commit"
+        self._checkpoint_seconds = checkpoint_seconds
+        self._refuse_unusable = refuse_unusable
+        self._explained = explained
+        refuse_unfinished(path)  # before the folder gets files that a backup would refuse
+        self.folder = Folder(path, durability)
+        self.reserve = Reserve(path)
+        try:
+            self.folder.lock_opening()
+            self._open_with_reserve()
+        except BaseException:
+            self.folder.close()
+            raise
+        self.folder.unlock_opening()
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _open_with_reserve(self) -> None:
+        """Opens it; on a full disk, with the blocks that were set aside for that."""
+        while True:
+            try:
+                self._open()
+                break
+            except StoreFull:
+                if not self.reserve.release():
+                    raise
+            except OSError as error:
+                raise explain(error, self.path) from error
+        self.reserve.fill()
+
+    def _open(self) -> None:
+        data_file = self.path / DATA_FILE
+        alone = self.folder.is_ours_alone()
+        file_checks.refuse_missing(self.path)
+        if not data_file.exists():
+            create(self.path)
+        elif alone and not checkpoints.recover(self.path, data_file):
+            redo_log.refuse_lost_checkpoint(self.path)
+        file_checks.refuse_damaged(self.path, alone=alone)
+        if alone and not self._syncs:
+            self._make_durable()
+        self.folder.join(alone=alone)
+        if not alone:
+            await_writer(self.path)
+        with self.folder.write_turn:  # LMDB opens its databases in a transaction that writes
+            self.opened = open_environment(self.path, sync=self._syncs)
+        self.env, self.data, notices, _ = self.opened
+        self.notice_log = NoticeLog(
+            self.env,
+            notices,
+            begin_snapshot=self.begin_snapshot,
+            waiting=lambda: (-1, []) if self.overlay is None else self.overlay.notices(),
+            read_by_all=self._read_by_all,
+        )
+        self.notices = NoticeHub(self.notice_log, watched=data_file)
+        self._data_file = os.open(data_file, os.O_RDWR)
+        self.checkpointer: Checkpointer | None = None
+        self.redo: RedoLog | None = None
+        self.overlay: Overlay | None = None
+        try:
+            self._settle(alone)
+        except BaseException as error:
+            self.env.close()
+            os.close(self._data_file)
+            if self.redo is not None:
+                self.redo.close()
+            if isinstance(error, lmdb.Error | OSError):
+                raise explain(error, self.path) from error
+            raise
+
+    def _make_durable(self) -> None:
+        """Syncs what a log of commit mode promised before the first commit in interval mode."""
+        if not (self.path / redo_log.FILE_NAME).exists() and redo_log.read_state(self.path) is None:
+            return
+        env, data, _, _ = open_environment(self.path, sync=True)
+        try:
+            with closing(RedoLog(self.path, synced=False)) as log:
+                if log.was_synced() or log.problem:
+                    replay(env, data, log)
+        except (lmdb.Error, OSError) as error:
+            raise explain(error, self.path) from error
+        finally:
+            env.close()
+
+    def _settle(self, alone: bool) -> None:
+        """Brings the folder in order for the way in which it was opened."""
+        self.env.reader_check()
+        sync_folder(self.path)
+        self._open_overlay(alone)
+        if not self._syncs:
+            self.checkpointer = Checkpointer(
+                self.env,
+                self.path,
+                self.folder,
+                self._data_file,
+                flush=self.flush,
+                reserve=self.reserve,
+            )
+            self.checkpointer.make()
+        elif alone and checkpoints.load(self.path) is not None:
+            # Left by an interval mode that crashed under the same system: all is there, unsynced.
+            self.env.sync(True)
+            checkpoints.remove(self.path)
+        if alone:
+            with self.folder.write_turn:
+                self.notice_log.forget_all()
+            backup.refuse_changed(self.opened, self.path)
+
+    def _open_overlay(self, alone: bool) -> None:
+        log = self._open_log()
+        if log is None:
+            return
+        self.redo = self._take_over_redo(log, alone)
+        if not keeps_written_pages(self.path):
+            return
+        self.overlay = Overlay(
+            self.env,
+            self.data,
+            folder=self.folder,
+            log=self.redo,
+            disk_space=DiskSpace(self.env, self.data, self._data_file),
+            synced=self._syncs,
+            look_seconds=self._checkpoint_seconds,
+            store_notices=self.notice_log.store,
+            notices=self.notices,
+            refuse_unusable=self._refuse_unusable,
+            look_if_alone=self._look_if_alone,
+        )
+
+    def _open_log(self) -> RedoLog | None:
+        """The log, if there is one or should be one."""
+        exists = (self.path / redo_log.FILE_NAME).exists() or redo_log.read_state(
+            self.path
+        ) is not None
+        if not exists and not keeps_written_pages(self.path):
+            return None
+        try:
+            return RedoLog(self.path, synced=self._syncs)
+        except OSError:
+            if exists:
+                raise
+            return None  # a disk that is full; without a log, all commits are direct
+
+    def _take_over_redo(self, log: RedoLog, alone: bool) -> RedoLog:
+        """Brings into LMDB's file what others have committed and it has not got: by the flush of
+        one who lives, or from the log of one who was killed."""
+        try:
+            if not alone:
+                log.shared = True  # first, or a busy process might never release the lease
+            self.folder.take_lease(wait=True)
+            try:
+                with self.folder.write_turn:
+                    replay(self.env, self.data, log)
+                log.begin(shared=not alone)
+            finally:
+                self.folder.leave_lease()
+        except BaseException:
+            log.close()
+            raise
+        return log
+
+    def begin_snapshot(self) -> Any:
+        """Returns a snapshot of LMDB's file; waiting commits may be missing from it."""
+        self._refuse_unusable()
+        try:
+            return self.env.begin(self.data)
+        except lmdb.ReadersFullError:
+            self.env.reader_check()
+        except lmdb.Error as error:
+            raise self._explained(error) from error
+        try:
+            return self.env.begin(db=self.data)
+        except lmdb.Error as error:
+            raise self._explained(error) from error
+
+    # --- beside other processes -------------------------------------------------------------------
+
+    def _look_if_alone(self) -> None:
+        """Returns whether the others have gone: then commits may wait for each other again."""
+        if self.redo is None or not self.redo.shared or not self.folder.try_lock_opening():
+            return
+        try:
+            if self.folder.is_ours_alone():
+                self.env.reader_check()
+                self.redo.shared = False
+        finally:
+            self.folder.stay()
+            self.folder.unlock_opening()
+
+    def _read_by_all(self) -> int | None:
+        """Up to which LMDB commit nobody needs notices any more; None: nobody needs any."""
+        if self.redo is None or self.redo.shared:
+            return 0  # others may listen, and nobody knows how far they are
+        place = self.notices.place()
+        return None if place is None else int(place.commit)
+
+    # --- closing ---------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Writes the commits that wait in memory to LMDB's file."""
+        if self.overlay is not None:
+            self.overlay.flush()
+
+    def leave(self) -> None:
+        """Flushes, syncs, and releases the folder."""
+        try:
+            # Before anyone is waited for: who opens the store may wait for the lease.
+            if self.overlay is not None:
+                self.overlay.close()
+        finally:
+            self._leave_folder()
+
+    def _leave_folder(self) -> None:
+        try:
+            in_order = self._lock_closing()
+            try:
+                if self.checkpointer is not None:
+                    self.checkpointer.close()
+            finally:
+                self.env.close()
+                last = in_order and self.folder.is_ours_alone()
+                if last:
+                    give_back(self._data_file)
+                os.close(self._data_file)
+                if self.redo is not None:
+                    self.redo.close()
+            if last:
+                if self.redo is not None and self.redo.is_empty():
+                    self.redo.remove()
+                if self.checkpointer is not None:
+                    checkpoints.remove(self.path)
+                if self.redo is None or self.redo.is_empty():
+                    file_checks.seal(self.path)
+                self.reserve.remove_if_larger((self.path / DATA_FILE).stat().st_size)
+        finally:
+            self.folder.close()
+
+    def _lock_closing(self) -> bool:
+        """Returns whether nobody else opens or closes the store meanwhile. Someone who was stopped
+        in the middle of that keeps nobody from leaving, who then leaves the folder as it is."""
+        try:
+            self.folder.lock_opening()
+        except StoreBusy:
+            return False
+        return True
+
+    def forked(self) -> None:
+        """Lets go of the folder in a forked child, and of nothing else that the parent uses."""
+        self.notices.forked()
+        self.folder.close()
+        keep_for_ever(self.env)
+        if self.checkpointer is not None:
+            keep_for_ever(self.checkpointer.pin)
+        if self.overlay is not None:
+            for txn in self.overlay.forked():
+                keep_for_ever(txn)
+
+
+def keep_for_ever(thing: object) -> None:
+    """Lets a forked child end without the clean-up of what it has inherited.
+
+    LMDB's table of readers is shared memory: a child that closed the parent's transactions would
+    take away their places in it, and with them the pages that the parent still reads.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
