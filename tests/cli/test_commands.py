@@ -162,14 +162,14 @@ def loaded_by(*words: str) -> set[str]:
 
 
 def test_help_loads_nothing_of_the_store() -> None:
-    heavy = {"msgspec", "rich", "lmdb", "yaml", "asyncio", "uvicorn", "holdfast.store"}
+    heavy = {"msgspec", "lmdb", "yaml", "asyncio", "uvicorn", "holdfast.store"}
 
     assert heavy & loaded_by("--help") == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_loads_nothing_of_the_store(name: str) -> None:
-    assert {"rich", "lmdb", "holdfast.store"} & loaded_by(name, "--help") == set()
+    assert {"lmdb", "holdfast.store"} & loaded_by(name, "--help") == set()
 
 
 def test_an_unknown_command_gets_a_suggestion() -> None:

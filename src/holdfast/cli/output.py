@@ -5,6 +5,7 @@ import datetime
 import shutil
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final, TypeVar
@@ -170,25 +171,13 @@ class Output:
         if not self.has_bar(is_beside_data=is_beside_data):
             yield lambda done: None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from holdfast.cli.progress_bar import ProgressBar
 
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        ) as bars:
-            task = bars.add_task(label, total=total or None, figures="")
-
-            def tell(done: float) -> None:
-                bars.update(task, completed=done, figures=figures(done, total, noun))
-
-            yield tell
+        bar = ProgressBar(sys.stderr, label, total, lambda done: figures(done, total, noun))
+        try:
+            yield bar.tell
+        finally:
+            bar.close()
 
 
 def json_option(command: F) -> F:
@@ -260,9 +249,13 @@ def cell_width(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
+    return sum(map(_columns, text))
 
-    return cell_len(text)
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0  # it joins the one before: an accent, a mark of direction
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def _are_numbers(column: Sequence[Any]) -> bool:

@@ -25,14 +25,13 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
 
     Example: holdfast serve --data data --resp 127.0.0.1:9977
     """
-    import uvloop
-
     import holdfast
     from holdfast.errors import HoldfastError
     from holdfast.server.logs import start_logging
     from holdfast.server.memory import prepare_process
     from holdfast.server.server import ServerSettings, serve
 
+    uvloop = _event_loops()
     start_logging()
     place = Path(data) if engine is None else _place(engine)
     try:
@@ -49,6 +48,17 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
         # A URL may hold a password, so it is not repeated here.
         what = data if engine is None else "the engine"
         raise click.ClickException(f"{what}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _event_loops() -> Any:
+    """Returns the module uvloop."""
+    try:
+        import uvloop
+    except ImportError as error:
+        from holdfast.errors import MissingDriver
+
+        raise MissingDriver.of_server(error) from error
+    return uvloop
 
 
 def _place(engine: str) -> Path | str:

@@ -4,6 +4,13 @@ Built on the operations that every other client calls; README.md beside this fil
 page. Importing it adds the paths to the server.
 """
 
+try:
+    import jinja2 as _jinja2  # noqa: F401  # to say at once what is missing
+except ImportError as _error:
+    from holdfast.errors import MissingDriver
+
+    raise MissingDriver.of_server(_error) from _error
+
 from holdfast.dashboard import (  # noqa: F401  # and these are its pages
     bulk,
     entities,

@@ -1,8 +1,8 @@
 """BSON documents: bytes in, Python out, and back.
 
-The C codec of pymongo does the work where it can. It does not know the unsigned 64-bit type of the
-Go library (0x3F), and it reads some types as others that it should not; such documents go through
-the plain codec below, which is slower and knows exactly the types of the wire:
+The C codec of pymongo does the work where it is installed and can. It does not know the unsigned
+64-bit type of the Go library (0x3F), and it reads some types as others that it should not; such
+documents go through the plain codec below, which is slower and knows exactly the types of the wire:
 
     01 double    03 document   05 binary    09 datetime   10 int32   3f unsigned 64-bit
     02 string    04 array      08 boolean   0a null       12 int64
@@ -16,18 +16,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import bson
-from bson.codec_options import CodecOptions, DatetimeConversion
-from bson.datetime_ms import DatetimeMS
-from bson.errors import BSONError
-from bson.int64 import Int64
-
+from holdfast.entities.bson_types import HAS_PYMONGO, DatetimeMS, Int64
+from holdfast.error_text import shown
 from holdfast.errors import BadValue, Malformed
 from holdfast.limits import MAX_BSON_DEPTH
 
-_OPTIONS: Final[CodecOptions[dict[str, Any]]] = CodecOptions(
-    document_class=dict, tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
-)
+if HAS_PYMONGO:
+    from holdfast.entities import pymongo_codec
+
 # Undefined would be read as null and a symbol as text. Neither byte is rare in lengths and numbers,
 # but what was read so is written as another type. A document with $ref must not become a DBRef.
 _UNDEFINED, _SYMBOL, _REFERENCE = b"\x06", b"\x0e", b"$ref"
@@ -52,25 +48,27 @@ class Foreign:
 
 def decode(body: bytes) -> dict[str, Any]:
     """Decodes the document in `body`; raises `Malformed` if it is not one."""
-    if _REFERENCE not in body:
+    if HAS_PYMONGO and _REFERENCE not in body:
         try:
-            document = bson.decode(body, _OPTIONS)
+            document = pymongo_codec.decode(body)
             is_certain = _UNDEFINED not in body and _SYMBOL not in body
-            if is_certain or bson.encode(document) == body:
+            if is_certain or pymongo_codec.encode(document) == body:
                 return document
-        except (BSONError, RecursionError, ValueError, OverflowError):
+        except (pymongo_codec.BSONError, RecursionError, ValueError, OverflowError):
             pass  # the plain codec knows more types, and says better what is wrong
     return _decode_plainly(body)
 
 
 def encode(document: dict[str, Any]) -> bytes:
-    """The document as bytes, or `BadValue`. Integers must be `Int64`, or else are written as the C
+    """The document as bytes, or `BadValue`. Integers must be `Int64`, or else are written as the
     codec likes."""
+    if not HAS_PYMONGO:
+        return _encode_plainly(document)
     try:
-        return bson.encode(document)
+        return pymongo_codec.encode(document)
     except OverflowError:
         return _encode_plainly(document)
-    except (BSONError, UnicodeEncodeError) as error:
+    except (pymongo_codec.BSONError, UnicodeEncodeError) as error:
         raise BadValue(f"no message can hold it: {error}") from None
 
 
@@ -244,6 +242,8 @@ def _element(name: str, value: Any) -> bytes:
     writer = _WRITERS.get(type(value))
     if writer is None:
         raise BadValue(f"Type {type(value).__name__} not allowed for entities")
+    if "\0" in name:
+        raise BadValue(f"no message can hold a name with a zero byte: {shown(name)}")
     kind, data = writer(value)
     return kind + name.encode() + b"\0" + data
 

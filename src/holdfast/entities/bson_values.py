@@ -7,12 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from bson.binary import Binary
-from bson.datetime_ms import DatetimeMS
-from bson.int64 import Int64
 from msgspec.msgpack import Ext
 
 from holdfast.entities.bson_codec import Foreign
+from holdfast.entities.bson_types import Binary, DatetimeMS, Int64
 from holdfast.entities.values import Instant, elements_of, keep_set
 from holdfast.errors import BadValue
 from holdfast.limits import MAX_VALUE_DEPTH

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from bson.int64 import Int64
 
 from holdfast.engine.contract import Reader, Transaction
 from holdfast.entities import bson_codec, extended_json
+from holdfast.entities.bson_types import Int64
 from holdfast.entities.bson_values import from_wire, properties_to_wire
 from holdfast.entities.entity_writer import EntityWriter
 from holdfast.entities.ids import check_id

@@ -145,6 +145,14 @@ class UnsupportedFileSystem(StoreUnusable):
 
 
 class MissingDriver(HoldfastError):
-    """The engine that a URL names needs a package that is not installed."""
+    """A part of Holdfast needs a package that is not installed; the hint names its extra."""
 
     code = "missing_driver"
+
+    @classmethod
+    def of_server(cls, error: ImportError) -> "MissingDriver":
+        """Returns the error for a package of the server's that could not be imported."""
+        return cls(
+            f"the server needs the package {error.name}, which is not installed",
+            hint="Install it with: pip install 'holdfastdb[server]'.",
+        )

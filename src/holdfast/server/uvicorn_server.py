@@ -9,11 +9,15 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
-import uvicorn
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.errors import BadInput, HeadTooLarge, HoldfastError, ServerBusy, UrlTooLong
+from holdfast.errors import (
+    BadInput,
+    HeadTooLarge,
+    HoldfastError,
+    MissingDriver,
+    ServerBusy,
+    UrlTooLong,
+)
 from holdfast.limits import (
     KEEP_ALIVE_SECONDS,
     MAX_HEAD_BYTES,
@@ -29,6 +33,13 @@ from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON, error_headers
 from holdfast.server.listening import listen
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ImportError as error:
+    raise MissingDriver.of_server(error) from error
 
 _PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
 _TURN_BYTES: Final = 16_384  # of one connection that are parsed before the others have their turn

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from bson.int64 import Int64
 
 from holdfast.compat.meduza.wire_queries import (
     documents,
@@ -24,6 +23,7 @@ from holdfast.compat.meduza.wire_queries import (
 )
 from holdfast.engine.contract import Transaction
 from holdfast.entities import bson_codec
+from holdfast.entities.bson_types import Int64
 from holdfast.entities.bson_values import properties_to_wire
 from holdfast.entities.layer import Entities, project
 from holdfast.entities.messages import Del, Get, Ping, Put, Query, Update

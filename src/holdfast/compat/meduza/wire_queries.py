@@ -6,8 +6,7 @@ Unknown fields are skipped; a field that is missing and one that is null mean th
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bson.int64 import Int64
-
+from holdfast.entities.bson_types import Int64
 from holdfast.entities.bson_values import from_wire
 from holdfast.entities.messages import (
     ID,

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from bson.int64 import Int64
-
 from holdfast.compat.meduza.client.errors import MeduzaError
 from holdfast.entities import messages
+from holdfast.entities.bson_types import Int64
 from holdfast.entities.bson_values import LIST_MARK, SET_MARK
 from holdfast.entities.columns import one_by_one
 
