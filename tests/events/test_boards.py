@@ -91,7 +91,7 @@ def test_the_top_hundred_of_very_many_events_are_right_within_their_errors() -> 
     stream = [b"%d" % value for value in zipf(2, 100_000, count)]
     batch = RecordWriter(Memory())  # type: ignore[arg-type]  # all of it that a board uses
     records = [batch.record(b"b")]
-    prepared = {raw: prepare(raw, b"digest", 0, b"") for raw in set(stream)}
+    prepared = {raw: prepare(raw, b"digest", 0) for raw in set(stream)}
 
     for raw in stream:
         boards.count(batch, records, prepared[raw], 100, gross=1, counted=False)

@@ -96,7 +96,7 @@ def entry_value(id_part: bytes, expires: int) -> bytes:
 
 def id_in(id_part: bytes) -> str:
     """The id in the last part of an index entry, or of an entity's key."""
-    if b"\1" in id_part:
+    if 1 in id_part:
         return str(unpack(id_part)[0])
     return id_part[1:-1].decode()
 

@@ -177,7 +177,7 @@ def _evict_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> int:
         record.victim += 1
         stored = cache.get(by_value)
         # One that was counted since the list was made is no longer among the smallest.
-        if stored is not None and _unpacked(stored)[0] == record.smallest:
+        if stored is not None and _count_in(stored) == record.smallest:
             cache.delete(by_value)
             return record.smallest
 
@@ -188,7 +188,7 @@ def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
     The list stays right while it is used: counts only grow, and a newcomer's is larger.
     """
     begin, end = prefix_range(prefix + VALUES)
-    counts = [(_unpacked(stored)[0], key) for key, stored in cache.scan(begin, end)]
+    counts = [(_count_in(stored), key) for key, stored in cache.scan(begin, end)]
     smallest = min(times for times, _ in counts)
     parts = [key[len(begin) :] for times, key in counts if times == smallest]
     record.smallest = smallest
@@ -364,6 +364,11 @@ def _packed(times: int, error: int, raw: bytes) -> bytes:
     if error or raw or times > 0xFFFF_FFFF:
         return _COUNT.pack(times, error) + raw
     return _COUNT_ALONE.pack(times)
+
+
+def _count_in(stored: bytes) -> int:
+    """Returns the count of a row: its first 4 bytes if it has no more, otherwise the first 8."""
+    return int.from_bytes(stored[:8], "big")
 
 
 def _unpacked(stored: bytes) -> tuple[int, int, bytes]:

@@ -152,10 +152,19 @@ def deployed(reader: Reader) -> tuple[CompiledSchemas, Settings]:
     Reads 1 key, and all schemas if they changed.
     """
     stored = reader.get(keys_of(reader.space).schemas_digest)
-    settings = settings_in(stored)
     if stored is None:
-        return _no_schemas(), settings
-    return _compile(_DeployedSchemas(stored[:DIGEST_BYTES], reader)), settings
+        return _no_schemas(), settings_in(None)
+    known = _known(stored)
+    if not known:
+        compiled = _compile(_DeployedSchemas(stored[:DIGEST_BYTES], reader))
+        known.append((compiled, settings_in(stored)))
+    return known[0]
+
+
+@lru_cache(maxsize=256)
+def _known(stored: bytes) -> list[tuple[CompiledSchemas, Settings]]:
+    """Returns a list for schemas and settings, which `deployed` fills once it has read them."""
+    return []
 
 
 class _DeployedSchemas:

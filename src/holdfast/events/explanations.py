@@ -3,8 +3,9 @@
 from holdfast.engine.contract import Reader
 from holdfast.errors import HoldfastError
 from holdfast.events.dry_run import DryRun
+from holdfast.events.event_run import EventRun
 from holdfast.events.handlers import CompiledHandler
-from holdfast.events.ingestion import AnyEvent, EventRun, Ingestion, as_event
+from holdfast.events.ingestion import AnyEvent, Ingestion, as_event
 from holdfast.events.records import Explanation, HandlerExplanation, Settings, Write
 
 __all__ = ["explain"]
@@ -17,7 +18,7 @@ def explain(
     event = as_event(given)
     ingestion = Ingestion(DryRun(reader), settings, None, schema=schema)
     at, plan = ingestion.arrival(event)
-    run = EventRun(ingestion, event, at, plan)
+    run = ingestion.run_of(event, at, plan)
     return Explanation(
         name=event.name,
         at=at,

@@ -91,10 +91,13 @@ class Scope(dict[str, Strings]):
         self.at = at
         self.look_ups = look_ups
         attributes = event.attributes
-        for name in names:
-            # The usual case of `__missing__`, without its calls.
-            if type(value := attributes.get(name)) is str and value.isascii():
-                self[name] = [value.encode()]
+        try:
+            for name in names:
+                # The usual case of `__missing__`, without its calls.
+                if type(value := attributes.get(name)) is str:
+                    self[name] = [value.encode()]
+        except UnicodeEncodeError:
+            pass  # the handler that needs it says so
 
     def __missing__(self, name: str) -> Strings:
         if name[0] == "@":
@@ -314,11 +317,8 @@ def joined_keys(parts: list[Strings], limit: int) -> Strings:
         return [b":".join([string for [string] in parts])]
     keys = parts[0]
     for part in parts[1:]:
-        if len(keys) == 1:
-            [key] = keys
-            keys = [b"%b:%b" % (key, string) for string in part]
-        else:
-            keys = [b"%b:%b" % (key, string) for key in keys for string in part]
+        ends = [b":" + string for string in part]
+        keys = [key + end for key in keys for end in ends]
     return list(dict.fromkeys(keys))
 
 

@@ -10,7 +10,7 @@ from holdfast.engine.contract import Transaction, draw
 from holdfast.error_text import shown
 from holdfast.errors import BadInput
 from holdfast.events import boards, counts, sets
-from holdfast.events.codec import UNBOUNDED, Record, pack_time, prepare
+from holdfast.events.codec import UNBOUNDED, Record, prepare
 from holdfast.events.reads import KeyOrKeys, Moment, Reads, Window, encoded
 from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import BoardEntry, KeptCount, KeptResult, Member
@@ -90,7 +90,7 @@ def _keep(tx: Transaction, ttl: float, fill: Callable[[RecordWriter, Record], No
 def _store_members(cache: RecordWriter, record: Record, members: list[Member]) -> None:
     for member in reversed(members):
         raw = encoded(member.value)
-        value = prepare(raw, digest(raw), member.at, pack_time(member.at))
+        value = prepare(raw, digest(raw), member.at)
         sets.add(cache, [record], value, UNBOUNDED, gross=1, counted=True)
 
 

@@ -215,12 +215,12 @@ def place(at: int, sequence: int) -> bytes:
 
 
 def _escaped(key: bytes) -> bytes:
-    if b"\x00" in key or b"\x01" in key:
+    if 0 in key or 1 in key:
         return pack_bytes(key)[1:-1]
     return key
 
 
 def _unescaped(key: bytes) -> bytes:
-    if b"\x01" in key:
+    if 1 in key:
         return key.replace(b"\x01\x01", b"\x00").replace(b"\x01\x02", b"\x01")
     return key

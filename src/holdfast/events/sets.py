@@ -50,6 +50,7 @@ Member: TypeAlias = tuple[bytes, int]  # value, milliseconds of its last add
 
 _VALUE: Final = TIME_BYTES + 1  # where the value of an entry begins
 _TIME: Final = itemgetter(slice(TIME_BYTES))
+_UNUSUAL: Final = ROWS | MIXED
 _UNPACKED_MEMBERS: Final = PACKED_MEMBERS // 4  # a set that shrinks to this is packed again
 
 
@@ -67,48 +68,72 @@ def add(
     takes_older: bool = False,
 ) -> None:
     """Puts `value` to the front of each set, and evicts what is beyond `bound`."""
-    pattern, time, entry, digest = value.pattern, value.time, value.entry, value.digest
-    may_cut = bound <= HEAD_MEMBERS
+    time, entry, digest = value.time, value.entry, value.digest
+    # The usual case: a new value, newer than all others, and neither head nor digests are full.
+    is_usual = counted and bound > HEAD_MEMBERS and not takes_older
+    members, free = HEAD_MEMBERS if is_usual else 0, HEAD_BYTES - len(entry)
     for record in records:
-        record.dirty = True
-        record.gross += gross
-        if record.bound != bound:
-            _change_bound(cache, record, bound)
-        flags = record.flags
-        if flags & ROWS:
-            _add_row(cache, record, value, counted=counted, takes_older=takes_older)
-            continue
-        if takes_older and record.bundles and value.at < cache.now_ms:
-            _take_from_archive(cache, record, value)
-        head, pending = record.head, record.digests
+        pending, head, size = record.digests, record.head, record.size
         if (
-            len(pending) == DIGEST_BYTES * record.size
-            and digest not in pending
-            and not flags & MIXED
-            and not may_cut
-        ):
+            size < members
             # Head and digests were emptied together, and have grown by the same values since: a
             # short search among random bytes answers for a long one among similar names.
-            found = -1
+            and len(pending) == DIGEST_BYTES * size
+            and pending.find(digest) < 0  # `in` would raise and catch an error first
+            and record.bound == bound
+            and not record.flags & _UNUSUAL
+            and time >= head[:TIME_BYTES]
+            and len(head) <= free
+        ):
+            record.digests = pending + digest
+            record.head = entry + head
+            record.size = size + 1
+            record.gross += gross
+            record.dirty = True
         else:
-            found = head.find(pattern)
-        if found < 0:
-            if counted:
-                record.digests = pending + digest
-            else:
-                record.flags = flags | MIXED | PARTIAL
-            record.head = entry + head if time >= head[:TIME_BYTES] else _inserted(head, value)
-            record.size += 1
-            if record.size > bound:
-                _cut_head(record)
+            _add(cache, record, value, bound, gross, counted=counted, takes_older=takes_older)
+
+
+def _add(
+    cache: RecordWriter,
+    record: Record,
+    value: Value,
+    bound: int,
+    gross: int,
+    *,
+    counted: bool,
+    takes_older: bool,
+) -> None:
+    record.dirty = True
+    record.gross += gross
+    if record.bound != bound:
+        _change_bound(cache, record, bound)
+    flags = record.flags
+    if flags & ROWS:
+        _add_row(cache, record, value, counted=counted, takes_older=takes_older)
+        return
+    if takes_older and record.bundles and value.at < cache.now_ms:
+        _take_from_archive(cache, record, value)
+    head = record.head
+    found = head.find(value.pattern)
+    if found < 0:
+        if counted:
+            record.digests += value.digest
         else:
-            if counted and flags & MIXED:
-                record.digests = pending + digest
-            _move(record, value, found, takes_older=takes_older)
-        if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
-            _move_to_archive(cache, record)
-        if len(record.digests) > digests.PENDING_BYTES:
-            digests.settle(cache, record)
+            record.flags = flags | MIXED | PARTIAL
+        in_order = value.time >= head[:TIME_BYTES]
+        record.head = value.entry + head if in_order else _inserted(head, value)
+        record.size += 1
+        if record.size > bound:
+            _cut_head(record)
+    else:
+        if counted and flags & MIXED:
+            record.digests += value.digest
+        _move(record, value, found, takes_older=takes_older)
+    if record.size > HEAD_MEMBERS or len(record.head) > HEAD_BYTES:
+        _move_to_archive(cache, record)
+    if len(record.digests) > digests.PENDING_BYTES:
+        digests.settle(cache, record)
 
 
 def remove(cache: RecordWriter, record: Record, raw: bytes) -> bool:

@@ -10,7 +10,6 @@ from holdfast.events.codec import (
     WINDOWED,
     Record,
     Value,
-    pack_time,
     prepare,
 )
 from holdfast.events.record_cache import RecordWriter
@@ -39,7 +38,7 @@ class KeyWrites:
         return len(written[0]) if len(written) == 1 else len(set().union(*written))
 
     def write(self, options: WriteOptions, keys: list[bytes], values: list[bytes]) -> str | None:
-        """Writes each value to each key; returns why not, if a key holds another kind."""
+        """Writes each value to each key; returns why not, if it can't or nothing is kept."""
         if not values:
             return None
         if options.operation == "aggregate":
@@ -140,12 +139,8 @@ class KeyWrites:
 
     def _prepared(self, raws: list[bytes]) -> list[Value]:
         """Returns values with all that sets and boards need, computed once for all keys."""
-        at = self._at
-        time = pack_time(at)
-        prepared = []
+        known = self._values
         for raw in raws:
-            value = self._values.get(raw)
-            if value is None:
-                value = self._values[raw] = prepare(raw, digest(raw), at, time)
-            prepared.append(value)
-        return prepared
+            if raw not in known:
+                known[raw] = prepare(raw, digest(raw), self._at)
+        return [known[raw] for raw in raws]
