@@ -70,6 +70,7 @@ def test_what_events_add_up_to_is_read(command: Command, store: holdfast.Store) 
             "view": [
                 {"targets": ["['pages']"], "count_frequency": "page"},
                 {"targets": ["['seen']", "[@day]"], "add": "page"},
+                {"targets": ["['off']"], "add": "page", "store_gross_counters": False},
             ]
         }
     )
@@ -86,6 +87,9 @@ def test_what_events_add_up_to_is_read(command: Command, store: holdfast.Store) 
 
     assert command("events", "top", "pages").out == "value  count\nhome       2\nhelp       1\n"
     assert command("events", "count", key).out == "3 in all, 2 different\n"
+    assert command("events", "count", "off").out == (
+        "0 in all, 2 different; values were added while the gross counter was off\n"
+    )
     assert [point["value"] for point in series["points"]] == [3]
     assert [line.split()[0] for line in members] == ["value", "help", "home"]
     assert members[1].endswith("Z")

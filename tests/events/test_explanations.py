@@ -36,6 +36,31 @@ def test_an_explanation_names_handlers_keys_writes_and_reasons(store: Store, clo
     assert store.events.keys().keys == []
 
 
+def test_a_handler_that_keeps_nothing_is_reported(store: Store, send: Send) -> None:
+    off = {"store_gross_counters": False, "store_distinct_counters": False, "max_stored_values": 0}
+    store.events.deploy(
+        {
+            "e": [
+                {"targets": ["['s']"], "add": "v", **off},
+                {"targets": ["['b']"], "count_frequency": "v", **off},
+                {"targets": ["['k']"], "add": "v", **off, "store_gross_counters": True},
+            ]
+        }
+    )
+    nothing = "keeps nothing: `max_stored_values` is 0 and both counters are off"
+
+    explained = store.events.explain({"name": "e", "attributes": {"v": 1}})
+    reply = send("e", v=1)
+
+    assert [handler.error for handler in explained.handlers] == [nothing, nothing, None]
+    assert [(each.handler, each.error) for each in reply.skipped] == [
+        ("e[0]", nothing),
+        ("e[1]", nothing),
+    ]
+    assert (reply.handlers, reply.keys) == (1, 1)
+    assert [each.key for each in store.events.keys().keys] == ["k"]
+
+
 def test_a_later_handler_sees_what_an_earlier_one_would_write(store: Store, send: Send) -> None:
     store.events.deploy(
         {

@@ -87,6 +87,8 @@ class Model:
         kind = "leaderboard" if rule.operation == "count_frequency" else "set"
         if not attributes[rule.value]:
             return True
+        if rule.operation != "remove" and rule.bound == 0 and not (rule.gross or rule.distinct):
+            return False  # it keeps nothing
         if any(self.keys[name].kind != kind for name in names if name in self.keys):
             return False
         for name in names:
@@ -121,8 +123,6 @@ class Model:
                 key.members.pop(value, None)
         else:
             bound = 100 if rule.bound is None and kind == "leaderboard" else rule.bound
-            if bound == 0 and not rule.gross and not rule.distinct:
-                return
             key = self.keys.setdefault(name, Key(kind))
             key.gross += len(values) if rule.gross else 0
             key.distinct.update(values if rule.distinct else ())

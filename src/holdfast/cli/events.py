@@ -280,14 +280,33 @@ def fan_outs(location: Location, out: Output) -> None:
 def count(location: Location, out: Output, key: str) -> None:
     """Print how many events KEY has counted, and how many different values.
 
+    It says so if a counter was off while values were added.
+
     Example: holdfast events count --data data ann:followers
     """
     with location.open() as opened:
-        gross = opened.space.events.gross(key)
-        distinct = opened.space.events.distinct(key)
-    about = "" if distinct.exact else "about "
-    report = {"key": key, "gross": gross, "distinct": distinct.count, "exact": distinct.exact}
-    out.result(report, lambda: out.say(f"{gross:,} in all, {about}{distinct.count:,} different"))
+        found = opened.space.events.describe(key)
+    distinct = found.distinct
+    off = [
+        name
+        for name, was_off in (
+            ("gross", not found.gross_complete),
+            ("distinct", distinct.incomplete),
+        )
+        if was_off
+    ]
+    report = {
+        "key": key,
+        "gross": found.gross,
+        "distinct": distinct.count,
+        "exact": distinct.exact,
+        "incomplete": off,
+    }
+    about = "" if distinct.exact or distinct.incomplete else "about "
+    line = f"{found.gross:,} in all, {about}{distinct.count:,} different"
+    if off:
+        line += f"; values were added while the {' and '.join(off)} counter was off"
+    out.result(report, lambda: out.say(line))
 
 
 @command.command("series")

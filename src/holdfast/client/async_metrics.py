@@ -27,10 +27,6 @@ R = TypeVar("R")
 class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
-    def _clock(self) -> float:
-        """The time that writers, readers and limiters go by."""
-        return time.time()
-
     async def writer(
         self,
         specs: Specs,
@@ -45,7 +41,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
             outbox,
             await self.define(specs, on_conflict, prefix=prefix),
             **self._scope.arguments(prefix, namespace),
-            clock=self._clock,
+            clock=time.time,
         )
         return AsyncWriter(self, writer, outbox)
 
@@ -61,7 +57,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         """A reader; what is asked for together is fetched in one call."""
         metrics = await self.define(specs, on_conflict, prefix=prefix)
         named = self._scope.arguments(prefix, namespace)
-        inner = ClientReader(_not_here, metrics, **named, future=future, clock=self._clock)
+        inner = ClientReader(_not_here, metrics, **named, future=future)
         return AsyncReader(self, inner, named)
 
     def limiter(
@@ -84,7 +80,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
             _StoreLimits(self, on_conflict),
             make_plan(conditions, bucket_count, algorithm),
             **self._scope.arguments(prefix, namespace),
-            clock=self._clock,
+            clock=time.time,
             sleep=sleep,
         )
 

@@ -21,7 +21,7 @@ from holdfast.events.record_cache import RecordWriter
 from holdfast.events.records import EmptyLookUp, Event, FanOutReport, SendReply, Settings, Skipped
 from holdfast.events.schema import WriteOptions
 from holdfast.events.times import Calendar
-from holdfast.events.writes import KeyWrites
+from holdfast.events.writes import KEEPS_NOTHING, KeyWrites, keeps_nothing
 from holdfast.limits import (
     MAX_EVENT_KEY_BYTES,
     MAX_EVENT_VALUE_BYTES,
@@ -226,6 +226,9 @@ class EventRun:
 
     def _begin_fan_out(self, step: HandlerStep, parts: FanOutParts) -> None:
         if not step.values:
+            return
+        if keeps_nothing(step.options):
+            self._skip(step.handler, error=KEEPS_NOTHING)
             return
         report = fan_outs.begin(
             self._cache,

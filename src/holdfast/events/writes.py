@@ -1,5 +1,7 @@
 """Writing the values of one event to keys: sets, leaderboards, and their counters."""
 
+from typing import Final
+
 from holdfast.engine.contract import draw
 from holdfast.events import boards, numbers, sets, timed_counters
 from holdfast.events.codec import (
@@ -16,7 +18,18 @@ from holdfast.events.record_cache import RecordWriter
 from holdfast.events.schema import WriteOptions
 from holdfast.events.sketch import DIGEST_BYTES, digest
 
-__all__ = ["KeyWrites"]
+__all__ = ["KEEPS_NOTHING", "KeyWrites", "keeps_nothing"]
+
+KEEPS_NOTHING: Final = "keeps nothing: `max_stored_values` is 0 and both counters are off"
+
+
+def keeps_nothing(options: WriteOptions) -> bool:
+    """Returns whether a handler leaves neither members nor counters behind."""
+    return (
+        options.bound == 0
+        and not (options.gross or options.distinct)
+        and options.operation in ("add", "count_frequency")
+    )
 
 
 class KeyWrites:
@@ -41,6 +54,8 @@ class KeyWrites:
         """Writes each value to each key; returns why not, if it can't or nothing is kept."""
         if not values:
             return None
+        if options.bound == 0 and keeps_nothing(options):
+            return KEEPS_NOTHING
         if options.operation == "aggregate":
             return self._aggregate(options, keys, values)
         if options.beside:
@@ -63,8 +78,6 @@ class KeyWrites:
     ) -> None:
         gross, counted = (1 if options.gross else 0), options.distinct
         bound = UNBOUNDED if options.bound is None else options.bound
-        if not (bound or gross or counted):
-            return  # neither members nor counters: nothing is kept
         cache = self._cache
         counts = options.operation == "count_frequency"
         for value in self._prepared(values):
