@@ -22,6 +22,10 @@ from tests.servers import ENGINES, Servers
 from tests.stores import Stores, problems_of
 
 QUICK: Final = ENGINES  # where the quick selection runs
+LONG: Final = (  # these take seconds each
+    *("tests/campaign/", "tests/crash/", "tests/dashboard/test_browser.py"),
+    *("tests/test_documentation.py", "tests/test_examples.py", "tests/test_benchmarks.py"),
+)
 # Servers of tests record nothing, unless a test is about it: a space `system` that comes into being
 # after a while would be in some lists of spaces and not in others.
 os.environ.setdefault("HOLDFAST_NO_RECORD", "1")
@@ -42,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[VARIABLE] = "1"
+    config.pluginmanager.register(_LongFirst())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -55,6 +60,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = [item for item in items if not _engines_of(item, config)]
     config.hook.pytest_deselected(items=dropped)
     items[:] = [item for item in items if _engines_of(item, config)]
+
+
+class _LongFirst:
+    """Begins with the tests that take longest: near the end, one worker would wait for another."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 def _engines_of(test: pytest.Item, config: pytest.Config) -> list[str]:

@@ -10,6 +10,7 @@ import importlib
 import re
 import time
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from re import _constants as codes
@@ -22,6 +23,7 @@ import holdfast
 
 ROOT = Path(holdfast.__file__).parent
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "findall", "finditer", "split"}
+CALL = re.compile(rf"\b(\w+)\.({'|'.join(sorted(METHODS))})\b")
 LENGTHS = (200, 4_000, 20_000, 100_000)  # the short ones stop what would run for hours
 CPU_SECONDS = 0.5  # a linear pattern takes a few milliseconds, a quadratic one a minute
 OWN_TEXT = {"holdfast.operations", "holdfast.testing"}  # read docstrings and a banner of ours
@@ -45,23 +47,29 @@ def patterns() -> Iterator[Found]:
 
 
 def _calls() -> dict[str, dict[str, set[str]]]:
+    """By module and name. Every worker of the tests asks for this at its start, so that it reads
+    the text: trees of all modules would take four seconds."""
     found: dict[str, dict[str, set[str]]] = {}
     for path in ROOT.rglob("*.py"):
         parts = ("holdfast", *path.relative_to(ROOT).with_suffix("").parts)
         module = ".".join(parts).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Attribute(value=ast.Name(id=name), attr=method) if method in METHODS:
-                    found.setdefault(module, {}).setdefault(name, set()).add(method)
+        for name, method in CALL.findall(path.read_text()):
+            found.setdefault(module, {}).setdefault(name, set()).add(method)
     return found
+
+
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    """All that the package's source is made of."""
+    paths = ROOT.rglob("*.py")
+    return [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text()))]
 
 
 def test_all_patterns_are_compiled_once_where_this_test_finds_them() -> None:
     """A pattern that is given to `re.search` as text would escape the test below."""
     inline = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, node in nodes()
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "re"
@@ -76,8 +84,7 @@ def test_no_text_from_outside_becomes_a_regular_expression() -> None:
     """What people write in schemas and commands is matched by `LinearPattern` and by globs."""
     compiled = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, node in nodes()
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) == "re.compile"
         and not all(map(_is_own_text, ast.walk(node.args[0])))

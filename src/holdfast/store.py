@@ -37,6 +37,7 @@ from holdfast.transactions import View as View
 # together take three times as long to load as the rest of Holdfast.
 if TYPE_CHECKING:
     from holdfast.admin import StoreAdmin
+    from holdfast.async_store import AsyncStore, AsyncStoreSpace
     from holdfast.entities import StoreEntities
     from holdfast.events import StoreEvents
     from holdfast.jobs import StoreJobs
@@ -175,6 +176,17 @@ class Space:
 
         return StoreAdmin(self._home or Store(self._engine), self, self._runner)
 
+    @Once
+    def aio(self) -> "AsyncStoreSpace":
+        """The same layers for programs that `await`: `await store.aio.jobs.put("emails")`.
+
+        Calls do not hold up the event loop, and those of many tasks share a commit.
+        """
+        from holdfast.async_store import AsyncStoreSpace
+
+        home = self._home or Store(self._engine)
+        return AsyncStoreSpace(home.aio.runs, self.name, self)
+
     # --- transactions -----------------------------------------------------------------------------
 
     def transact(self, work: Callable[[Tx], T]) -> T:
@@ -220,6 +232,16 @@ class Store(Space):
         refuse_unfinished(engine)
         prefix = find_or_create(engine, DEFAULT_SPACE)
         super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
+
+    @Once
+    def aio(self) -> "AsyncStore":
+        """This store for programs that `await`: `await store.aio.jobs.put("emails")`.
+
+        Calls do not hold up the event loop, and those of many tasks share a commit.
+        """
+        from holdfast.async_store import AsyncStore
+
+        return AsyncStore(self)
 
     def space(self, name: str, *, create: bool = True) -> Space:
         """Returns the space of that name, created if it does not exist.
@@ -352,6 +374,8 @@ class Store(Space):
         """Waits for running writers, makes all durable and releases the folder. A second call does
         nothing.
         """
+        if (used := self.__dict__.get("aio")) is not None:
+            used.runs.close()
         self.engine.close()
 
     def __enter__(self) -> Self:

@@ -35,7 +35,8 @@ class Awaiting:
         if type(thing) is dict:
             return {name: self._shown(each) for name, each in thing.items()}
         home = getattr(type(thing), "__module__", "")
-        is_ours = home.startswith(("holdfast.client.async", "holdfast.client.generated"))
+        ours = ("holdfast.client.async", "holdfast.client.generated", "holdfast.async_store")
+        is_ours = home.startswith(ours)
         is_face = home.startswith("holdfast.client.") and type(thing).__name__.startswith("Async")
         if is_ours or is_face or callable(thing) or hasattr(thing, "__aenter__"):
             return Awaiting(thing, self._runner)

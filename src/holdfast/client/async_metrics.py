@@ -27,6 +27,10 @@ R = TypeVar("R")
 class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
+    def _clock(self) -> float:
+        """The time that writers, readers and limiters go by."""
+        return time.time()
+
     async def writer(
         self,
         specs: Specs,
@@ -41,7 +45,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
             outbox,
             await self.define(specs, on_conflict, prefix=prefix),
             **self._scope.arguments(prefix, namespace),
-            clock=time.time,
+            clock=self._clock,
         )
         return AsyncWriter(self, writer, outbox)
 
@@ -57,7 +61,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         """A reader; what is asked for together is fetched in one call."""
         metrics = await self.define(specs, on_conflict, prefix=prefix)
         named = self._scope.arguments(prefix, namespace)
-        inner = ClientReader(_not_here, metrics, **named, future=future)
+        inner = ClientReader(_not_here, metrics, **named, future=future, clock=self._clock)
         return AsyncReader(self, inner, named)
 
     def limiter(
@@ -80,7 +84,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
             _StoreLimits(self, on_conflict),
             make_plan(conditions, bucket_count, algorithm),
             **self._scope.arguments(prefix, namespace),
-            clock=time.time,
+            clock=self._clock,
             sleep=sleep,
         )
 

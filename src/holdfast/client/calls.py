@@ -62,6 +62,23 @@ class Call(Generic[T]):
         count = code.co_argcount + code.co_kwonlyargcount
         return tuple(code.co_varnames[1 : count + bool(code.co_flags & CO_VARARGS)])
 
+    @property
+    def method_name(self) -> str:
+        """The name of the method, which is the name of the layer's method too."""
+        name: str = self._method.__name__
+        return name
+
+    @cached_property
+    def in_order(self) -> int:
+        """How many arguments, from the first on, the method takes by position."""
+        count: int = self._method.__code__.co_argcount
+        return count - 1
+
+    @cached_property
+    def has_star(self) -> bool:
+        """Returns whether the last argument is one that the method takes as *values."""
+        return bool(self._method.__code__.co_flags & CO_VARARGS)
+
     @cached_property
     def defaults(self) -> Values:
         """The default of each argument; a marker for an argument without one."""

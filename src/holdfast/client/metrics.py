@@ -284,9 +284,10 @@ class ClientReader(Reader):
         prefix: tuple[str, ...],
         namespace: str,
         future: Future,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(
-            _no_view, metrics, prefix=prefix, namespace=namespace, clock=time.time, future=future
+            _no_view, metrics, prefix=prefix, namespace=namespace, clock=clock, future=future
         )
         self._rates = rates
         self._promises: list[Promise] = []

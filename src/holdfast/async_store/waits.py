@@ -1,0 +1,233 @@
+"""Calls that wait for something to happen, without a thread or a transaction meanwhile.
+
+Those who wait for jobs of one queue stand in a line. A job that comes wakes the first of them; one
+that leaves, with jobs or without, wakes the next, so that N jobs cost about N pops however many
+tasks wait.
+"""
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
+
+from holdfast.async_store.notices import Notices, tell
+from holdfast.errors import BadArgument, UnknownJob
+from holdfast.jobs.ledger import LOG, READY, mention_of
+from holdfast.jobs.records import COMPLETE, FAILED, Job
+from holdfast.jobs.reports import Report
+from holdfast.limits import MAX_WAIT_SECONDS
+
+if TYPE_CHECKING:
+    from holdfast.async_store.runs import AsyncRuns
+    from holdfast.engine.contract import Notice
+    from holdfast.store import Space, Tx, View
+
+
+async def pop_wait(
+    runs: "AsyncRuns",
+    space: "Space",
+    *,
+    queues: str | Sequence[str],
+    worker: str,
+    count: int = 1,
+    timeout: float | None = None,
+    lock_seconds: float | None = None,
+) -> list[Job]:
+    """`StoreJobs.pop_wait`: pops as soon as one of the queues has a job."""
+    names = [queues] if isinstance(queues, str) else list(queues)
+    deadline = _deadline(timeout)
+    with runs.lines.join(space.prefix, names) as waiter:
+        while True:
+            waiter.begin_try()
+            for name in names:
+                jobs = await _pop(runs, space, name, worker, count, lock_seconds)
+                if jobs:
+                    return jobs
+            rest = await runs.read(space, lambda view: _until_next(view, names), "jobs.next_wake")
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                return []
+            await waiter.sleep(left if rest is None else min(left, rest))
+
+
+async def _pop(
+    runs: "AsyncRuns",
+    space: "Space",
+    queue: str,
+    worker: str,
+    count: int,
+    lock_seconds: float | None,
+) -> list[Job]:
+    """Pops, to the end even if the task is cancelled: jobs that nobody gets are handed back."""
+
+    def work(tx: "Tx") -> list[Job]:
+        return tx.jobs.pop(queue, worker, count, lock_seconds=lock_seconds)
+
+    popping = runs.write(space, work)
+    try:
+        return await asyncio.shield(popping)
+    except asyncio.CancelledError:
+        popping.add_done_callback(lambda done: _hand_back(runs, space, worker, done))
+        raise
+
+
+def _hand_back(
+    runs: "AsyncRuns", space: "Space", worker: str, popped: asyncio.Future[list[Job]]
+) -> None:
+    if popped.cancelled() or popped.exception() is not None:
+        return
+    released = [
+        Report(id=job.id, worker=worker, what="release", lock=job.lock) for job in popped.result()
+    ]
+    if released:
+        runs.write(space, lambda tx: tx.jobs.report(released))
+
+
+def _until_next(view: "View", queues: Sequence[str]) -> float | None:
+    """The seconds until something in the queues comes due by itself."""
+    wake = view.jobs.next_wake(*queues)
+    return None if wake is None else max(0.001, wake - view.now)
+
+
+async def result_wait(
+    runs: "AsyncRuns",
+    space: "Space",
+    *,
+    id: str,
+    timeout: float | None = None,
+) -> Job:
+    """`StoreJobs.result_wait`: the job as soon as it is complete or failed, or as it is after
+    `timeout` seconds."""
+    deadline = _deadline(timeout)
+    loop, heard, mention = asyncio.get_running_loop(), asyncio.Event(), mention_of(id)
+
+    def hear(notice: "Notice") -> None:
+        if mention in notice.payload:
+            tell(loop, heard.set)
+
+    leave = runs.notices.listen(space.prefix, LOG, hear, lambda: tell(loop, heard.set))
+    try:
+        while True:
+            heard.clear()
+            job = await runs.read(space, lambda view: view.jobs.get(id), "jobs.get")
+            if job is None:
+                raise UnknownJob.of(id)
+            if job.state in (COMPLETE, FAILED) or not await _heard(heard, deadline - loop.time()):
+                return job
+    finally:
+        leave()
+
+
+async def _heard(event: asyncio.Event, seconds: float) -> bool:
+    """Returns whether the event came within `seconds`."""
+    if seconds <= 0:
+        return False
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _deadline(timeout: float | None) -> float:
+    if timeout is not None and math.isnan(timeout):
+        raise BadArgument('Arg "timeout" not a number or None: nan')
+    seconds = MAX_WAIT_SECONDS if timeout is None else min(timeout, MAX_WAIT_SECONDS)
+    return asyncio.get_running_loop().time() + seconds
+
+
+class QueueLines:
+    """The lines of all who wait for jobs, by space and queue, of any number of event loops."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self.lock = threading.Lock()
+        self.lines: dict[tuple[bytes, str], list[Waiter]] = {}
+
+    def join(self, space: bytes, queues: Sequence[str]) -> "Waiter":
+        """Returns a waiter at the end of the lines of `queues`, for a `with` block."""
+        return Waiter(self, space, queues)
+
+    def listen(self, waiter: "Waiter") -> Callable[[], None]:
+        return self._notices.listen(waiter.space, READY, self._hear, waiter.wake_at_close)
+
+    def _hear(self, notice: "Notice") -> None:
+        queue = notice.payload.decode()
+        with self.lock:
+            keys = (
+                [(notice.space, queue)]
+                if queue  # else it is about every queue: changed settings, for example
+                else [key for key in self.lines if key[0] == notice.space]
+            )
+            for key in keys:
+                self.wake_next(key)
+
+    def wake_next(self, key: tuple[bytes, str]) -> None:
+        """Wakes the first that sleeps; those who are trying try again. The lock is held."""
+        line = self.lines.get(key, ())
+        for waiter in line:
+            if not waiter.is_asleep:
+                waiter.must_try_again = True
+        for waiter in line:
+            if waiter.is_asleep:
+                waiter.wake()
+                return
+
+
+class Waiter:
+    """A task that waits for jobs of some queues."""
+
+    def __init__(self, lines: QueueLines, space: bytes, queues: Sequence[str]) -> None:
+        self.space = space
+        self.is_asleep = False
+        self.must_try_again = False
+        self._lines = lines
+        self._keys = [(space, queue) for queue in dict.fromkeys(queues)]
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+
+    def begin_try(self) -> None:
+        """Notes that whatever is heard from now on may have come too late for this try."""
+        self.must_try_again = False
+
+    def wake(self) -> None:
+        """Wakes it. The lock of the lines is held."""
+        self.is_asleep = False
+        tell(self._loop, self._woken.set)
+
+    def wake_at_close(self) -> None:
+        """Wakes it because the store is closed: its next try says so."""
+        with self._lines.lock:
+            self.must_try_again = True
+            self.wake()
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits until it is woken, at most `seconds`."""
+        with self._lines.lock:
+            if self.must_try_again:
+                return
+            self.is_asleep = True
+            self._woken.clear()
+        await _heard(self._woken, seconds)
+        with self._lines.lock:
+            self.is_asleep = False
+
+    def __enter__(self) -> Self:
+        with self._lines.lock:
+            for key in self._keys:
+                self._lines.lines.setdefault(key, []).append(self)
+        self._leave = self._lines.listen(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._leave()
+        lines = self._lines
+        with lines.lock:
+            for key in self._keys:
+                line = lines.lines[key]
+                line.remove(self)
+                if line:
+                    lines.wake_next(key)
+                else:
+                    del lines.lines[key]
