@@ -35,6 +35,10 @@ class ModelJob:
     depends: set[str] = field(default_factory=set)
     in_batch: bool = False
     origin: str | None = None
+    klass: str = ""
+    popped: float = 0
+    timeout: float = 0  # how long one run may take; 0: as long as it renews its lock
+    start_by: float = 0  # dropped if it has not started; 0: whenever
 
 
 @dataclass
@@ -60,7 +64,11 @@ class Model:
         self.grace = GRACE
         self.letters = ""  # the dead-letter queue of queue two
         self.batch_total = self.batch_canceled = 0
-        self.by_worker: dict[tuple[str, str], list[int]] = {}  # completed, failures, retries
+        # Completed, failures and retries, by queue, what kind of name, and name.
+        self.by_name: dict[tuple[str, str, str], list[int]] = {}
+        self.stats_tags = ("x", "y")
+        self.rate = (2, 60)  # of queue slow
+        self.starts: list[float] = []
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -78,9 +86,17 @@ class Model:
         self.counters[queue, name] = self.counters.get((queue, name), 0) + delta
 
     def count_for(self, job: ModelJob, what: int) -> None:
-        """Counts what became of a job for the worker that holds it."""
-        if job.worker:
-            self.by_worker.setdefault((job.queue, job.worker), [0, 0, 0])[what] += 1
+        """Counts what became of a job for its class, its tags and the worker that holds it."""
+        names = [("class", job.klass), ("worker", job.worker)]
+        names += [("tag", tag) for tag in job.tags if tag in self.stats_tags]
+        for kind, name in names:
+            if name or kind == "class":
+                self.by_name.setdefault((job.queue, kind, name), [0, 0, 0])[what] += 1
+
+    def left(self, now: float) -> int:
+        """How many jobs of the queue with a rate may start."""
+        jobs, seconds = self.rate
+        return max(0, jobs - sum(start > now - seconds for start in self.starts))
 
     def batch(self) -> tuple[int, int, int, int]:
         """Total, complete, failed and canceled jobs of the one batch."""
@@ -148,6 +164,9 @@ class Model:
         retries: int | None,
         depends: list[str] | None,
         batch: str | None = None,
+        klass: str = "",
+        timeout: float | None = None,
+        expires: float | None = None,
     ) -> None:
         job = self.jobs.get(jid) or ModelJob(jid)
         wanted = set(job.depends)
@@ -166,6 +185,9 @@ class Model:
         job.tags = job.tags if tags is None else list(dict.fromkeys(tags))
         job.tagged = [now] * len(job.tags)
         job.origin = None
+        job.klass = klass
+        job.timeout = job.timeout if timeout is None else timeout
+        job.start_by = expires or 0
         if batch is not None and not job.in_batch:
             job.in_batch = True
             self.batch_total += 1
@@ -176,6 +198,8 @@ class Model:
         if queue in self.paused or count <= 0:
             return []
         self.workers[worker] = now
+        if queue == "slow":
+            count = min(count, self.left(now))
         given: list[ModelJob] = []
         for job in [j for j in self.listed(queue, "running") if j.entered[0] <= now][:count]:
             if not job.noticed or self.grace <= 0:
@@ -195,15 +219,44 @@ class Model:
         if len(given) < count:
             self._spawn(queue, now, count - len(given))
             self._move_due(queue, now)
-        given += self.work(queue)[: count - len(given)]
+        for job in self.work(queue):
+            if len(given) < count:
+                if 0 < job.start_by <= now:
+                    self._drop(job, now)
+                else:
+                    given.append(job)
+        if queue == "slow":
+            self.starts += [now] * len(given)
         for job in given:
             self._leave(job)
-            job.state, job.worker, job.expires = "running", worker, now + HEARTBEAT
+            job.state, job.worker = "running", worker
+            job.popped, job.start_by = now, 0
+            job.expires = self._lock_end(job, now)
             job.entered = (job.expires,)
             self.held.setdefault(worker, {})[job.jid] = job.expires
             job.history.append(("popped", int(now), {"worker": worker}))
             self.count(queue, "wait")
         return [job.jid for job in given]
+
+    def _lock_end(self, job: ModelJob, now: float) -> float:
+        if job.timeout:
+            return min(now + HEARTBEAT, job.popped + job.timeout)
+        return now + HEARTBEAT
+
+    def _drop(self, job: ModelJob, now: float) -> None:
+        """A job that is too late goes, or fails if others wait for it."""
+        self.count(job.queue, "expired")
+        if self.dependents(job.jid):
+            message = f"the job did not start by {job.start_by:.3f}"
+            job.history.append(("failed", int(now), {"group": "expired"}))
+            self.count_for(job, 1)
+            job.failure = {"group": "expired", "message": message, "when": int(now), "worker": ""}
+            job.state, job.failed_at, job.start_by = "failed", now, 0
+            self.count(job.queue, "failures")
+            self.count(job.queue, "failed")
+        else:
+            del self.jobs[job.jid]
+            self.batch_canceled += job.in_batch
 
     def _exhaust(self, job: ModelJob, now: float, why: dict[str, Any] | None = None) -> None:
         group = f"failed-retries-{job.queue}"
@@ -257,7 +310,7 @@ class Model:
 
     def heartbeat(self, jid: str, worker: str, now: float) -> float:
         job = self._held(jid, worker)
-        job.expires, job.noticed = now + HEARTBEAT, False
+        job.expires, job.noticed = self._lock_end(job, now), False
         job.entered = (job.expires,)
         self.held.setdefault(worker, {})[jid] = job.expires
         self.workers[worker] = now

@@ -3,7 +3,7 @@ be read.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 
 from holdfast.errors import BadArgument, UnknownJob, WrongState
 from holdfast.jobs import Job
+from holdfast.testing import Clock
 from tests.jobs.model import Model, ModelJob, Refused
 from tests.stores import Stores
 
@@ -26,6 +27,7 @@ QUEUES = st.sampled_from(["one", "two"])
 WORKERS = st.sampled_from(["w1", "w2"])
 TIMES = st.integers(0, 300)  # any order: no command may compare its time with another clock
 NOTHING = object()
+Name = Literal["class", "tag", "worker"]
 
 
 class JobsAgainstModel(RuleBasedStateMachine):
@@ -37,7 +39,8 @@ class JobsAgainstModel(RuleBasedStateMachine):
 
     @initialize(grace=st.sampled_from([10, 0]), letters=st.sampled_from(["", "letters"]))
     def open(self, grace: int, letters: str) -> None:
-        self.context = self.stores.open()
+        # So early that nothing disappears by the store's own clock: all times are the rules'.
+        self.context = self.stores.open(clock=Clock(1))
         self.store = self.context.__enter__()
         self.jobs = self.store.jobs
         self.model = Model()
@@ -47,7 +50,10 @@ class JobsAgainstModel(RuleBasedStateMachine):
         if letters:
             self.model.letters = letters
             self.jobs.config_set("two-dead-letter", letters)
-        self.last = 0
+        self.jobs.config_set("stats-tags", "x,y")
+        jobs, seconds = self.model.rate
+        self.jobs.config_set("slow-rate", f"{jobs}/{seconds}")
+        self.last = self.slow_now = 0
 
     def teardown(self) -> None:
         if hasattr(self, "context"):
@@ -79,9 +85,16 @@ class JobsAgainstModel(RuleBasedStateMachine):
         retries=st.sampled_from([None, 0, 1]),
         depends=st.none() | st.lists(JIDS, max_size=3),
         batch=st.sampled_from([None, "batch"]),
+        klass=st.sampled_from(["", "Send"]),
+        timeout=st.sampled_from([None, None, 0, 20]),
+        starts_within=st.sampled_from([None, None, 30, 200]),
     )
-    def put(self, jid: str, queue: str, now: int, **options: Any) -> None:
+    def put(
+        self, jid: str, queue: str, now: int, starts_within: int | None = None, **options: Any
+    ) -> None:
         self.last = now
+        if starts_within is not None:
+            options["expires"] = now + starts_within
         self.both(
             lambda: self.model.put(queue, jid, now, **options),
             lambda: self.jobs.put(queue, id=jid, now=now, **options),
@@ -105,6 +118,18 @@ class JobsAgainstModel(RuleBasedStateMachine):
         self.put("a", queue, self.last, delay=0, priority=9, tags=None, retries=1, depends=None)
         for _ in range(4):
             self.pop_later(queue, worker, 61)
+
+    @rule(
+        jids=st.lists(JIDS, min_size=1, max_size=3, unique=True),
+        count=st.integers(1, 3),
+        later=st.sampled_from([0, 8, 24, 64]),  # never just where the limiter's last bucket ends
+    )
+    def put_and_pop_with_a_rate(self, jids: list[str], count: int, later: int) -> None:
+        self.slow_now += later
+        for jid in jids:
+            self.put(jid, "slow", self.slow_now, delay=0, priority=None, tags=None, retries=None,
+                     depends=None)  # fmt: skip
+        self.pop("slow", "w1", count, self.slow_now)
 
     @rule(queue=QUEUES, count=st.integers(1, 4), now=TIMES)
     def peek(self, queue: str, count: int, now: int) -> None:
@@ -237,7 +262,7 @@ class JobsAgainstModel(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         model, now = self.model, self.last
-        for name in ("one", "two", "letters"):
+        for name in ("one", "two", "letters", "slow"):
             model._move_due(name, now)
             counts = self.jobs.counts(name, now=now)
             locks = model.listed(name, "running")
@@ -261,16 +286,20 @@ class JobsAgainstModel(RuleBasedStateMachine):
                 stats.retries,
                 stats.failures,
                 stats.failed,
+                stats.expired,
             )
-            kinds = ("wait", "run", "retries", "failures", "failed")
+            kinds = ("wait", "run", "retries", "failures", "failed", "expired")
             assert tallies == tuple(model.counters.get((name, kind), 0) for kind in kinds)
-            by_worker = {
-                row.name: [row.completed, row.failures, row.retries]
-                for row in self.jobs.stats_by(name, "worker", until=0).rows
-            }
-            assert by_worker == {
-                worker: found for (queue, worker), found in model.by_worker.items() if queue == name
-            }
+            for kind in get_args(Name):
+                by_name = {
+                    row.name: [row.completed, row.failures, row.retries]
+                    for row in self.jobs.stats_by(name, kind, until=0).rows
+                }
+                assert by_name == {
+                    each: found
+                    for (queue, by, each), found in model.by_name.items()
+                    if (queue, by) == (name, kind)
+                }
         puts = {each.counts.name: each.puts for each in self.jobs.figures()}
         assert puts == {name: model.counters.get((name, "puts"), 0) for name in model.known}
         batch = self.jobs.batch("batch")
@@ -336,6 +365,9 @@ def _shown(job: Job) -> dict[str, Any]:
         "dependencies": list(job.dependencies),
         "origin": job.origin,
         "batch": job.batch,
+        "klass": job.klass,
+        "timeout": job.timeout,
+        "start_by": job.start_by,
     }
 
 
@@ -349,6 +381,9 @@ def _expected(model: Model, job: ModelJob) -> dict[str, Any]:
         "dependencies": sorted(job.depends),
         "origin": job.origin,
         "batch": "batch" if job.in_batch else None,
+        "klass": job.klass,
+        "timeout": job.timeout or None,
+        "start_by": job.start_by or None,
     }
 
 
