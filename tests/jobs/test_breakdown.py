@@ -130,7 +130,7 @@ def test_names_beyond_the_bound_are_counted_as_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.jobs.breakdown.MAX_STATS_NAMES", 3)
-    monkeypatch.setattr("holdfast.jobs.breakdown.MAX_NOTES_BYTES", 0)
+    monkeypatch.setattr("holdfast.jobs.statistics.MAX_NOTES_BYTES", 0)
     for number in range(5):
         run(store, f"Class{number}", takes=number)
     run(store, "Class0")

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from math import ceil, log
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
@@ -24,7 +24,7 @@ from holdfast.jobs.arguments import check_queue, tag_text
 from holdfast.jobs.layout import QueueKeys
 from holdfast.jobs.records import JobRecord, Spread, StatsRow, StatsTable
 from holdfast.keys import pack_int, pack_str, unpack
-from holdfast.limits import MAX_NOTES_BYTES, MAX_STATS_DAYS, MAX_STATS_NAMES
+from holdfast.limits import MAX_STATS_DAYS, MAX_STATS_NAMES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -42,8 +42,7 @@ COMPLETED, FAILED, LOST = 0, 1, 2  # why a job is noted; lost: its lock has ende
 _NOTE: Final = struct.Struct(">BxHff")  # why, where its names are, wait and run
 _LENGTHS: Final = struct.Struct(">HHH")  # of class, worker and tags, which follow
 _END: Final = struct.Struct(">HHH")  # the bytes of all names, the number of notes, and 1
-_pack_note, _pack_end, _unpack_end = _NOTE.pack, _END.pack, _END.unpack_from
-_NO_NOTES: Final = _pack_end(0, 0, 1)
+pack_note, pack_end, _unpack_end = _NOTE.pack, _END.pack, _END.unpack_from
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode_tags: Final = msgspec.msgpack.Decoder(list[str]).decode
 
@@ -64,7 +63,11 @@ class Sketch(msgspec.Struct, array_like=True):
             return cls()
         mean = sum(times) / len(times)
         vk = sum([(seconds - mean) ** 2 for seconds in times])
-        return cls(len(times), mean, vk, max(times), Counter(map(bucket_of, times)))
+        longer = [seconds for seconds in times if seconds >= _SHORTEST]
+        buckets = Counter(map(bucket_of, longer))
+        if len(longer) < len(times):  # most of the jobs of a busy queue
+            buckets[0] = len(times) - len(longer)
+        return cls(len(times), mean, vk, max(times), buckets)
 
     def merge(self, other: "Sketch") -> None:
         """Counts all that `other` has counted."""
@@ -138,15 +141,6 @@ class DayRecord(msgspec.Struct, array_like=True):
 decode_record: Final = msgspec.msgpack.Decoder(DayRecord).decode
 
 
-class Note(NamedTuple):
-    """A job that ended: why, after which times, and the names under which it is counted."""
-
-    why: int
-    wait: float
-    run: float
-    names: bytes
-
-
 def bucket_of(seconds: float) -> int:
     """Returns the number of the bucket that counts a time: each is a tenth wider than the last.
 
@@ -168,14 +162,15 @@ def _middle_of(bucket: int) -> float:
 # before there were notes reads as one without.
 
 
-def note_of(ledger: "Ledger", job: JobRecord, why: int, worker: str, now: float) -> Note:
-    """Returns the note of a job that ends now."""
-    run = now - job.time
+def with_names(ledger: "Ledger", names: bytes, job: JobRecord, worker: str) -> tuple[bytes, int]:
+    """Returns all names when those of the job are among them, and where these are."""
     tags = b""
     if job.tags and (wanted := ledger.settings().stats_tags):
         kept = [text for text in map(tag_text, job.tags) if text in wanted]
         tags = _encode(kept) if kept else b""
-    return Note(why, job.waited, run if run > 0.0 else 0.0, _names(job.klass, worker, tags))
+    packed = _names(job.klass, worker, tags)
+    at = names.find(packed)
+    return (names, at) if at >= 0 else (names + packed, len(names))
 
 
 @lru_cache(maxsize=1024)
@@ -194,23 +189,13 @@ def split_notes(flow: bytes) -> tuple[bytes, bytes]:
     return flow[:begin], flow[begin:]
 
 
-def with_note(ledger: "Ledger", keys: QueueKeys, day: int, notes: bytes, note: Note) -> bytes:
-    """Returns what stands behind a flow when `note` has joined `notes`; counts them if many."""
-    why, wait, run, names = note
-    notes = notes or _NO_NOTES
+def parts_of(notes: bytes) -> tuple[bytes, bytes, int]:
+    """Returns the names in the notes, the notes alone, and how many they are."""
+    if not notes:
+        return b"", b"", 0
     end = len(notes) - _END.size
     names_bytes, number, _ = _unpack_end(notes, end)
-    at = notes.find(names, 0, names_bytes)
-    if at < 0:
-        at = names_bytes
-        names_bytes += len(names)
-        end += len(names)
-        notes = notes[:at] + names + notes[at:]
-    joined = notes[:end] + _pack_note(why, at, wait, run) + _pack_end(names_bytes, number + 1, 1)
-    if len(joined) > MAX_NOTES_BYTES:
-        count_notes(ledger, keys, day, joined)
-        return b""
-    return joined
+    return notes[:names_bytes], notes[names_bytes:end], number
 
 
 def _names_at(notes: bytes, at: int) -> Iterator[tuple[By, str]]:

@@ -62,7 +62,7 @@ import struct
 from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache, partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -130,6 +130,8 @@ READY: Final = "jobs.ready"  # the topic of notices about a queue that may have 
 _encode_json: Final = msgspec.json.Encoder().encode
 _NOT_YET: Final = (math.inf, b"")  # nothing was made, in a second that never comes
 
+_NO_FLOW: Final = (b"", math.inf)
+
 _TIME: Final = struct.Struct(">d")
 pack_time: Final = _TIME.pack
 
@@ -190,6 +192,7 @@ class QueueKeys:
         "completed_event",
         "depends",
         "ended",
+        "ended_flow",
         "front",
         "is_named",
         "last_done",
@@ -200,6 +203,7 @@ class QueueKeys:
         "other",
         "plain",
         "popped",
+        "popped_flow",
         "put_event",
         "puts",
         "ready",
@@ -222,6 +226,8 @@ class QueueKeys:
         self.last_entry = _NOT_YET  # of the history of a job that was put, and its second
         self.last_done = _NOT_YET  # the same of one that was completed
         self.last_record: tuple[bytes | None, QueueRecord] = None, QueueRecord()
+        self.popped_flow: Any = _NO_FLOW  # the last that was written, decoded; see statistics.py
+        self.ended_flow: Any = _NO_FLOW
         named = _encode_json(name)
         self.put_event = b',"event":"put","queue":' + named + b"}"
         self.completed_event = b',"event":"completed","queue":' + named + b"}"

@@ -154,7 +154,7 @@ def pop(
     # After the scan, which is quickest before any write.
     ledger.tx.put(worker_keys.seen, pack_time(now))
     if jobs:
-        statistics.count(ledger, keys, keys.popped, now, jobs, len(jobs) - reclaimed)
+        statistics.count_popped(ledger, keys, now, jobs, len(jobs) - reclaimed)
         if reclaimed:
             _take_away(ledger, jobs[:reclaimed])
         if rate is not None:

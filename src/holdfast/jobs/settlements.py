@@ -12,7 +12,6 @@ from holdfast.declarations import operation
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
 from holdfast.jobs import (
     batches,
-    breakdown,
     dead_letters,
     dependencies,
     lists,
@@ -30,6 +29,7 @@ from holdfast.jobs.arguments import (
     cut_message,
     json_text,
 )
+from holdfast.jobs.breakdown import COMPLETED
 from holdfast.jobs.history import RETRIED, done_entry, shorten
 from holdfast.jobs.layout import pack_time
 from holdfast.jobs.ledger import encode
@@ -364,8 +364,7 @@ def complete(
     tx.delete(worker_keys.held + packed_jid)
     if job.holds or settings.given:
         lists.make_room(ledger, job, now)
-    note = breakdown.note_of(ledger, job, breakdown.COMPLETED, worker, now)
-    statistics.count(ledger, keys, keys.ended, now, (job,), 1, note)
+    statistics.count_ended(ledger, keys, job, COMPLETED, worker, now)
     job.time = now
     job.waited = 0.0
     job.worker = ""

@@ -12,8 +12,8 @@ through is added to the queue's counter. Notes of jobs that ended follow, see br
 """
 
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,11 +21,11 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Reader, read_counter
 from holdfast.jobs import breakdown
 from holdfast.jobs.arguments import check_queue
-from holdfast.jobs.breakdown import Note, split_notes
+from holdfast.jobs.breakdown import COMPLETED, FAILED, LOST, pack_end, pack_note, split_notes
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
 from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
-from holdfast.limits import JOBS_PER_STEP
+from holdfast.limits import JOBS_PER_STEP, MAX_NOTES_BYTES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -50,6 +50,19 @@ _pack_flow, _unpack_flow = _FLOW.pack, _FLOW.unpack_from
 _pack_bucket, _unpack_bucket = _BUCKET.pack, _BUCKET.unpack_from
 # Where each tier begins: s0, m1, quarter hour 4, h24, d3, and what is longer than all of them.
 _SECONDS, _MINUTES, _QUARTERS, _HOURS, _DAYS, _LONGER = 0, 60, 119, 211, 259, 286
+
+
+_NOBODY: Final = ("", "")  # no class and worker whose names are known to be in the notes
+
+# A flow as it is stored and decoded: its bytes, when its day begins, the day, how many went
+# through, count, mean, vk, s0 and the other buckets. `QueueKeys` keeps the last one, so that the
+# next operation need not decode it; if the store has other bytes, it does.
+Flow: TypeAlias = tuple[bytes, float, int, int, int, float, float, int, bytes]
+# The same with its notes: all names, all notes, their number, and the last class and worker with
+# the place of their names.
+EndedFlow: TypeAlias = tuple[
+    bytes, float, int, int, int, float, float, int, bytes, bytes, bytes, int, str, str, int
+]
 
 
 class Measured:
@@ -114,59 +127,114 @@ def day_of(time: float) -> int:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def count(
-    ledger: "Ledger",
-    keys: QueueKeys,
-    key: bytes,
-    now: float,
-    jobs: Sequence[JobRecord],
-    through: int,
-    note: Note | None = None,
+def count_popped(
+    ledger: "Ledger", keys: QueueKeys, now: float, jobs: Sequence[JobRecord], through: int
 ) -> None:
-    """Adds how long `jobs` were where they were to the flow at `key`, through which `through` have
-    gone, and `note` to its notes. Reads 1 key, writes 1."""
+    """Counts how long `jobs` have waited; `through` of them come from the work list.
+
+    Reads 1 key, writes 1.
+    """
     tx = ledger.tx
-    flow = tx.get(key)
-    notes = b""
-    if flow is not None and len(flow) & 3:
-        flow, notes = split_notes(flow)
-    changed = None if flow is None else counted(flow, now, jobs, through)
-    if changed is None:
+    flow = keys.popped_flow
+    if tx.get(keys.popped) != flow[0] or not 0.0 <= now - flow[1] < DAY:
+        flow = _load(ledger, keys, keys.popped, now)
+    _, begin, day, gone, count, mean, vk, at_once, rest = flow
+    gone += through
+    seconds = now - jobs[0].time
+    if len(jobs) == 1 and 0.0 <= seconds < 1.0:  # as most pops are
+        count += 1
+        before = seconds - mean
+        mean += before / count
+        vk += (seconds - mean) * before
+        at_once += 1
+    else:
+        times = [now - job.time for job in jobs]
+        count, mean, vk, at_once, rest = counted(count, mean, vk, at_once, rest, times)
+    value = _pack_flow(day, gone, count, mean, vk, at_once) + rest
+    tx.put(keys.popped, value)
+    keys.popped_flow = value, begin, day, gone, count, mean, vk, at_once, rest
+
+
+def count_ended(
+    ledger: "Ledger", keys: QueueKeys, job: JobRecord, why: int, worker: str, now: float
+) -> None:
+    """Counts a job that ends now, and how long it ran if it was completed; `why` says how it ends.
+
+    Reads 1 key, writes 1. One call in seventy counts the notes too, see breakdown.py.
+    """
+    tx = ledger.tx
+    flow = keys.ended_flow
+    if tx.get(keys.ended) != flow[0] or not 0.0 <= now - flow[1] < DAY:
+        flow = _load_ended(ledger, keys, now)
+    _, begin, day, gone, count, mean, vk, at_once, rest, names, notes, number, klass, holder, at = (
+        flow
+    )
+    seconds = now - job.time
+    if why == COMPLETED:
+        gone += 1
+        if 0.0 <= seconds < 1.0:
+            count += 1
+            before = seconds - mean
+            mean += before / count
+            vk += (seconds - mean) * before
+            at_once += 1
+        else:
+            count, mean, vk, at_once, rest = counted(count, mean, vk, at_once, rest, (seconds,))
+    if worker != holder or job.klass != klass or job.tags:
+        names, at = breakdown.with_names(ledger, names, job, worker)
+        klass, holder = (job.klass, worker) if not job.tags else _NOBODY
+    notes += pack_note(why, at, job.waited, seconds if seconds > 0.0 else 0.0)
+    number += 1
+    all_notes = names + notes + pack_end(len(names), number, 1)
+    if len(all_notes) > MAX_NOTES_BYTES:
+        breakdown.count_notes(ledger, keys, day, all_notes)
+        names = notes = b""
+        number, (klass, holder) = 0, _NOBODY
+        all_notes = b""
+    value = _pack_flow(day, gone, count, mean, vk, at_once) + rest + all_notes
+    tx.put(keys.ended, value)
+    keys.ended_flow = (
+        value, begin, day, gone, count, mean, vk, at_once, rest,
+        names, notes, number, klass, holder, at,
+    )  # fmt: skip
+
+
+def _load(ledger: "Ledger", keys: QueueKeys, key: bytes, now: float) -> Flow:
+    """Returns the flow at `key`, decoded; if it is of another day, it becomes that of `now`."""
+    value = ledger.tx.get(key)
+    if value is None or _unpack_flow(value)[0] != now // DAY:
         _turn(ledger, keys, day_of(now))
-        notes = b""
-        flow = tx.get(key)
-        assert flow is not None
-        changed = counted(flow, now, jobs, through)
-        assert changed is not None
-    if note is not None:
-        changed += breakdown.with_note(ledger, keys, day_of(now), notes, note)
-    tx.put(key, changed)
+        value = ledger.tx.get(key)
+        assert value is not None
+    day, gone, count, mean, vk, at_once = _unpack_flow(value)
+    rest = split_notes(value)[0][_FLOW_BYTES:]
+    return value, float(day * DAY), day, gone, count, mean, vk, at_once, rest
+
+
+def _load_ended(ledger: "Ledger", keys: QueueKeys, now: float) -> EndedFlow:
+    """Returns the flow of jobs that ended, decoded with its notes."""
+    flow = _load(ledger, keys, keys.ended, now)
+    return (*flow, *breakdown.parts_of(split_notes(flow[0])[1]), *_NOBODY, 0)
 
 
 def note_failure(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a failure of a day; `job` still knows its worker. Reads 1 key, writes 2."""
     tally(ledger, keys, "failures", day_of(now))
-    note = breakdown.note_of(ledger, job, breakdown.FAILED, job.worker, now)
-    count(ledger, keys, keys.ended, now, (), 0, note)
+    count_ended(ledger, keys, job, FAILED, job.worker, now)
 
 
 def note_lost_lock(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
     """Counts a lock that has ended. Reads 1 key, writes 2."""
     tally(ledger, keys, "retries", day_of(now))
-    note = breakdown.note_of(ledger, job, breakdown.LOST, job.worker, now)
-    count(ledger, keys, keys.ended, now, (), 0, note)
+    count_ended(ledger, keys, job, LOST, job.worker, now)
 
 
-def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0) -> bytes | None:
-    """`flow` when the times of `jobs` have been added to it; None if it is of another day."""
-    day, gone, count, mean, vk, at_once = _unpack_flow(flow)
-    if day != now // DAY:
-        return None
-    rest = flow[_FLOW_BYTES:] if len(flow) > _FLOW_BYTES else b""
-    for job in jobs:
-        seconds = now - job.time
-        if seconds < 0.0:  # a client's clock ran behind another's
-            seconds = 0.0
+def counted(
+    count: int, mean: float, vk: float, at_once: int, rest: bytes, times: Iterable[float]
+) -> tuple[int, float, float, int, bytes]:
+    """Returns the parts of a summary when `times` have been added to it."""
+    for time in times:
+        seconds = max(0.0, time)  # below 0: a client's clock ran behind another's
         count += 1
         before = seconds - mean
         mean += before / count
@@ -175,8 +243,7 @@ def counted(flow: bytes, now: float, jobs: Sequence[JobRecord], through: int = 0
             at_once += 1
         else:
             rest = _counted_in(rest, bucket_of(int(seconds)))
-    changed = _pack_flow(day, gone + through, count, mean, vk, at_once)
-    return changed + rest if rest else changed
+    return count, mean, vk, at_once, rest
 
 
 def _counted_in(buckets: bytes, bucket: int) -> bytes:
