@@ -1,4 +1,5 @@
 """Connections to other packages, each loaded when it is imported and with an extra of its own.
 
+`contrib.fastapi`, `contrib.starlette` and `contrib.flask` have a store for a web application;
 `contrib.opentelemetry` traces the runs of tasks, `contrib.sentry` reports their exceptions.
 """
