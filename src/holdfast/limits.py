@@ -119,6 +119,11 @@ MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, as shown to people
 COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
 # bytes that one transaction of a copy writes at most; they are held in memory
 COPIED_BYTES_PER_STEP: Final = 8 * 1024 * 1024
+MAX_KEPT_BACKUPS: Final = 1_000  # of each kind that `holdfast backup --keep` names
+# after so long an incremental backup gets a new base: one file should not carry months of backups
+FULL_BACKUP_SECONDS: Final = 7 * 86_400.0
+# a difference of more than this share of its base: the next backup is a full one
+MAX_CHANGES_SHARE: Final = 0.5
 
 # --- answers ----------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "completion": Entry("completion", "Print the completion script of a shell."),
     "config": Entry("config", "Show which settings apply, and where they come from."),
     "copy": Entry("copy", "Copy a whole store to another engine, and verify the copy."),
+    "drill": Entry("drill", "Prove that the newest backup can be restored."),
     "dump": Entry("dump", "Write entities, rows or a whole space to a file."),
     "events": Entry("events", "Deploy event schemas, send events, and query the results."),
     "gen": Entry("gen", "Write source code for the tables of schema files."),

@@ -150,13 +150,15 @@ def open_store(data: str, *, creates: bool = False) -> "Store":
 
 
 def refuse_missing(
-    data: str, hint: str = "Name its folder with --data, or a server with --url."
+    data: str,
+    hint: str = "Name its folder with --data, or a server with --url.",
+    names: tuple[str, ...] = ("data.mdb",),
 ) -> None:
     """Raises if there is no store: looking at one should not make one."""
     if "://" in data:
         return
     folder = Path(data.removeprefix("lmdb:"))
-    if not (folder / "data.mdb").exists():
+    if not any((folder / name).exists() for name in names):
         raise Failure(
             "no_store",
             f"there is no store in {folder}",

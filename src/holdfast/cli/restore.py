@@ -20,6 +20,8 @@ _NOT_COMPARED = (
 def command(location: Location, out: Output, backup: str) -> None:
     """Restore the folder BACKUP into the folder --data, and verify it.
 
+    An incremental backup needs the full one that it was made from, in the folder beside it.
+
     The folder --data must be new or empty: an existing store is never overwritten. The result is
     read back, compared with the number of keys and the digest in the backup, and checked as
     `holdfast check` does. To restore into another engine, use `holdfast copy BACKUP URL`.
@@ -33,7 +35,8 @@ def command(location: Location, out: Output, backup: str) -> None:
 
     from holdfast.engine.lmdb.restore import restore
 
-    refuse_missing(backup, "Name a folder that `holdfast backup` has written.")
+    files = ("data.mdb", "changes")
+    refuse_missing(backup, "Name a folder that `holdfast backup` has written.", files)
     with out.progress("restore"):
         kept = restore(Path(backup.removeprefix("lmdb:")), Path(location.data))
     with location.open() as opened:

@@ -6,7 +6,7 @@ a digest of all pairs. It counts until the copy is opened as a store and written
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -18,7 +18,19 @@ import msgspec
 from holdfast.engine.contract import Backup
 from holdfast.engine.folder import create_folder, make_private, open_private, sync_folder
 from holdfast.engine.lmdb import file_checks
+from holdfast.engine.lmdb.changes import (
+    Changes,
+    ChangesWriter,
+    Pair,
+    applied,
+    apply_to,
+    differences,
+    opened_file,
+    read_changes,
+    read_pairs,
+)
 from holdfast.engine.lmdb.environment import (
+    CHANGES_FILE,
     DATA_FILE,
     LIB_VERSION,
     UNFINISHED_FILE,
@@ -41,14 +53,76 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def back_up(
-    opened: Environment, txn: Any, path: Path, target: Path, expected: Backup | None = None
+    opened: Environment,
+    txn: Any,
+    path: Path,
+    target: Path,
+    expected: Backup | None = None,
+    then: Path | None = None,
 ) -> Backup:
     """Copies the snapshot of `txn` into the folder `target`, and reads the copy back to compare.
 
     Until it has been compared, with `expected` too, the copy has another name, so nobody opens half
-    of one.
+    of one. `then` is a file of changes to make to the copy: the result is what it says.
     """
     file_checks.refuse_unreadable(path, txn)
+    with _finishing(target, DATA_FILE) as file:
+        unfinished = target / UNFINISHED_FILE
+        opened.env.copyfd(file.fileno(), compact=True, txn=txn)
+        os.fsync(file.fileno())
+        copied = _content(txn.cursor(db=opened.data))
+        if expected is not None:
+            refuse_other(copied, expected, path)
+        if then is not None:
+            apply_to(unfinished, then)
+            copied = _result_of(read_changes(then))
+        if _finish(unfinished, copied) != copied:
+            raise StoreDamaged(f"the copy in {target} differs from what was copied")
+        return copied
+
+
+def back_up_changes(
+    opened: Environment, txn: Any, path: Path, target: Path, base: Path
+) -> tuple[Backup, Changes]:
+    """Writes what differs from the full backup in the folder `base` into the folder `target`, reads
+    it back, and compares both together with the snapshot of `txn`."""
+    file_checks.refuse_unreadable(path, txn)
+    with _finishing(target, CHANGES_FILE) as file, opened_file(base / DATA_FILE) as env:
+        meta, data = (env.open_db(name, create=False) for name in (b"meta", b"data"))
+        of_base = manifest_of(Environment(env=env, data=data, notices=None, meta=meta))
+        if of_base is None:
+            raise BadInput(
+                f"{base} is no full backup, or was written to", hint="Make a full backup first."
+            )
+        content = _Content()
+        writer = ChangesWriter(file)
+        with env.begin(db=data) as old:
+            pairs = content.counted(txn.cursor(db=opened.data))
+            for key, value in differences(iter(old.cursor()), pairs):
+                writer.add(key, value)
+            copied = content.result()
+            tail = Changes(
+                base=base.name,
+                base_digest=bytes.fromhex(of_base.digest),
+                keys=copied.keys,
+                digest=bytes.fromhex(copied.digest),
+                put=writer.put,
+                deleted=writer.deleted,
+            )
+            writer.close(tail)
+            written = read_pairs(target / UNFINISHED_FILE)
+            if _content(applied(iter(old.cursor()), written)) != copied:
+                raise StoreDamaged(f"{base} and {target} differ from what was backed up")
+        return copied, tail
+
+
+def _result_of(changes: Changes) -> Backup:
+    return Backup(keys=changes.keys, digest=changes.digest.hex())
+
+
+@contextmanager
+def _finishing(target: Path, name: str) -> Iterator[IO[bytes]]:
+    """Opens the file of a new backup, which gets its name when the block has ended."""
     create_folder(target)
     unfinished = target / UNFINISHED_FILE
     _refuse_full(target)
@@ -56,18 +130,11 @@ def back_up(
         try:
             _refuse_full(target)  # someone may have finished a backup meanwhile
             file.truncate(0)
-            opened.env.copyfd(file.fileno(), compact=True, txn=txn)
+            yield file
             os.fsync(file.fileno())
-            copied = _content(txn, opened.data)
-            if expected is not None:
-                refuse_other(copied, expected, path)
-            if _finish(unfinished, copied) != copied:
-                raise StoreDamaged(f"the copy in {target} differs from what was copied")
-            os.fsync(file.fileno())
-            unfinished.rename(target / DATA_FILE)
+            unfinished.rename(target / name)
             make_private(target)
             sync_folder(target)
-            return copied
         except (lmdb.Error, OSError) as error:
             raise explain(error, target) from error
         finally:
@@ -135,7 +202,7 @@ def refuse_changed(opened: Environment, path: Path) -> None:
         expected = manifest_of(opened)
         if expected is not None:
             with opened.env.begin() as txn:
-                refuse_other(_content(txn, opened.data), expected, path)
+                refuse_other(_content(txn.cursor(db=opened.data)), expected, path)
 
 
 def refuse_other(found: Backup, expected: Backup, path: Path) -> None:
@@ -169,20 +236,36 @@ def _finish(file: Path, copied: Backup) -> Backup:
             )
             txn.put(_MANIFEST, msgspec.msgpack.encode(manifest), db=meta)
         with env.begin() as txn:
-            return _content(txn, data)
+            return _content(txn.cursor(db=data))
 
 
 def _map_bytes(file: Path) -> int:
     return file.stat().st_size + 16 * 1024 * 1024
 
 
-def _content(txn: Any, db: Any) -> Backup:
-    """The number of all pairs of a database, and one digest of them."""
-    digest = blake2b()
-    keys = 0
-    for key, value in txn.cursor(db=db):
-        keys += 1
-        digest.update(b"%d %d " % (len(key), len(value)))
-        digest.update(key)
-        digest.update(value)
-    return Backup(keys=keys, digest=digest.hexdigest())
+def _content(pairs: Iterable[Pair]) -> Backup:
+    """The number of pairs, in the order of their keys, and one digest of them."""
+    content = _Content()
+    for _ in content.counted(pairs):
+        pass
+    return content.result()
+
+
+class _Content:
+    """Counts and digests pairs on their way to someone else."""
+
+    def __init__(self) -> None:
+        self._digest = blake2b()
+        self._keys = 0
+
+    def counted(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        update = self._digest.update
+        for key, value in pairs:
+            self._keys += 1
+            update(b"%d %d " % (len(key), len(value)))
+            update(key)
+            update(value)
+            yield key, value
+
+    def result(self) -> Backup:
+        return Backup(keys=self._keys, digest=self._digest.hexdigest())

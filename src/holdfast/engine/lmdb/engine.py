@@ -265,12 +265,25 @@ class LmdbEngine:
                 return True
         return False
 
-    def backup(self, target: Path, *, expected: Backup | None = None) -> Backup:
+    def backup(
+        self, target: Path, *, expected: Backup | None = None, then: Path | None = None
+    ) -> Backup:
         """Copies a snapshot into the folder `target`, and reads the copy back to compare; with
-        `expected`, to that too."""
+        `expected`, to that too. `then` is a file of changes to make to the copy."""
+        with self._copied_view() as txn:
+            return backup.back_up(self._opened, txn, self.path, target, expected, then)
+
+    def backup_changes(self, target: Path, base: Path) -> Backup:
+        """Writes what differs from the full backup in the folder `base` into the folder `target`,
+        and verifies that both together are this store."""
+        with self._copied_view() as txn:
+            return backup.back_up_changes(self._opened, txn, self.path, target, base)[0]
+
+    @contextmanager
+    def _copied_view(self) -> Iterator[Any]:
         try:
             with self.begin_view() as txn:
-                return backup.back_up(self._opened, txn, self.path, target, expected)
+                yield txn
         except StoreUnusable:
             self._refuse_unusable()  # closed in the middle: that says more
             raise

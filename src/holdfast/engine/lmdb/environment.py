@@ -28,6 +28,7 @@ from holdfast.limits import MAP_BYTES, MAX_READERS, MIN_MAP_BYTES
 FORMAT: Final = 1
 DATA_FILE: Final = "data.mdb"
 UNFINISHED_FILE: Final = "unfinished-copy"  # a backup until it has been compared
+CHANGES_FILE: Final = "changes"  # an incremental backup, in a folder without a store
 LOCK_FILE: Final = "lock.mdb"
 _NEW_FILE: Final = "data.mdb-new"  # until it is a whole store
 _WRITER_LOCK: Final = 64  # where LMDB's lock file has the mutex of writers: on its second line
@@ -78,13 +79,20 @@ def open_environment(path: Path, *, sync: bool) -> Environment:
 
 
 def refuse_unfinished(path: Path) -> None:
-    """Raises `CopyUnfinished` if the folder holds a backup that was not finished, and no store.
+    """Raises if the folder holds no store, but a backup that was not finished or is incremental.
 
     Opened, it would be a new store without anything in it, and would pass for the backup.
     """
     # os.path: a path that can't exist, such as one that is too long, is reported when it is
     # created.
-    if os.path.exists(path / UNFINISHED_FILE) and not os.path.exists(path / DATA_FILE):
+    if os.path.exists(path / DATA_FILE):
+        return
+    if os.path.exists(path / CHANGES_FILE):
+        raise StoreUnusable(
+            f"{path} holds an incremental backup, and no store",
+            hint=f"Restore it into a new folder: holdfast restore {path} --data FOLDER",
+        )
+    if os.path.exists(path / UNFINISHED_FILE):
         raise CopyUnfinished(
             f"the backup in {path} has not ended",
             hint="Make it again: it may be written into the same folder.",

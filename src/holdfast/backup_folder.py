@@ -1,0 +1,186 @@
+"""A folder of dated backups: making the next one, listing them, and removing those of too much.
+
+    backups/20261117T033000Z/data.mdb    a full backup
+    backups/20261118T033000Z/changes     an incremental one: what differs from a full one
+
+A backup counts when its file has its name, which it gets after it was read back and compared. What
+a killed process leaves is called `unfinished-copy`, and the next run removes it.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast.engine.contract import Engine
+from holdfast.engine.folder import create_folder
+from holdfast.engine.lmdb.changes import base_of
+from holdfast.engine.lmdb.engine import LmdbEngine
+from holdfast.engine.lmdb.environment import CHANGES_FILE, DATA_FILE, UNFINISHED_FILE
+from holdfast.errors import BadInput, StoreDamaged, StoreUnusable
+from holdfast.limits import FULL_BACKUP_SECONDS, MAX_CHANGES_SHARE, MAX_KEPT_BACKUPS
+
+__all__ = ["DatedBackup", "Keep", "backups_in", "kept", "make_backup", "parse_keep", "remove_old"]
+
+_NAME: Final = re.compile(r"\d{8}T\d{6}Z")
+_FORM: Final = "%Y%m%dT%H%M%SZ"
+# A period of each unit as a text: backups with the same text are of the same period.
+_PERIODS: Final = {"h": "%Y%m%d%H", "d": "%Y%m%d", "w": "%G%V", "m": "%Y%m", "y": "%Y"}
+
+
+class DatedBackup(msgspec.Struct, frozen=True, kw_only=True):
+    """One backup of a folder, as its name and its files tell."""
+
+    name: str
+    made: float  # seconds since 1970
+    bytes: int
+    base: str | None = None  # the full backup that an incremental one needs
+    problem: str | None = None  # why it can't be restored, as far as a look can tell
+
+
+class Keep(msgspec.Struct, frozen=True, kw_only=True):
+    """How many backups of a unit of time are kept: the newest of each of the last `count`."""
+
+    count: int
+    unit: str
+
+
+def parse_keep(text: str) -> list[Keep]:
+    """Reads what `--keep` takes.
+
+    >>> parse_keep("7d,4w")
+    [Keep(count=7, unit='d'), Keep(count=4, unit='w')]
+    """
+    found = [re.fullmatch(r"(\d{1,6})([hdwmy])", part.strip()) for part in text.split(",")]
+    rules = [Keep(count=int(each[1]), unit=each[2]) for each in found if each]
+    if len(rules) < len(found) or not all(1 <= rule.count <= MAX_KEPT_BACKUPS for rule in rules):
+        raise BadInput(
+            f"{text!r:.100} does not say how many backups to keep",
+            hint="Give numbers of hours, days, weeks, months or years, from 1 to "
+            f"{MAX_KEPT_BACKUPS:,}: 7d,4w,12m.",
+        )
+    return rules
+
+
+def backups_in(folder: Path) -> list[DatedBackup]:
+    """Lists the dated backups of a folder, newest first, with what a look tells about each.
+
+    Reads the names in the folder and the end of each incremental backup.
+    """
+    names = [name for name in os.listdir(folder) if _NAME.fullmatch(name)]
+    listed = (_look(folder / name) for name in sorted(names, reverse=True))
+    return [each for each in listed if each is not None]
+
+
+def _look(path: Path) -> DatedBackup | None:
+    """What is in a folder with the name of a backup; None if nothing in it counts."""
+    try:
+        made = datetime.strptime(path.name, _FORM).replace(tzinfo=UTC).timestamp()
+        if (path / DATA_FILE).exists():
+            size = (path / DATA_FILE).stat().st_size
+            return DatedBackup(name=path.name, made=made, bytes=size)
+        size = (path / CHANGES_FILE).stat().st_size
+    except (ValueError, FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        base = base_of(path)[1].name
+    except StoreDamaged as error:
+        return DatedBackup(name=path.name, made=made, bytes=size, problem=error.message)
+    return DatedBackup(name=path.name, made=made, bytes=size, base=base)
+
+
+# --- the next one --------------------------------------------------------------------------------
+
+
+def make_backup(
+    engine: Engine, folder: Path, *, now: float, is_incremental: bool = False
+) -> DatedBackup:
+    """Makes a dated backup of the store in the folder, and verifies it.
+
+    With `is_incremental` it is what differs from the newest full one, unless there is none, or it
+    is a week old, or the last difference was half as large as it.
+    """
+    create_folder(folder)
+    with _locked(folder):
+        _remove_unfinished(folder)
+        target = folder / datetime.fromtimestamp(now, UTC).strftime(_FORM)
+        base = _base(backups_in(folder), now) if is_incremental else None
+        if base is None or not isinstance(engine, LmdbEngine):
+            engine.backup(target)
+        else:
+            engine.backup_changes(target, folder / base.name)
+        made = _look(target)
+        assert made is not None
+        return made
+
+
+def _base(backups: Sequence[DatedBackup], now: float) -> DatedBackup | None:
+    """The full backup that the next difference can be made from."""
+    full = next((each for each in backups if each.base is None and each.problem is None), None)
+    if full is None or now - full.made >= FULL_BACKUP_SECONDS:
+        return None
+    last = next((each.bytes for each in backups if each.base == full.name), 0)
+    return full if last <= MAX_CHANGES_SHARE * full.bytes else None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lets one process at a time make or remove backups in a folder."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise StoreUnusable(
+            f"another process makes or removes backups in {folder}", hint="Let it end first."
+        ) from None
+    finally:
+        os.close(number)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Removes what a killed process has left. Nobody is at work there: the folder is locked."""
+    for name in filter(_NAME.fullmatch, os.listdir(folder)):
+        path = folder / name
+        if path.is_dir() and {*os.listdir(path)} <= {UNFINISHED_FILE}:
+            (path / UNFINISHED_FILE).unlink(missing_ok=True)
+            path.rmdir()
+
+
+# --- those of too much ---------------------------------------------------------------------------
+
+
+def kept(backups: Sequence[DatedBackup], rules: Sequence[Keep]) -> set[str]:
+    """Returns the names of the backups to keep, of a list that has the newest first.
+
+    Each rule keeps the newest of each of the last `count` periods that have one; what a kept one
+    needs is kept too, and so is the newest of all.
+    """
+    good = [each for each in backups if each.problem is None]
+    names = {each.name for each in good[:1]}
+    for rule in rules:
+        newest: dict[str, str] = {}
+        for each in good:
+            period = datetime.fromtimestamp(each.made, UTC).strftime(_PERIODS[rule.unit])
+            newest.setdefault(period, each.name)
+        names.update(list(newest.values())[: rule.count])
+    return names | {each.base for each in good if each.name in names and each.base}
+
+
+def remove_old(folder: Path, rules: Sequence[Keep]) -> list[str]:
+    """Removes the backups that no rule keeps, and returns their names."""
+    with _locked(folder):
+        backups = backups_in(folder)
+        stay = kept(backups, rules)
+        gone = [each for each in backups if each.name not in stay]
+        # Differences before their bases: a process that is killed leaves none without its base.
+        for each in sorted(gone, key=lambda each: each.base is None):
+            shutil.rmtree(folder / each.name)
+        return [each.name for each in gone]
