@@ -35,13 +35,16 @@ MAX_WAITING_NOTICE_BYTES: Final = 1024 * 1024
 # notices a subscriber has not read; beyond it the oldest are dropped
 MAX_QUEUED_NOTICES: Final = 100_000
 CHECKPOINT_SECONDS: Final = 1.0  # how much a power failure can cost in interval mode
-FLUSH_SECONDS: Final = 0.02  # how long a commit waits for others before it is written to LMDB
+FLUSH_SECONDS: Final = 0.02  # how often waiting commits are checked, and others let in
 # commits that are not yet in LMDB; opening the store reads them all
 REDO_LOG_BYTES: Final = 4 * 1024 * 1024
 # in commit mode; a short-lived program would not recover the cost of a log
 COMMITS_WITHOUT_LOG: Final = 32
 # in commit mode, before commits are written to LMDB; a tenth of it when idle
 MAX_WAITING_SECONDS: Final = 1.0
+MAX_INTERVAL_WAITING_SECONDS: Final = 0.5  # in interval mode, where each flush copies pages
+# pages that flushes may copy before an early checkpoint, so that LMDB can reuse the old ones
+MIN_COPIED_PAGES: Final = 1_024
 # reads and writes of a commit on the server's event loop: about 4 ms
 MAX_SHORT_OPERATIONS: Final = 1_500
 # a slower disk is synced in a thread, because reads wait for the event loop

@@ -12,6 +12,7 @@ from holdfast.engine.folder import Folder, boot_id
 from holdfast.engine.lmdb.disk_reserve import Reserve
 from holdfast.engine.lmdb.environment import explain
 from holdfast.errors import HoldfastError, StoreClosed, StoreFull
+from holdfast.limits import MIN_COPIED_PAGES
 
 
 class Checkpointer:
@@ -38,7 +39,9 @@ class Checkpointer:
         self._lock = threading.Lock()  # the folder's lock is one of processes, not of threads
         self._last = -1  # the number of the last commit in the last checkpoint
         self._closed = False
+        self._copied = 0  # pages, since the last checkpoint
         self._stopped = threading.Event()
+        self._early = threading.Event()  # it is time for one, or for the end
         self._thread: threading.Thread | None = None
 
     def make(self) -> None:
@@ -55,8 +58,15 @@ class Checkpointer:
         )
         self._thread.start()
 
+    def note_copied(self, pages: int, live: int) -> None:
+        """Notes pages that a flush has copied; many of them are a reason for a checkpoint."""
+        self._copied += pages
+        if self._copied > max(live // 2, MIN_COPIED_PAGES):
+            self._early.set()
+
     def stop(self) -> None:
         self._stopped.set()
+        self._early.set()
         if self._thread is not None:
             self._thread.join()
 
@@ -68,7 +78,12 @@ class Checkpointer:
             self.pin.abort()
 
     def _run(self, seconds: float) -> None:
-        while not self._stopped.wait(seconds):
+        while True:
+            self._early.wait(seconds)
+            if self._stopped.is_set():
+                return
+            self._early.clear()
+            self._copied = 0
             try:
                 self.make()
             except HoldfastError:
@@ -86,7 +101,7 @@ class Checkpointer:
         self.pin, self._last = pin, pin.id()
 
     def _save_with_reserve(self) -> Any:
-        """Saves a checkpoint; on a full disk, with blocks of the reserve: the"""
+        """Saves a checkpoint; on a full disk, with blocks of the reserve."""
         while True:
             try:
                 with self._folder.checkpointing():

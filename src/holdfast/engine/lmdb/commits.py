@@ -55,6 +55,7 @@ class Commits:
         explained: Callable[[Exception], HoldfastError],
         reserve: Reserve,
         checkpoint: Callable[[], bool],
+        note_written: Callable[[int], None],
     ) -> None:
         self.groups = 0
         self.transactions = 0
@@ -69,6 +70,7 @@ class Commits:
         self._explained = explained
         self._reserve = reserve
         self._checkpoint = checkpoint  # makes one if that can help
+        self._note_written = note_written
         self.interrupted = False  # by a Ctrl-C that came too late to undo anything
 
     def run(self, group: list[CommitRequest]) -> None:
@@ -164,7 +166,7 @@ class Commits:
         except BaseException:
             txn.abort()
             raise
-        self._commit(txn, tx.notices, _tell_no_one)
+        self._commit(txn, tx.notices, _tell_no_one, tx.writes)
         self.groups += 1
 
     # --- one transaction -------------------------------------------------------------------------
@@ -251,7 +253,7 @@ class Commits:
         except BaseException:
             txn.abort()
             raise
-        self._commit(txn, tx.notices, _telling(request, outcome))
+        self._commit(txn, tx.notices, _telling(request, outcome), tx.writes)
         return outcome
 
     # --- several ---------------------------------------------------------------------------------
@@ -268,7 +270,8 @@ class Commits:
         except BaseException:
             txn.abort()
             raise
-        self._commit(txn, together.notices, partial(_publish, group, outcomes))
+        publish = partial(_publish, group, outcomes)
+        self._commit(txn, together.notices, publish, len(together.written))
 
     def _run_together_deferred(self, steps: list[Step], group: Group) -> bool:
         """Runs a group in memory; False, and it was not run, if it has to commit directly."""
@@ -309,7 +312,9 @@ class Commits:
         with self._write_turn:
             return self._env.begin(db=self._data, write=True)
 
-    def _commit(self, txn: Any, notices: list[Notice], publish: Callable[[], None]) -> None:
+    def _commit(
+        self, txn: Any, notices: list[Notice], publish: Callable[[], None], writes: int
+    ) -> None:
         """Commits, and calls `publish` if, and as soon as, that is done. After the commit nothing
         may raise: the work would be run again."""
         try:
@@ -329,6 +334,7 @@ class Commits:
         except BaseException:
             txn.abort()
             raise
+        self._note_written(writes)
         if notices:
             self._wake()
 

@@ -97,6 +97,7 @@ class LmdbEngine:
             explained=self.explained,
             reserve=self._files.reserve,
             checkpoint=self._try_checkpoint,
+            note_written=self._files.note_written,
         )
         if self._checkpointer is not None:
             self._checkpointer.start(checkpoint_seconds)

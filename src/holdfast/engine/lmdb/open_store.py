@@ -3,7 +3,7 @@
 import ctypes
 import os
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,7 @@ class OpenStore:
             notices=self.notices,
             refuse_unusable=self._refuse_unusable,
             look_if_alone=self._look_if_alone,
+            note_written=self.note_written,
         )
 
     def _open_log(self) -> RedoLog | None:
@@ -246,6 +247,20 @@ class OpenStore:
         """Writes the commits that wait in memory to LMDB's file."""
         if self.overlay is not None:
             self.overlay.flush()
+
+    def note_written(self, keys: int) -> None:
+        """Makes an early checkpoint when commits to LMDB's file have copied half of its pages.
+
+        LMDB can't reuse the pages of the last checkpoint, so in interval mode a store that is
+        filled quickly would grow by a copy of itself with each flush.
+        """
+        if self.checkpointer is None:
+            return
+        with suppress(lmdb.Error):  # all places of readers are taken: another commit will tell
+            with self.env.begin() as txn:
+                stat = txn.stat(self.data)
+            live = stat["leaf_pages"] + stat["branch_pages"]
+            self.checkpointer.note_copied(min(keys, live), live)
 
     def leave(self) -> None:
         """Flushes, syncs, and releases the folder."""

@@ -41,6 +41,7 @@ from holdfast.limits import (
     FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
+    MAX_INTERVAL_WAITING_SECONDS,
     MAX_SYNC_ON_LOOP_SECONDS,
     MAX_WAITING_KEYS,
     MAX_WAITING_NOTICE_BYTES,
@@ -74,6 +75,7 @@ class Overlay:
         notices: NoticeHub,
         look_if_alone: Callable[[], None],
         refuse_unusable: Callable[[], None],
+        note_written: Callable[[int], None],
     ) -> None:
         self._env = env
         self._data = data
@@ -86,6 +88,7 @@ class Overlay:
         self._notices = notices
         self._look_if_alone = look_if_alone
         self._refuse_unusable = refuse_unusable
+        self._note_written = note_written
         self._lock = threading.Lock()
         self._base: CommittedBuffer | None = None
         self._replaced: list[CommittedBuffer] = []  # by a flush, and still read by the writer
@@ -96,7 +99,7 @@ class Overlay:
         self._looked = False  # someone has opened a view since the last transaction began
         self._early_views = 0  # views in a row that came after a single commit
         self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
-        self._patience = MAX_WAITING_SECONDS if synced else 0.0
+        self._patience = MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS
         self._without_log = COMMITS_WITHOUT_LOG if synced else 0  # still to come
         self._next_look = 0.0
         self._known = -1  # the last LMDB commit that is known to be on disk
@@ -355,9 +358,10 @@ class Overlay:
         except lmdb.Error as error:
             raise explain(error, self._folder.path) from error
         try:
-            self._write_out(txn, tx)
+            keys = self._write_out(txn, tx)
             txn.commit()
             self._restart(publish)
+            self._note_written(keys)
         except KeyboardInterrupt:
             if is_open(txn):
                 txn.abort()
@@ -372,7 +376,9 @@ class Overlay:
             raise
         return False
 
-    def _write_out(self, txn: Any, tx: WriteBuffer | None) -> None:
+    def _write_out(self, txn: Any, tx: WriteBuffer | None) -> int:
+        """Writes what waits, and a transaction above it; returns how many keys that were."""
+        keys = 0
         notices = [] if tx is None else tx.notices
         # LMDB makes no commit of nothing, and records that left nothing must be void all the same.
         touch = False
@@ -380,10 +386,13 @@ class Overlay:
             notices = self._base.notices + notices
             touch = not self._base.written and not self._log.is_empty()
             write_out(txn, self._base)
+            keys += len(self._base.written)
         if tx is not None:
             write_out(txn, tx)
+            keys += len(tx.written)
         if notices or touch:
             self._store_notices(txn, notices)
+        return keys
 
     def _restart(self, publish: Callable[[], None]) -> None:
         """Finishes after a commit to LMDB. It can be called again."""
