@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.errors import BadArgument
+from holdfast.jobs import NewJob
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -87,3 +88,14 @@ def test_a_run_that_takes_longer_than_its_timeout_loses_its_lock(
     clock.advance(seconds=6)
 
     assert [job.id for job in store.jobs.pop("emails", "other")] == ["slow"]
+
+
+def test_a_workflow_goes_on_when_a_child_of_it_started_too_late(store: Store, clock: Clock) -> None:
+    child = NewJob(queue="children", id="child", parent="flow", expires=clock() + 1)
+    store.jobs.put_many([child, NewJob(queue="flows", id="flow", depends=("child",))])
+
+    clock.advance(seconds=2)
+    store.jobs.pop("children", "worker")
+
+    assert store.jobs.failed() == {"expired": 1}
+    assert [job.id for job in store.jobs.pop("flows", "worker")] == ["flow"]

@@ -257,6 +257,26 @@ def test_a_failed_child_may_be_an_outcome(store: Store) -> None:
     assert job.result(timeout=0) == ["{1}", "bad-width"]
 
 
+@pytest.mark.parametrize("value", [7, None])
+def test_a_child_that_was_removed_meanwhile_still_counts(store: Store, value: int | None) -> None:
+    store.jobs.config_set("jobs-history-count", 1)
+    tasks, found = Tasks(queue="q"), list[int | None]()
+
+    @tasks.task(queue="children", result_ttl=1)
+    def child(number: int) -> int | None:
+        return value if number == 1 else number
+
+    @tasks.workflow(retries=0)
+    def flow(run: Run) -> None:
+        found.extend(run.gather([child.call(1), child.call(2)]))
+
+    flow.put(store)
+    run_tasks(store, tasks)
+
+    assert found == [value, 2]
+    assert len(store.jobs.jobs("complete")) == 1
+
+
 def test_canceling_a_workflow_cancels_its_children(store: Store) -> None:
     tasks = Tasks(queue="q")
     job = gathering(tasks).put(store, [1, 2])
@@ -378,6 +398,59 @@ def test_an_async_workflow_is_the_same_with_await(store: Store, clock: Clock) ->
     assert job.result(timeout=0) == ["a", "b", "c", "d", "now"]
     assert sorted(ran) == ["a", "b", "c"]
     assert store.metrics.lifetime("done") == 1
+
+
+def test_an_async_step_that_ended_the_run_is_done_again(store: Store) -> None:
+    tasks, asked = Tasks(queue="q"), list[str]()
+
+    async def fetch(name: str) -> str:
+        asked.append(name)
+        if asked == ["flaky", "sure"]:
+            await asyncio.sleep(0)  # the other branch goes on first
+        if asked.count("flaky") == 1 and name == "flaky":
+            raise OSError("connection refused")
+        return name
+
+    @tasks.workflow(retries=1, backoff=fixed(0))
+    async def flow(run: AsyncRun) -> list[str]:
+        async def twice(name: str) -> str:
+            await run.step(fetch, name)
+            return await run.step(fetch, f"{name} again")
+
+        first = asyncio.ensure_future(run.step(fetch, "flaky"))
+        second = asyncio.ensure_future(twice("sure"))
+        await asyncio.wait([first, second])
+        return [await first, await second]
+
+    job = flow.put(store)
+    run_tasks(store, tasks, keep_failures=True)
+
+    assert job.result(timeout=0) == ["flaky", "sure again"]
+
+
+def test_an_async_step_whose_error_was_caught_is_not_done_again(store: Store, clock: Clock) -> None:
+    tasks, asked = Tasks(queue="q"), list[str]()
+
+    async def fetch(name: str) -> str:
+        asked.append(name)
+        raise OSError(name)
+
+    @tasks.workflow
+    async def flow(run: AsyncRun) -> list[str]:
+        async def branch(name: str) -> str:
+            return await run.step(fetch, name)
+
+        found = await asyncio.gather(branch("a"), run.step(fetch, "b"), return_exceptions=True)
+        await run.sleep(10)
+        return [repr(each) for each in found]
+
+    job = flow.put(store)
+    run_tasks(store, tasks)
+    clock.advance(seconds=10)
+    run_tasks(store, tasks)
+
+    assert job.result(timeout=0) == ["OSError('a')", "OSError('b')"]
+    assert sorted(asked) == ["a", "b"]
 
 
 def test_a_worker_that_lost_the_job_remembers_and_commits_nothing(store: Store) -> None:

@@ -44,6 +44,8 @@ def drop(ledger: Ledger, job: JobRecord, now: float) -> None:
         job.start_by = 0.0
         lists.enter_failed(ledger, job, Failure(EXPIRED_GROUP, message, int(now), ""), now)
         ledger.remember(job, "failed", now, {"group": EXPIRED_GROUP})
+        if job.parent:
+            dependencies.release_parent(ledger, job, now)
         ledger.save(job)
     else:
         dependencies.forget_all(ledger, job)

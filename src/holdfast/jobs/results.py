@@ -23,9 +23,11 @@ _encode_json: Final = msgspec.json.Encoder().encode
 
 def keep(ledger: Ledger, job: JobRecord, text: str, ttl: float | None = None) -> None:
     """Keeps what the job returned for `ttl` seconds, by default for `result-ttl`; 0 or less: as
-    long as the job."""
+    long as the job. A workflow gets what its child returned, however long it waits for others."""
     check_size(text, f"the result of job {job.jid}")
-    if ttl is None:
+    if job.parent:
+        ttl = 0.0
+    elif ttl is None:
         ttl = ledger.settings().result_ttl
     expires = ledger.tx.now + ttl if ttl > 0 else None
     if expires is not None:

@@ -12,6 +12,7 @@ from holdfast.jobs.cancellation import forget_job
 from holdfast.jobs.layout import below, pack_complete, time_and_jid, unpack_complete
 from holdfast.jobs.ledger import Ledger
 from holdfast.jobs.records import COMPLETE, NEVER
+from holdfast.jobs.steps import remember_child
 from holdfast.limits import JOBS_PER_STEP
 
 RETENTION_KIND: Final = "jobs.retention"
@@ -45,6 +46,8 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
         job = ledger.job(jid)
         assert job is not None
         assert job.state == COMPLETE
+        if job.parent:
+            remember_child(ledger, job)
         forget_job(ledger, job)
     ledger.tx.put(ledger.keys.complete, pack_complete(count - len(gone), oldest))
     return oldest > too_old and len(gone) >= surplus

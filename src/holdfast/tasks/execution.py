@@ -287,7 +287,7 @@ class Attempt:
             return (yield from self._in_batch(is_async))
         value = self._call({})
         if inspect.isawaitable(value):
-            value = yield value
+            value = yield self.run.followed(value)
         return self._returned(value)
 
     def _call(self, given: dict[str, Any]) -> Any:

@@ -5,8 +5,9 @@ for. What is remembered under its number must have its name. The logic of a verb
 yields what has to be done, see verbs.py.
 """
 
+import asyncio
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.jobs.records import FAILED, Job
 from holdfast.jobs.reports import Report
-from holdfast.jobs.steps import Step
+from holdfast.jobs.steps import Step, child_step
 from holdfast.limits import (
     MAX_STEP_RESULT_BYTES,
     MAX_STEPS,
@@ -67,7 +68,12 @@ class Memory:
         self._next = 0
         self._bytes = 0
         self._later: dict[int, Step] = {}  # by number: remembered with the next commit
-        self._raised: list[Step] = []  # steps that raised: they count if that is caught
+        # Steps that raised, each with the asyncio task that asked for it: they count if the error
+        # is caught.
+        self._raised: list[tuple[Any, Step]] = []
+        self._asked_by: dict[int, Any] = {}  # step numbers to asyncio tasks, in an async workflow
+        self._main: Any = None  # the asyncio task of the workflow itself
+        self._children_gone: dict[str, Any] = {}  # results of children that were removed since
         self._broken: Exception | None = None  # of the store: what it has remembered is unknown
 
     def load(self) -> None:
@@ -79,9 +85,17 @@ class Memory:
         last = -1
         while page := self._where.jobs.steps(self._job.id, after=last, count=_PAGE):
             for step in page:
-                self._known[step.number] = step
-                self._bytes += len(_size(step.result))
+                if step.number < MAX_STEPS:
+                    self._known[step.number] = step
+                    self._bytes += len(_size(step.result))
+                else:
+                    self._children_gone[step.name] = step.result
             last = page[-1].number
+
+    async def followed(self, workflow: Awaitable[Any]) -> Any:
+        """Awaits an async workflow, and knows which asyncio task is its own."""
+        self._main = asyncio.current_task()
+        return await workflow
 
     # --- verbs ------------------------------------------------------------------------------------
 
@@ -162,12 +176,14 @@ class Memory:
         self._run.check()
         if self._broken is not None:  # the workflow caught it, and would go another way later
             raise self._broken
-        self._later |= {step.number: step for step in self._raised}
-        self._raised.clear()
+        asker = asyncio.current_task() if self._is_async else None
+        self._keep_caught(asker)
         number = self._next
         self._next += 1
         if number >= MAX_STEPS:
             raise WorkflowTooLarge(f"workflow {self._job.id} has more than {MAX_STEPS} steps")
+        if asker is not None:
+            self._asked_by[number] = asker
         known = self._known.get(number)
         if known is not None and known.name != name:
             raise WorkflowChanged(
@@ -175,6 +191,20 @@ class Memory:
                 f"and is {name!r} now"
             )
         return self._driven(verb(number, known))
+
+    def _keep_caught(self, asker: Any) -> None:
+        """Remembers the steps whose errors were caught: the workflow goes on where they were asked
+        for. Other branches of an async workflow go on too, while an error ends it."""
+        left: list[tuple[Any, Step]] = []
+        for owner, step in self._raised:
+            if owner is asker or (asker is self._main and owner.done()):
+                self._later[step.number] = step
+            else:
+                left.append((owner, step))
+        self._raised = left
+
+    def _raise_later(self, failed: Step) -> None:
+        self._raised.append((self._asked_by.get(failed.number), failed))
 
     def _driven(self, verb: Verb) -> Any:
         return drive_async(verb) if self._is_async else drive(verb)
@@ -207,7 +237,7 @@ class Memory:
             if retries:
                 yield Write(lambda: self._remember(failed))
             else:
-                self._raised.append(failed)
+                self._raise_later(failed)
             raise
         step = self._done(number, name, begun, attempts, value)
         yield Write(lambda: self._remember(step))
@@ -250,7 +280,7 @@ class Memory:
             if isinstance(error, _LOST) and _is_in(error, lost):
                 self._run.lose(error.code, str(error))
             elif _is_in(error, own) or _is_refused(error):
-                self._raised.append(self._failed(number, name, begun, 1, error))
+                self._raise_later(self._failed(number, name, begun, 1, error))
             else:  # it may have been committed: only the next run will know
                 self._broken = error
             raise
@@ -338,7 +368,7 @@ class Memory:
         errors = [each for each in results if "error" in each]
         if errors and not return_errors:
             error = child_failed(errors[0])
-            self._raised.append(self._failed(number, "gather", begun, 1, error))
+            self._raise_later(self._failed(number, "gather", begun, 1, error))
             raise error
         done = self._done(number, "gather", begun, 1, results)
         yield Write(lambda: self._remember(msgspec.structs.replace(done, children=ids)))
@@ -351,6 +381,8 @@ class Memory:
         return found
 
     def _result_of(self, id: str, job: Job | None) -> dict[str, Any]:
+        if job is None and (name := child_step(id)) in self._children_gone:
+            return {"result": self._children_gone[name]}
         if job is None:
             return {"id": id, "error": "it does not exist any more", "group": "gone"}
         if job.state == FAILED and job.failure is not None:

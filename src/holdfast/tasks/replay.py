@@ -25,6 +25,7 @@ __all__ = [
 
 
 def replayed(known: Step, annotation: Any) -> Any:
+    """Returns the result of a step that is done, or raises its exception."""
     if known.error:
         raise revived(known)
     if known.result is None or annotation in (Any, None, type(None)):
@@ -33,7 +34,6 @@ def replayed(known: Step, annotation: Any) -> Any:
 
 
 def revived(known: Step) -> Exception:
-    """Returns the result of a step that is done, or raises its exception."""
     """Returns the exception of a step that has failed, of its class if that is loaded.
 
     Nothing is imported for it, and no constructor called: what is stored is only data.
@@ -51,6 +51,7 @@ def revived(known: Step) -> Exception:
 
 
 def child_failed(told: dict[str, Any]) -> ChildFailed:
+    """Returns the error for a child that has failed."""
     last = str(told["error"]).strip().rpartition("\n")[2]
     error = ChildFailed(f"child {told['id']} has failed in the group {told['group']}: {last}")
     error.id, error.group, error.failure = told["id"], told["group"], told["error"]
@@ -58,17 +59,17 @@ def child_failed(told: dict[str, Any]) -> ChildFailed:
 
 
 def gathered_value(told: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
-    """Returns the error for a child that has failed."""
+    """Returns the result of a child, or its error."""
     return child_failed(told) if "error" in told else decode(told["result"])
 
 
 def is_settled(job: Job) -> bool:
-    """Returns the result of a child, or its error."""
+    """Returns whether a child is complete or failed."""
     return job.state in (COMPLETE, FAILED)
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Returns whether a child is complete or failed."""
+    """Returns the name under which a step of this function is remembered."""
     if isinstance(function, Task):
         return function.name
     if isinstance(function, partial):
@@ -78,7 +79,6 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def returned_by(function: Callable[..., Any]) -> Any:
     """Returns the annotation of what the function returns; Any without one."""
-    """Returns the name under which a step of this function is remembered."""
     try:
         return typing.get_type_hints(function).get("return", Any)
     except (NameError, TypeError, AttributeError):

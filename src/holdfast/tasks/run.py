@@ -272,6 +272,10 @@ class Run:
         """Makes the run one of a workflow."""
         self._memory = memory
 
+    def followed(self, value: Any) -> Any:
+        """Returns what is awaited for `value`, which the task has returned."""
+        return value if self._memory is None else self._memory.followed(value)
+
     def take_told(self) -> Told:
         """Returns progress and log lines that were not sent yet, and forgets them."""
         with self._lock:
