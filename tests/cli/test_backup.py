@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.jobs import layout as jobs
+from holdfast.jobs import space_keys as jobs
 from holdfast.keys import prefix_range
 from tests.cli.conftest import Command
 from tests.cli.running import holdfast as run

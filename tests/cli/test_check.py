@@ -9,7 +9,7 @@ from holdfast.engine.contract import Transaction, pack_counter
 from holdfast.entities import layout as entities
 from holdfast.events import layout as events
 from holdfast.events.record_cache import RecordCache
-from holdfast.jobs import layout as jobs
+from holdfast.jobs import space_keys as jobs
 from holdfast.keys import prefix_range
 from holdfast.tables import layout as tables
 from tests.cli.conftest import Command

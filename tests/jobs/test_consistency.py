@@ -7,7 +7,8 @@ import pytest
 from holdfast.engine.contract import Transaction, pack_counter
 from holdfast.jobs import JobSearch
 from holdfast.jobs.consistency import problems_at
-from holdfast.jobs.layout import Keys, below, keys_of
+from holdfast.jobs.layout import below
+from holdfast.jobs.space_keys import Keys, keys_of
 from holdfast.store import Store
 from holdfast.testing import Clock
 

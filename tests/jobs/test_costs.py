@@ -211,3 +211,31 @@ def test_a_long_operation_touches_what_its_docstring_says(stores: Any, name: str
     (few_reads, few_writes), (many_reads, many_writes) = touched
     for_each = round((many_reads - few_reads) / 100), round((many_writes - few_writes) / 100)
     assert for_each == (int(said[1]), int(said[2]))
+
+
+SETTLEMENTS: dict[str, Callable[[Jobs], Any]] = {
+    "heartbeat": lambda jobs: jobs.heartbeat("held", "worker"),
+    "complete": lambda jobs: jobs.complete("held", "worker"),
+    "fail": lambda jobs: jobs.fail("held", "worker", "group", "message"),
+    "retry": lambda jobs: jobs.retry("held", "worker"),
+    "timeout": lambda jobs: jobs.timeout("held"),
+}
+
+
+@pytest.mark.only_on("lmdb")
+@pytest.mark.parametrize("name", SETTLEMENTS)
+def test_settling_a_job_touches_what_its_docstring_says(store: Store, name: str) -> None:
+    said = re.search(r"Reads (\d+) keys, writes (\d+)", OPERATIONS[f"jobs.{name}"].doc)
+    assert said is not None
+    for id in ("first of its day", "held"):
+        store.jobs.put("q", id=id)
+    for job in store.jobs.pop("q", "worker", 2):
+        if job.id != "held":
+            store.jobs.complete(job.id, "worker")
+
+    def run(tx: Any) -> tuple[int, int]:
+        counting = CountingTransaction(tx)
+        SETTLEMENTS[name](Jobs(counting, Metrics))
+        return counting.reads, counting.writes
+
+    assert store._runner.transact(run) == (int(said[1]), int(said[2]))

@@ -21,10 +21,11 @@ from holdfast.engine.contract import Notice, Transaction, read_counter
 from holdfast.jobs import layout
 from holdfast.jobs.arguments import check_size, check_time
 from holdfast.jobs.history import shorten
-from holdfast.jobs.layout import Keys, QueueKeys, keys_of
+from holdfast.jobs.layout import QueueKeys
 from holdfast.jobs.rates import MakeLimiter
 from holdfast.jobs.records import HistoryEntry, JobRecord, QueueRecord
 from holdfast.jobs.settings import DEFAULTS, Settings, settings_from
+from holdfast.jobs.space_keys import Keys, keys_of
 from holdfast.jobs.statistics import gone_through
 from holdfast.keys import pack_str
 from holdfast.limits import (

@@ -240,27 +240,13 @@ def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> 
 
 def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     """Puts one job. `caller` is the worker that does so, "" if no worker does."""
-    queue, klass = new.queue, new.klass
-    if (
-        new.id is None
-        and new.priority is None
-        and new.tags is None
-        and new.retries is None
-        and new.depends is None
-        and new.throttles is None
-        and new.unique is None
-        and new.at is new.expires is new.timeout is None
-        and new.rate_key is new.batch is None
-        and new.delay == 0
-        and not new.parent
-        and new.data is not Kept
-    ):
-        return put_new(ledger, queue, klass, new.data, now)
-    if not is_name(queue):
-        check_name(queue, "queue")
+    if _is_plain(new):
+        return put_new(ledger, new.queue, new.klass, new.data, now)
+    if not is_name(new.queue):
+        check_name(new.queue, "queue")
     jid = new_jid(now) if new.id is None else check_name(new.id, "id")
-    if klass and not is_name(klass):
-        check_name(klass, "klass")
+    if new.klass and not is_name(new.klass):
+        check_name(new.klass, "klass")
     text = None if new.data is Kept else json_text(new.data)
     if new.delay or new.priority or new.retries:
         check_numbers(delay=new.delay, priority=new.priority, retries=new.retries)
@@ -271,22 +257,8 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
             if new.unique_mode == "keep":
                 return owner
             cancel_jobs(ledger, [owner], now)
-    # An id that was made just now is nobody's yet, and nobody tracks it.
-    job = None if new.id is None else ledger.job(jid)
-    keys = ledger.keys.queue(queue)
-    ledger.log_about(jid, keys.put_event)
-    if job is None:
-        job = JobRecord(jid=jid, klass=klass, state=WAITING, queue=queue, data=NOT_APART)
-        if new.id is not None:
-            job.tracked = ledger.tx.get(ledger.keys.tracked(jid)) is not None
-    else:
-        _take_back(ledger, job, caller, now)
-        job.klass = klass
-        job.queue = queue
-        job.origin = ""
-        job.start_by = 0.0
-        if job.has_steps and text is not None:  # other data is another workflow
-            steps.forget_steps(ledger, job)
+    job = _job_for(ledger, new, jid, text, caller, now)
+    keys = ledger.keys.queue(new.queue)
     if text is not None:
         ledger.set_data(job, text)
     _apply_options(ledger, job, new, now)
@@ -304,6 +276,46 @@ def put(ledger: "Ledger", new: NewJob, caller: str, now: float) -> str:
     if job.tracked:
         ledger.show(job, "put")
     return jid
+
+
+def _is_plain(new: NewJob) -> bool:
+    """Returns whether nothing but a class and data is given of the job."""
+    return (
+        new.id is None
+        and new.priority is None
+        and new.tags is None
+        and new.retries is None
+        and new.depends is None
+        and new.throttles is None
+        and new.unique is None
+        and new.at is new.expires is new.timeout is None
+        and new.rate_key is new.batch is None
+        and new.delay == 0
+        and not new.parent
+        and new.data is not Kept
+    )
+
+
+def _job_for(
+    ledger: "Ledger", new: NewJob, jid: str, text: str | None, caller: str, now: float
+) -> JobRecord:
+    """Returns the record of the job that is put: a new one, or what was of that id before."""
+    ledger.log_about(jid, ledger.keys.queue(new.queue).put_event)
+    # An id that was made just now is nobody's yet, and nobody tracks it.
+    job = None if new.id is None else ledger.job(jid)
+    if job is None:
+        job = JobRecord(jid=jid, klass=new.klass, state=WAITING, queue=new.queue, data=NOT_APART)
+        if new.id is not None:
+            job.tracked = ledger.tx.get(ledger.keys.tracked(jid)) is not None
+        return job
+    _take_back(ledger, job, caller, now)
+    job.klass = new.klass
+    job.queue = new.queue
+    job.origin = ""
+    job.start_by = 0.0
+    if job.has_steps and text is not None:  # other data is another workflow
+        steps.forget_steps(ledger, job)
+    return job
 
 
 def check_new(new: NewJob) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownJob, WrongState
-from holdfast.jobs import dependencies, lists, logs, results, settlements, steps
+from holdfast.jobs import dependencies, lists, locks, logs, results, settlements, steps
 from holdfast.jobs.arguments import check_jobs_count, json_text
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.pops import pop
@@ -183,7 +183,7 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
             )
         case "heartbeat":
             expires = None if report.lock_seconds is None else now + report.lock_seconds
-            settlements.heartbeat(ledger, id, worker, None, now, lock, expires)
+            locks.heartbeat(ledger, id, worker, None, now, lock, expires)
         case "retry":
             settlements.retry(
                 ledger,
@@ -202,9 +202,9 @@ def _settle(ledger: "Ledger", report: Report, now: float) -> None:
             group, message = report.group or "", report.message or ""
             settlements.fail(ledger, id, worker, group, message, None, now, lock=lock)
         case "remember":
-            settlements.held(ledger, id, worker, lock)
+            locks.held(ledger, id, worker, lock)
         case "release":
-            settlements.release(ledger, id, worker, now, lock)
+            locks.release(ledger, id, worker, now, lock)
         case unknown:
             raise BadArgument.named("what", f"is unknown: {unknown}")
 

@@ -13,7 +13,8 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument
 from holdfast.jobs.arguments import check_name
-from holdfast.jobs.layout import below, keys_of
+from holdfast.jobs.layout import below
+from holdfast.jobs.space_keys import keys_of
 from holdfast.limits import (
     MAX_WORKER_PROGRAM_BYTES,
     MAX_WORKER_PROGRAMS,

@@ -16,7 +16,7 @@ from holdfast.binding import Runner, per_call
 from holdfast.declarations import operation
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, UnknownJob, WrongState
-from holdfast.jobs import pops, settings, settlements, statistics
+from holdfast.jobs import locks, pops, settings, settlements, statistics
 from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import (
     JsonText,
@@ -163,7 +163,7 @@ class JobsV1:
         ledger = self._ledger
         text = None if data is settlements.UNSET else _text(data)
         try:
-            settlements.heartbeat(ledger, id, worker, text, ledger.tx.now, expires=expiration)
+            locks.heartbeat(ledger, id, worker, text, ledger.tx.now, expires=expiration)
         except (UnknownJob, WrongState):
             return None
         return expiration

@@ -16,6 +16,7 @@ from holdfast.jobs import (
     cancellation,
     dependencies,
     failures,
+    locks,
     pops,
     queues,
     recurring,
@@ -135,7 +136,7 @@ def heartbeat(ledger: "Ledger", now: float, words: Words) -> Reply:
     if "progress" in options:
         progress = number(options["progress"], 'Heartbeat(): Arg "progress" not a number: ')
         results.check_progress(progress)
-    job = settlements.heartbeat(ledger, jid, worker, text, now)
+    job = locks.heartbeat(ledger, jid, worker, text, now)
     if progress is not None:
         results.set_progress(ledger, job, progress, options.get("text", ""))
     return int(job.expires)
@@ -194,7 +195,7 @@ def retry(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 
 def timeout(ledger: "Ledger", now: float, words: Words) -> Reply:
-    settlements.timeout(ledger, words.jids(), now)
+    locks.timeout(ledger, words.jids(), now)
     return None
 
 
