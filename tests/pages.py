@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/**/*.md")
+FOLDERS = ("*.md", "docs/**/*.md", "benchmarks/*.md", "contrib/**/*.md", "examples/**/*.md")
 PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(folder))
 # The generated pages quote the source, where their examples are run as docstrings.
 WRITTEN = [page for page in PAGES if page.parent.name != "reference"]
