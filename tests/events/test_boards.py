@@ -42,6 +42,22 @@ def test_the_most_frequent_values_come_first_and_ties_by_value(store: Store, sen
     assert store.events.size("b") == 3
 
 
+def test_the_highest_of_a_large_board_are_those_of_a_sort_of_all(
+    store: Store, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boards, "_ROWS_SORTED_AT_ONCE", 8)  # so that a small board is cut often
+    deploy(store, max_stored_values=60)
+    chance = random.Random(11)
+    names = [("x" * 300 if n % 7 == 0 else "") + f"{chance.randrange(10**6):x}" for n in range(150)]
+    stream = [name for name in names for _ in range(chance.choice((1, 1, 1, 2, 2, 70_000 % 9)))]
+    send("e", v=stream)
+
+    expected = sorted(Counter(stream).items(), key=lambda each: (-each[1], each[0].encode()))
+
+    for k in (1, 5, 30, 60, 149, 500):
+        assert [(value, count) for value, count, _ in counts(store, k=k)] == expected[:k]
+
+
 @pytest.mark.parametrize("different", [1, 32, 33, 500, 1_000])
 def test_counts_are_exact_while_all_values_are_tracked(
     store: Store, send: Send, different: int

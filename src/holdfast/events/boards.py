@@ -57,6 +57,8 @@ _LANDMARK_HALF_LIVES: Final = 20  # after which counts are scaled down
 _MOST_HALF_LIVES: Final = 60  # after which nothing is left
 _COUNT: Final = struct.Struct(">QQ")  # count, error
 _COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
+_SHORT_ROW: Final = _COUNT_ALONE.size
+_ROWS_SORTED_AT_ONCE: Final = 2_000  # of those that may be among the highest
 _PART_END: Final = b"\x00"  # ends a packed value, and occurs nowhere else in it
 
 
@@ -313,7 +315,8 @@ def _merged_decayed(cache: RecordCache, records: Sequence[Record], k: int) -> li
 
 def top(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates; ties are ordered by value."""
-    found = sorted(_candidates(cache, record), key=_rank)[:k]
+    candidates = _highest_rows(cache, record, k) if record.has_rows else _head(record)
+    found = sorted(candidates, key=_rank)[:k]
     return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
 
 
@@ -357,6 +360,41 @@ def _rows(cache: RecordCache, record: Record) -> Iterator[Candidate]:
     for key, stored in cache.scan(begin, end):
         times, error, raw = _unpacked(stored)
         yield Candidate(raw or part_value(key[at:]), times, error)
+
+
+def _highest_rows(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
+    """Returns the `k` highest candidates of a large board, and some more.
+
+    Most rows cost a comparison. Rows come in the order of their values, so a later one with the
+    count of the last of `k` is behind it; only long values, whose rows come last, are in no order.
+    """
+    begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
+    at = len(begin)
+    kept: list[tuple[int, bytes, bytes]] = []
+    lowest, lowest_short = -1, b""  # the count that a row must exceed, and as a short row has it
+    most = max(2 * k, _ROWS_SORTED_AT_ONCE)
+    for key, stored in cache.scan(begin, end):
+        if len(stored) == _SHORT_ROW and stored <= lowest_short:
+            continue  # of most rows nothing else is looked at
+        times, _, raw = _unpacked(stored)
+        if times > lowest or (raw and times == lowest):
+            kept.append((times, key, stored))
+            if len(kept) > most:
+                kept.sort(key=_by_count)  # stable: equal counts stay in the order of their values
+                lowest = kept[k - 1][0] if k else times
+                lowest_short = _COUNT_ALONE.pack(min(lowest, 0xFFFF_FFFF))
+                longer = [row for row in kept[k:] if row[0] == lowest and len(row[2]) > _COUNT.size]
+                kept = kept[:k] + longer
+                most = max(most, 2 * len(kept))
+    return [
+        Candidate(raw or part_value(key[at:]), times, error)
+        for _, key, stored in kept
+        for times, error, raw in (_unpacked(stored),)
+    ]
+
+
+def _by_count(row: tuple[int, bytes, bytes]) -> int:
+    return -row[0]
 
 
 def _packed(times: int, error: int, raw: bytes) -> bytes:
