@@ -1,16 +1,15 @@
 """How long does the server take for each page of the dashboard, and what does its recording cost?
 
-Run: python -m benchmarks.dashboard [--quick]
+Run: python -m benchmarks.dashboard [--quick] [--data FOLDER]
 
 A store with 1,000,000 jobs, entities and rows, a set of as many members, 1,000 queues, 1,000 spaces
 and 1,000 metrics (with --quick a fiftieth of each), on a server in interval mode. Each page is
-asked for over HTTP, one after the other, and the 95th percentile is what counts. A job's put, pop
-and complete over RESP cost a server some processor time; what recording adds to three operations is
-measured apart, without a server, since it is less than the noise of a machine.
+asked for over HTTP, one after the other, and the 95th percentile is what counts. The cost of
+recording is the processor time of two servers, one of which records, for jobs that are put, popped
+and completed over RESP, some at one server, then as many at the other, and so on.
 """
 
 import http.client
-import os
 import re
 import subprocess
 import sys
@@ -18,23 +17,34 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 import holdfast
-from benchmarks.growth import SPECS, fill
-from benchmarks.rounds import fact, reach, report, run_benchmark, seconds_each
+from benchmarks.growth import BATCH, SPECS, TABLE, fill
+from benchmarks.rounds import reach, report, run_benchmark
 from holdfast.client.client import Client
-from holdfast.dashboard.pages import PAGES
-from holdfast.jobs import NewJob
-from holdfast.operations import OPERATIONS
-from holdfast.server.recorder import Recorder
+from holdfast.dashboard import pages
+from holdfast.jobs import JobSearch, NewJob
 from holdfast.store import Store
 
-ITEMS, FEW = 1_000_000, 1_000
-NAMES = {"queue": "q", "id": "j7", "group": "Error", "worker": "w", "name": "pages"}
-MORE = ("queues/q?state=failed", "queues/q?text=nothing", "search?q=j7", "search?klass=k")
+ITEMS, ENTRIES, FEW = 1_000_000, 100_000, 1_000
+USERS, TABLE_PAGE = "entities/growth.Users", "tables/pages"
+PATHS = (
+    "", "queues", "queues?after=queue-5", "queues/q", "queues/q?text=nothing",
+    "queues/failing?state=failed", "queues/q?state=complete", "jobs/j7", "failures",
+    "failures/Error7", "workers", "workers/worker-7", "schedules", "schedules/r7", "throttles",
+    "throttles?name=throttle-7", "tracked", "search?q=j7", "search?klass=k", "bulk", "bulk/{bulk}",
+    "tables", TABLE_PAGE, f"{TABLE_PAGE}?q=t7", f"{TABLE_PAGE}/rows/{{row}}",
+    f"{TABLE_PAGE}/export?as=ndjson&q=t7", "entities", USERS, f"{USERS}?c0=name&v0=name%207",
+    f"{USERS}?order=name&cursor=500", f"{USERS}/ids/u7", f"{USERS}/new", "schemas?schema=growth",
+    "events", "events/playground", "events/schemas/views", "events/keys/room:members",
+    "events/keys/popular", "metrics", "metrics/hits", "metrics/visits",
+    "metrics/visits?entity=user,7", "metrics/metric%207", "limits?condition=c", "spaces",
+    "spaces?cursor=space-500",
+    "spaces/default", "spaces/space-7", "users", "backups", "check", "settings", "slow",
+)  # fmt: skip
 
 
 class Served(NamedTuple):
@@ -45,29 +55,66 @@ class Served(NamedTuple):
     client: Client
 
 
-def main(quick: bool) -> None:
+def main(quick: bool, data: Path | None) -> None:
     share = 50 if quick else 1
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=".") as text:
-        store = fill(Path(text) / "large", ITEMS // share)
-        spread(store, FEW // share)
-        store.close()
-        with serving(Path(text) / "large", "--no-record") as served:
-            slowest = measure_pages(served, 20 if quick else 60)
-        cost = measure_recording(Path(text), 300 if quick else 2_000, 7 if quick else 15)
+        folder = Path(text)
+        large = data or folder / "large"
+        if not large.exists():
+            make_large(large, share)
+        with serving(large, "--no-record") as served:
+            slowest = measure_pages(served, 20 if quick else 40)
+        cost = measure_recording(folder, 100 if quick else 300, 10 if quick else 60)
     print("\nReach")
     reach("p95 of the slowest page, in ms", slowest * 1000, 100, at_most=True)
     reach("processor time of a job cycle with recording beside without", cost, 1.02, at_most=True)
 
 
+def make_large(folder: Path, share: int) -> None:
+    with fill(folder, ITEMS // share) as store:
+        rank(store, ENTRIES // share)
+        spread(store, FEW // share)
+
+
 def spread(store: Store, number: int) -> None:
-    """Adds queues, spaces, metrics and failed jobs."""
+    """Adds what has many names: queues, groups, workers, schedules, tables, metrics, spaces."""
     store.jobs.put_many([NewJob(queue=f"queue-{n}", klass="k") for n in range(number)])
-    store.jobs.put_many([NewJob(queue="failing", klass="k", id=f"f{n}") for n in range(number)])
-    for job in store.jobs.pop("failing", "w", number):
-        store.jobs.fail(job.id, "w", "Error", "it broke")
+    store.jobs.put_many(
+        [NewJob(queue="failing", klass="k", id=f"f{n}") for n in range(10 * number)]
+    )
+    for group in range(number):
+        worker = f"worker-{group}"
+        *lost, kept = store.jobs.pop("failing", worker, 10)  # each worker still holds one
+        for job in lost:
+            store.jobs.fail(job.id, worker, f"Error{group}", "it broke")
+        if group % 10 == 0:
+            store.jobs.track(kept.id)
+        store.jobs.recur(f"queue-{group}", "k", id=f"r{group}", interval=86_400)
+        store.jobs.throttle_set(f"throttle-{group}", 5)
+    for n in range(number // 10):
+        store.tables.create(TABLE, table=f"table-{n}")
     store.metrics.define({f"metric {n}": SPECS["hits"] for n in range(number)})
+    count_visits(store, 100 * number)
     for n in range(number):
         store.space(f"space-{n}").jobs.put("q")
+
+
+def count_visits(store: Store, number: int) -> None:
+    """Counts the visits of `number` users, which are kept for a month."""
+    store.metrics.define({"visits": {"sequences": [{"timeStep": 3600, "expiry": 30 * 86_400}]}})
+    for begin in range(0, number, BATCH):
+        users = range(begin, min(begin + BATCH, number))
+        store.metrics.write([{"metric": "visits", "entity": ["user", n]} for n in users])
+
+
+def rank(store: Store, number: int) -> None:
+    """Counts `number` values on one leaderboard."""
+    handler = {"targets": ["['popular']"], "count_frequency": "page", "max_stored_values": number}
+    store.events.deploy({"view": [handler]}, name="views")
+    for begin in range(0, number, BATCH):
+        numbers = range(begin, begin + BATCH)
+        views = [{"name": "view", "attributes": {"page": f"page {n}"}} for n in numbers]
+        store.events.send_many(views, schema="views")
 
 
 # --- pages ---------------------------------------------------------------------------------------
@@ -75,7 +122,7 @@ def spread(store: Store, number: int) -> None:
 
 def measure_pages(served: Served, times: int) -> float:
     """Asks for all pages in turns; returns the slowest 95th percentile in seconds."""
-    paths = [*pages(served.http), *MORE]
+    paths = all_paths(served.client)
     taken: dict[str, list[float]] = {path: [] for path in paths}
     for path in paths:
         ask(served.http, path)  # compiles its template
@@ -89,26 +136,30 @@ def measure_pages(served: Served, times: int) -> float:
     return max(figures.values())
 
 
-def pages(port: int) -> list[str]:
-    """Returns the paths of all pages that have what they are about in this store."""
-    found = []
-    for entry in PAGES:
-        path = "/".join(
-            NAMES.get(each.strip("{}"), each) if each[:1] == "{" else each
-            for each in entry.segments
-        )
-        if ask(port, path) == 200:
-            found.append(path)
-    return found
+def all_paths(client: Client) -> list[str]:
+    """Returns `PATHS`, among which every page is, with names that this store has made up."""
+    bulk = client.jobs.bulk_start("priority", JobSearch(queue="queue-1"), priority=1).id
+    [row] = client.tables.get("pages", {"title": "t7"}, limit=1).items
+    key = quote(f"t7/{row['tid']}", safe="")
+    paths = [path.format(bulk=bulk, row=key) for path in PATHS]
+    shown = [unquote(path.partition("?")[0]).split("/") if path else [] for path in paths]
+    found = [
+        pages.find(pages.PAGES, [*each[:3], "/".join(each[3:])][: len(each)]) for each in shown
+    ]
+    missing = {entry.segments for entry in pages.PAGES} - {
+        each[0].segments for each in found if each
+    }
+    assert not missing, f"nobody asks for {missing}"
+    return paths
 
 
-def ask(port: int, path: str) -> int:
+def ask(port: int, path: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", f"/ui/default/{path}", headers={"Accept": "text/html"})
         answer = connection.getresponse()
-        answer.read()
-        return answer.status
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status, body[-500:])
     finally:
         connection.close()
 
@@ -122,40 +173,23 @@ def percentile(values: list[float], share: float) -> float:
 
 def measure_recording(folder: Path, cycles: int, rounds: int) -> float:
     """Returns the processor time of a job cycle with recording, beside that without."""
-    with serving(folder / "without", "--no-record") as served:
-        cycle(served, cycles)  # warms up
-        before = cpu_seconds(served.pid)
-        cycle(served, cycles * rounds)
-        alone = (cpu_seconds(served.pid) - before) / (cycles * rounds)
-    with holdfast.open(folder / "recorded") as store:
-        on, off = Recorder(store, is_on=True), Recorder(store, is_on=False)
-        contenders = {"off": partial(record, off), "on": partial(record, on)}
-        each = seconds_each(contenders, rounds=rounds)
-        begin = time.process_time()
-        on.write()
-        fact("processor time of a write, each 15 s", f"{time.process_time() - begin:.4f} s")
-    added = 3 * (each["on"] - each["off"])
-    figures = {"without recording": alone, "with recording": alone + added}
+    with (
+        serving(folder / "without", "--no-record") as without,
+        serving(folder / "recording") as recording,
+    ):
+        both = {"without recording": without, "with recording": recording}
+        spent = dict.fromkeys(both, 0.0)
+        for served in both.values():
+            cycle(served, cycles)  # warms up
+        for round in range(rounds):
+            # In turns, so that noise of the machine hits both; each is first as often as second.
+            for name in sorted(both, reverse=round % 2 == 0):
+                before = cpu_seconds(both[name].pid)
+                cycle(both[name], cycles)
+                spent[name] += cpu_seconds(both[name].pid) - before
+    figures = {name: seconds / (cycles * rounds) for name, seconds in spent.items()}
     report("A job's put, pop and complete, processor time", figures, beside="without recording")
     return figures["with recording"] / figures["without recording"]
-
-
-def record(recorder: Recorder, times: int = 20_000) -> int:
-    """Runs an operation that does nothing, as a server would."""
-    operation = OPERATIONS["jobs.length"]
-    arguments = operation.arguments(queue="q")
-    for _ in range(times):
-        recorder.work_of(operation, arguments)(Idle)
-    return times
-
-
-class Idle:
-    """A transaction whose jobs do nothing."""
-
-    class jobs:  # noqa: N801  # it stands for a layer
-        @staticmethod
-        def length(queue: str) -> int:
-            return 0
 
 
 def cycle(served: Served, cycles: int) -> None:
@@ -167,8 +201,9 @@ def cycle(served: Served, cycles: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Returns the processor time of all threads of a process, to the nanosecond."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((each / "schedstat").read_text().split()[0]) for each in threads) / 1e9
 
 
 @contextmanager
@@ -187,4 +222,4 @@ def serving(folder: Path, *options: str) -> Iterator[Served]:
 
 
 if __name__ == "__main__":
-    run_benchmark(main, file=__file__, doc=__doc__)
+    run_benchmark(main, file=__file__, doc=__doc__, keeps_data=True)

@@ -65,16 +65,23 @@ class Book(msgspec.Struct):
 BOOK: Final = Book()
 
 
-def run_benchmark(main: Callable[[bool], None], *, file: str, doc: str | None) -> None:
-    """Runs a benchmark as a program; `main` is told whether it should be quick."""
+def run_benchmark(
+    main: Callable[..., None], *, file: str, doc: str | None, keeps_data: bool = False
+) -> None:
+    """Runs a benchmark as a program; `main` is told whether it should be quick.
+
+    One that `keeps_data` is also told of a folder for the store that it fills, or None.
+    """
     BOOK.name = Path(file).stem
     BOOK.question = (doc or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{BOOK.name}", description=doc)
     parser.add_argument("--quick", action="store_true", help="smaller stores and fewer rounds")
     parser.add_argument("--json", type=Path, help="write the figures into a file as well")
+    if keeps_data:
+        parser.add_argument("--data", type=Path, help="keep the store here, or use one that is")
     options = parser.parse_args()
     begin = time.perf_counter()
-    main(options.quick)
+    main(options.quick, *([options.data] if keeps_data else []))
     BOOK.seconds = time.perf_counter() - begin
     if options.json is not None:
         options.json.write_bytes(msgspec.json.encode(BOOK))
