@@ -118,6 +118,12 @@ MAX_REPORTED_PROBLEMS: Final = 1_000
 DEFAULT_INSPECTED_KEYS: Final = 100  # as many as people read at once
 MAX_INSPECTED_KEYS: Final = 10_000  # of one page, which is held in memory
 MAX_COUNTED_KEYS: Final = 1_000_000  # keys one call counts in a space: about a second of reading
+MAX_SIZED_KEYS: Final = 1_000  # keys counted per space in a list of sizes: half a millisecond
+MAX_LISTED_BACKUPS: Final = 1_000  # of a server's folder; older ones are found by name
+MAX_MAINTENANCE_RUNNING: Final = 2  # checks and backups at once: each reads the whole store
+MAX_MAINTENANCE_KEPT: Final = 50  # checks and backups that are remembered, in memory
+MAX_MAINTENANCE_PROBLEMS: Final = 100  # sentences kept of one check; more are counted
+MAINTENANCE_STOP_SECONDS: Final = 10.0  # that a closing store waits for its checks and backups
 MAX_SHOWN_CHARACTERS: Final = 2_000  # of a stored value, as shown to people
 COPIED_KEYS_PER_STEP: Final = 1_000  # pairs that one transaction of a copy writes at most
 # bytes that one transaction of a copy writes at most; they are held in memory
@@ -314,6 +320,7 @@ MAX_JOBS_HANDED_OVER: Final = 512  # records kept decoded for the next pop or co
 MAX_HANDED_OVER_BYTES: Final = 4_096
 # forgotten queues that a page of queues skips; there are few
 MAX_FORGOTTEN_QUEUES_READ: Final = 10_000
+MAX_COUNTED_NAMES: Final = 1_000  # queues, groups and other names in totals: a millisecond
 MAX_QUEUES_EXPOSED: Final = 200  # queues with series in `/metrics`: each has about 40
 # of ended jobs not yet counted by class; every ending job rewrites them
 MAX_NOTES_BYTES: Final = 1_000
@@ -528,6 +535,8 @@ LIVE_SECONDS: Final = 1.0  # between two updates of a live page, however much ch
 LIVE_QUIET_SECONDS: Final = 10.0  # after which a live page is updated even without a notice
 
 QUEUES_PER_PAGE: Final = 50  # in the list of queues
+MAX_RANKED_BUCKETS: Final = 3_000  # of a metric whose highest entities a page shows: about 30 ms
+MAX_RECORDED_REFUSALS: Final = 200  # limits whose refusals are recorded by name; others as one
 JOBS_PER_PAGE: Final = 25  # in a list of jobs
 QUEUES_ON_OVERVIEW: Final = 12  # those that need attention, then the longest
 GROUPS_PER_PAGE: Final = 20  # failure groups, each with some of its jobs

@@ -1,5 +1,6 @@
 """A store: spaces, transactions, and the layers on them."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -36,7 +37,7 @@ from holdfast.transactions import View as View
 # A layer is loaded when it is first used: most programs use one or two of the five, and all of them
 # together take three times as long to load as the rest of Holdfast.
 if TYPE_CHECKING:
-    from holdfast.admin import StoreAdmin
+    from holdfast.admin import MaintenanceRuns, Server, StoreAdmin
     from holdfast.async_store import AsyncStore, AsyncStoreSpace
     from holdfast.entities import StoreEntities
     from holdfast.events import StoreEvents
@@ -226,9 +227,12 @@ class Store(Space):
     """An open store: the space "default", and the way to all others."""
 
     keeps_admin = False  # whether users are changed over the network: a server says so
+    server: "Server | None" = None  # that the store is open in
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._maintenance: MaintenanceRuns | None = None
+        self._maintenance_lock = threading.Lock()
         refuse_unfinished(engine)
         prefix = find_or_create(engine, DEFAULT_SPACE)
         super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
@@ -351,6 +355,22 @@ class Store(Space):
                 progress(removed)
         self.engine.transact(lambda tx: tx.delete(pack(0, "dropped", number)), space=DIRECTORY)
 
+    @property
+    def engine_name(self) -> str:
+        """The kind of engine: lmdb, postgres or valkey."""
+        kind = type(getattr(self.engine, "backend", self.engine))
+        return kind.__module__.split(".")[2]
+
+    @property
+    def maintenance(self) -> "MaintenanceRuns":
+        """The checks and backups that this process runs in the background."""
+        from holdfast.admin import MaintenanceRuns
+
+        with self._maintenance_lock:
+            if self._maintenance is None:
+                self._maintenance = MaintenanceRuns(self.engine.read_clock)
+            return self._maintenance
+
     def checkpoint(self) -> None:
         """Returns when everything committed so far would survive a power failure."""
         self.engine.checkpoint()
@@ -376,6 +396,8 @@ class Store(Space):
         """
         if (used := self.__dict__.get("aio")) is not None:
             used.runs.close()
+        if self._maintenance is not None:
+            self._maintenance.close()
         self.engine.close()
 
     def __enter__(self) -> Self:

@@ -54,7 +54,9 @@ def test_each_page_is_shown_and_is_also_json(
         ("failures", "Connection unexpectedly closed"),
         ("schedules", "at 02:30 on Monday to Friday, Europe/Berlin"),
         ("schedules", "every 15 min"),
+        ("throttles", "0 of 2 used"),
         ("throttles?name=smtp", "Hold it"),
+        ("tracked", '<em class="bad">17</em>'),  # the menu counts failures on every page
         ("tracked", "receipt-59"),
         ("search?q=vip", "Jobs with this tag"),
         ("search?q=receipt-3", "The job of this id"),
@@ -204,15 +206,23 @@ def test_a_bulk_action_is_stopped(fresh: ClientSpace, visitor: Visitor) -> None:
     assert found.state in ("stopped", "done")
 
 
-def test_a_schedule_is_run_edited_and_ended(fresh: ClientSpace, visitor: Visitor) -> None:
+def test_a_schedule_is_paused_run_edited_and_ended(fresh: ClientSpace, visitor: Visitor) -> None:
     fresh.jobs.recur("q", "Tick", {"a": 1}, interval=3600, offset=3600, id="tick")
 
+    act(visitor, fresh, "schedules/tick/pause")
+    paused = fresh.jobs.recur_get("tick")
+    shown = visitor.get(f"/ui/{fresh.name}/schedules")
+    act(visitor, fresh, "schedules/tick/resume")
     act(visitor, fresh, "schedules/tick/run")
     act(visitor, fresh, "schedules/tick/edit", interval="60", data='{"a": 2}', klass="Tock")
     edited = fresh.jobs.recur_get("tick")
     act(visitor, fresh, "schedules/tick/end")
 
+    assert paused is not None
+    assert paused.paused
+    assert ">paused</span>" in shown
     assert edited is not None
+    assert not edited.paused
     assert (edited.interval, edited.data, edited.klass) == (60, {"a": 2}, "Tock")
     assert [job.klass for job in fresh.jobs.search().jobs].count("Tick") == 1
     assert fresh.jobs.recur_get("tick") is None

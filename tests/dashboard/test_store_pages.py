@@ -45,23 +45,37 @@ def test_a_space_is_looked_into_and_dropped_when_its_name_is_typed(
     assert visitor.read("/ui/default/spaces/old").status == 404
 
 
-def test_a_space_is_checked_to_its_end(server: Server, visitor: Visitor) -> None:
+def test_a_check_runs_to_its_end_whether_or_not_someone_looks(
+    server: Server, visitor: Visitor
+) -> None:
     with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
         client.space("sound").jobs.put("emails", id="one")
+    visitor.get("/ui/sound/check")
 
-    page = visitor.get("/ui/sound/check?run=1")
-    while 'rel="next"' in page:
-        address = page.split('id="continue" href="')[1].split('"')[0]
-        page = visitor.get(address.replace("&amp;", "&"))
+    visitor.do("/ui/sound/check", engine="on")
+    page = visitor.get_until("/ui/sound/check", lambda page: "data-running" not in page)
 
-    assert "The space is sound." in page
+    assert '<span class="tag good">sound</span>' in page
+    assert ">0</strong> problems" in page
+    assert "has not checked this space" in visitor.get("/ui/default/check")
+
+
+def test_settings_say_where_each_came_from(server: Server, visitor: Visitor) -> None:
+    page = visitor.get("/ui/default/settings")
+    told = visitor.read("/ui/default/settings?format=csv").body.decode()
+
+    assert "durability,interval,flag" in told
+    assert "flux ttl,300,default" in told.replace("flux_ttl", "flux ttl")
+    assert "open spaces" in page
+    assert "durable at intervals" in page
 
 
 def test_users_are_added_granted_renewed_and_removed_and_a_backup_is_made(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--backups", str(tmp_path / "backups")) as server:
         visitor = Visitor(server)
         visitor.get("/ui/default/backups")
-        made = visitor.post("/ui/default/backups", name="monday").body.decode()
+        visitor.do("/ui/default/backups", name="monday")
+        made = visitor.get_until("/ui/default/backups", lambda page: "data-running" not in page)
         outside = visitor.post("/ui/default/backups", name="../monday")
         added = visitor.post("/ui/default/users", do="add", name="root", grants="admin")
         token = added.body.decode().split('data-copy-text="')[1].split('"')[0]
@@ -74,7 +88,7 @@ def test_users_are_added_granted_renewed_and_removed_and_a_backup_is_made(tmp_pa
         renewed = root.post("/ui/default/users", do="renew", name="ann").body.decode()
         removed = root.do("/ui/default/users", do="remove", name="ann")
 
-        assert "Written, and read back" in made
+        assert 'class="tag good">read back</span>' in made
         assert (tmp_path / "backups" / "monday").exists()
         assert outside.status == 400
         assert "write:default" in granted

@@ -1,12 +1,15 @@
 """A browser without a script: keeps cookies, follows redirects, sends the forms it was given."""
 
 import re
+import time
+from collections.abc import Callable
 from html import unescape
 from http.cookies import SimpleCookie
 from urllib.parse import urlencode
 
 from tests.server.serving import Reply, Server
 
+DEADLINE = 60.0  # seconds for what happens in the background
 TOKEN = re.compile(r'name="token" value="([^"]*)"')
 
 
@@ -39,6 +42,13 @@ class Visitor:
         reply = self.read(path)
         assert reply.status == 200, (path, reply.status, reply.body[-2000:])
         return reply.body.decode()
+
+    def get_until(self, path: str, is_so: Callable[[str], bool]) -> str:
+        """Reads a page again and again until it is as expected."""
+        limit = time.monotonic() + DEADLINE
+        while not is_so(page := self.get(path)):
+            assert time.monotonic() < limit, page
+        return page
 
     def read(self, path: str) -> Reply:
         """Reads whatever is there, after redirects."""

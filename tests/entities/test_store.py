@@ -108,6 +108,8 @@ def test_stats_tell_rows_sizes_and_index_states(entities: StoreEntities) -> None
     assert 300 * 3 < users.keys_size < 300 * 20
     assert {(index.state, index.indexed) for index in users.indexes.values()} == {("ready", 300)}
     assert (stats["test.Plain"].num_rows, stats["test.Plain"].data_size) == (0, 0)
+    assert list(entities.stats(limit=2)) == ["test.Hashed", "test.Keyed"]
+    assert entities.stats(after="test.Plain") == {"test.Users": users}
 
 
 def test_spaces_do_not_see_each_other(store: Store, entities: StoreEntities) -> None:

@@ -317,3 +317,44 @@ def test_a_cron_schedule_has_no_interval_to_change(store: Store) -> None:
         store.jobs.recur_update("jid", interval=5)
 
     assert store.jobs.recur_get("jid") == before
+
+
+@pytest.mark.every_engine
+def test_a_paused_recurring_job_spawns_nothing_and_makes_up_for_nothing(
+    store: Store, clock: Clock
+) -> None:
+    begin = clock()
+    store.jobs.recur("polls", "Poll", interval=60, offset=60, id="poll")
+    store.jobs.recur("polls", "Poll", interval=60, offset=60, id="replaced")
+    for id in ("poll", "replaced"):
+        store.jobs.recur_pause(id)
+    store.jobs.recur("polls", "Poll", interval=90, offset=90, id="replaced")
+
+    clock.advance(seconds=200)
+    meanwhile = store.jobs.pop("polls", "w", 9)
+    listed = store.jobs.recurring()
+    store.jobs.recur_resume("poll")
+    clock.advance(seconds=40)
+
+    assert meanwhile == []
+    assert [(each.id, each.paused, each.next - begin) for each in listed] == [
+        ("poll", True, 60),
+        ("replaced", True, 90),
+    ]
+    assert [job.id for job in store.jobs.pop("polls", "w", 9)] == ["poll-1"]
+    assert store.jobs.recurring(after="poll", count=5) == [store.jobs.recur_get("replaced")]
+    assert list(store.admin.check().problems) == []
+
+
+def test_a_paused_cron_schedule_goes_on_with_its_next_run(store: Store, clock: Clock) -> None:
+    store.jobs.recur("reports", "Hourly", cron="0 * * * *", id="hourly")
+    before = store.jobs.recur_get("hourly")
+    store.jobs.recur_pause("hourly")
+
+    clock.advance(seconds=3 * 3600)
+    store.jobs.recur_resume("hourly")
+
+    after = store.jobs.recur_get("hourly")
+    assert before is not None
+    assert after is not None
+    assert (after.paused, after.next - before.next) == (False, 3 * 3600)

@@ -153,3 +153,17 @@ def test_canceling_a_queue_takes_along_what_waits_for_a_throttle(store: Store) -
 
     assert store.jobs.multiget("queue-0", "queue-1", "queue-2") == []
     assert store.jobs.counts("other").waiting + store.jobs.counts("other").throttled == 3
+
+
+@pytest.mark.every_engine
+def test_throttles_are_listed_page_by_page(store: Store) -> None:
+    for name in ("c", "a", "b"):
+        store.jobs.throttle_set(name, 2)
+    store.jobs.put("q", id="one", throttles=["a"])
+    store.jobs.pop("q", "w")
+    store.jobs.throttle_delete("c")
+
+    first = store.jobs.throttles(count=1)
+
+    assert [(each.name, each.maximum, each.locks) for each in first] == [("a", 2, 1)]
+    assert [each.name for each in store.jobs.throttles(after="a")] == ["b"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import BadRange
 from holdfast.store import Store
 
 
@@ -55,3 +56,14 @@ def test_totals_are_those_of_rate_and_zeros_are_left_out(store: Store) -> None:
         str(entity): total for entity, total in expected
     }
     assert _top(store, start=1022, end=1022.01) == []
+
+
+def test_a_ranking_of_more_buckets_than_wanted_is_refused(store: Store) -> None:
+    store.metrics.define({"visits": {}})
+    for number in range(4):
+        store.metrics.incr("visits", ["user", number])
+
+    assert len(store.metrics.top("visits", latest=600, most_buckets=4)) == 4
+    with pytest.raises(BadRange, match="more than 3 buckets"):
+        store.metrics.top("visits", latest=600, most_buckets=3)
+    assert list(store.metrics.defined(names=["visits", "nothing"])) == ["visits"]

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast.limits import MAX_SLOW_CALLS, MAX_SLOW_CHARS
+from holdfast.errors import LimitExceeded
+from holdfast.limits import MAX_RECORDED_REFUSALS, MAX_SLOW_CALLS, MAX_SLOW_CHARS
 from holdfast.operations import OPERATIONS
 from holdfast.server.recorder import SPACE, Recorder, Times
 from holdfast.store import Store
@@ -56,6 +57,27 @@ def test_jobs_are_recorded_as_totals_whoever_ran_them(recorder: Recorder, store:
     system, entity = store.space(SPACE).metrics, ["space", store.name, "queue", "q"]
     assert system.gauge("jobs_put", entity, latest=3600).last == 3
     assert system.gauge("jobs_completed", entity, latest=3600).last == 1
+
+
+def test_refusals_of_limits_are_counted_by_condition(recorder: Recorder, store: Store) -> None:
+    asked = {
+        "operations": [{"condition": "logins", "entity": ["user", "ann"]}],
+        "conditions": {"logins": {"limit": 1, "window": 60}},
+    }
+    run(recorder, store, "metrics.try_incr", **asked)
+    run(recorder, store, "metrics.try_incr", **asked)
+    with pytest.raises(LimitExceeded):
+        run(recorder, store, "metrics.require", **asked)
+    many = {f"c{n}": {"limit": 0, "window": 60} for n in range(MAX_RECORDED_REFUSALS + 9)}
+    for name in many:
+        run(recorder, store, "metrics.try_incr", operations=[{"condition": name}], conditions=many)
+
+    recorder.write()
+    recorder.write()
+
+    assert total(store, "refusals", "space", store.name, "condition", "logins") == 2
+    assert total(store, "refusals", "space", store.name, "condition", "c7") == 1
+    assert total(store, "refusals", "space", store.name, "condition", "") == 10
 
 
 def test_the_slowest_calls_are_kept_with_short_arguments(recorder: Recorder, store: Store) -> None:

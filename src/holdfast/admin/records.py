@@ -1,8 +1,12 @@
 """Records that the operations of `admin` return."""
 
+from typing import Any, Literal, TypeAlias
+
 import msgspec
 
 from holdfast.jobs import QueueCounts
+
+Origin: TypeAlias = Literal["flag", "environment", "file", "default"]
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +88,63 @@ class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
     keys: int
     bytes: int
     digest: str = ""  # of all pairs, in hex
+
+
+class BackupEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A backup in the folder of a server. It was compared with the store before it got its name."""
+
+    name: str
+    bytes: int
+    made: float
+
+
+class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
+    """A check or a backup that runs in the background, or has ended."""
+
+    id: str
+    kind: Literal["check", "backup"]
+    started: float
+    state: Literal["running", "done", "failed", "stopped"] = "running"
+    space: str = ""  # that is checked
+    target: str = ""  # of a backup
+    ended: float | None = None
+    done: float = 0.0  # roughly how much has been seen or copied, from 0 to 1
+    keys: int = 0  # checked, or in the backup
+    found: int = 0  # problems
+    problems: list[str] = []  # the first of them, a sentence each
+    bytes: int = 0  # of the backup, so far
+    digest: str = ""  # of all pairs of the backup, in hex
+    error: str = ""  # why it failed
+
+
+class SpaceSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of a space; one that is not `complete` has more keys than were counted."""
+
+    name: str
+    keys: int
+    bytes: int  # of keys and values
+    complete: bool = True
+
+
+class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that a server was started with, and where its value came from."""
+
+    name: str
+    value: Any = None
+    origin: Origin = "default"
+
+
+class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The server that answers: its settings without secrets, and its figures now."""
+
+    version: str  # of Holdfast
+    store: dict[str, int]  # figures of the engine: keys, file_bytes and others
+    spaces: int  # how many there are, counted up to 10,000
+    engine: str  # lmdb, postgres or valkey
+    durable: bool  # whether every commit is on disk when it is answered
+    settings: list[SettingEntry] = []
+    figures: dict[str, int] = {}
+    backups: str | None = None  # the folder for backups
 
 
 class NewUser(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,41 +1,37 @@
 """The operations of `admin`, for one space of an open store and for the store around it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Protocol
 
-from holdfast.admin import consistency, inspection, space_dump
+from holdfast.admin import inspection, space_dump
+from holdfast.admin.home import Home, Layers
 from holdfast.admin.records import (
-    BackupReport,
-    CheckStep,
     DefinedMetric,
     FailedGroup,
     Inspection,
     NewUser,
+    ServerFacts,
     SpaceDump,
     SpaceList,
+    SpaceSize,
     Status,
     UserEntry,
 )
+from holdfast.admin.soundness import SoundnessOperations
 from holdfast.binding import Runner
 from holdfast.declarations import operation
 from holdfast.defaults import DEFAULT_SPACE
-from holdfast.engine.contract import Backup, Engine, Reader
-from holdfast.entities import StoreEntities
+from holdfast.engine.contract import Reader
 from holdfast.errors import BadInput
-from holdfast.events import StoreEvents
-from holdfast.jobs import StoreJobs
 from holdfast.keys import prefix_range
 from holdfast.limits import (
     DEFAULT_INSPECTED_KEYS,
     FAILED_GROUPS_SHOWN,
     MAX_COUNTED_KEYS,
     MAX_INSPECTED_KEYS,
+    MAX_SIZED_KEYS,
 )
-from holdfast.metrics import StoreMetrics
 from holdfast.metrics.registry import every_spec
-from holdfast.spaces import DIRECTORY
-from holdfast.tables import StoreTables
+from holdfast.spaces import DIRECTORY, prefix_of
 from holdfast.users import (
     add_user,
     grant_user,
@@ -47,45 +43,7 @@ from holdfast.users import (
 from holdfast.version import VERSION
 
 
-class Home(Protocol):
-    """The store that a space belongs to."""
-
-    engine: Engine
-    keeps_admin: bool  # whether users are changed over the network
-
-    def spaces(self) -> list[str]: ...
-
-    def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]: ...
-
-    def has_space(self, name: str) -> bool: ...
-
-    def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> None: ...
-
-    def backup(self, target: str | Path) -> Backup: ...
-
-
-class Layers(Protocol):
-    """The layers of a space."""
-
-    name: str
-
-    @property
-    def entities(self) -> StoreEntities: ...
-
-    @property
-    def events(self) -> StoreEvents: ...
-
-    @property
-    def jobs(self) -> StoreJobs: ...
-
-    @property
-    def metrics(self) -> StoreMetrics: ...
-
-    @property
-    def tables(self) -> StoreTables: ...
-
-
-class StoreAdmin:
+class StoreAdmin(SoundnessOperations):
     """Operations that look after a store. None of them can be part of a transaction or a batch."""
 
     def __init__(self, home: Home, space: Layers, runner: Runner) -> None:
@@ -209,50 +167,53 @@ class StoreAdmin:
         """
         return self._runner.transact(lambda tx: space_dump.load(tx, lines))
 
-    # --- soundness -------------------------------------------------------------------------------
+    @operation(reads=True, role="admin", scope="store")
+    def space_sizes(
+        self, names: Sequence[str] | None = None, *, after: str | None = None, limit: int = 50
+    ) -> list[SpaceSize]:
+        """Returns the sizes of `names`, or of up to `limit` spaces behind the name `after`.
 
-    @operation(reads=True, role="admin")
-    def check(self, *, after: str | None = None) -> CheckStep:
-        """Looks whether the layers of this space agree with themselves, a part at a time.
-
-        Indexes, lists and counts are compared with the records. Hand `next` back as `after`
-        until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
-        them.
+        Names that no space has are left out. Reads at most 1,000 keys of each space.
         """
-        if after is None:
-            self._home.engine.refuse_unreadable()
-        with self._runner.view() as reader:
-            return consistency.check_step(reader, after)
+        if not 0 < limit <= MAX_INSPECTED_KEYS or len(names or ()) > MAX_INSPECTED_KEYS:
+            raise BadInput(f"limit is {limit}, from 1 to {MAX_INSPECTED_KEYS} are possible")
+        if names is not None:
+            prefixes = {name: prefix_of(self._home.engine, name) for name in names}
+            return [self._size(name, prefix) for name, prefix in prefixes.items() if prefix]
+        page = self._home.page_of_spaces(after=after, limit=limit)
+        return [self._size(name, prefix) for name, prefix in page]
+
+    def _size(self, name: str, prefix: bytes) -> SpaceSize:
+        with self._home.engine.view(space=prefix) as reader:
+            pairs = reader.scan(*prefix_range(reader.space), limit=MAX_SIZED_KEYS + 1)
+            sizes = [len(key) + len(value) for key, value in pairs]
+        counted = sizes[:MAX_SIZED_KEYS]
+        return SpaceSize(
+            name=name,
+            keys=len(counted),
+            bytes=sum(counted),
+            complete=len(sizes) <= MAX_SIZED_KEYS,
+        )
 
     @operation(reads=True, role="admin", scope="store")
-    def check_directory(self, *, after: str | None = None) -> CheckStep:
-        """Looks at the keys of the store that belong to no space: the directory of spaces, users.
+    def server(self) -> ServerFacts:
+        """Returns the settings of the server that answers, where each came from, and its figures.
 
-        With these, all spaces have as many keys as a backup. Hand `next` back as `after` until it
-        is None. Reads up to 1,000 keys.
+        A store that is open in a program has neither. Reads a key for each space, at most 10,000.
         """
-        if after is None:
-            self._home.engine.refuse_unreadable()
-        with self._home.engine.view(space=DIRECTORY) as reader:
-            return consistency.check_step(reader, after, look=consistency.directory_problems)
-
-    @operation(role="admin", scope="store")
-    def check_engine(self) -> list[str]:
-        """Reads everything that the engine stores; what is wrong with it, a sentence each."""
-        return self._home.engine.check()
-
-    @operation(role="admin", scope="store")
-    def backup(self, target: str) -> BackupReport:
-        """Writes a consistent copy of the whole store into the folder `target`, and verifies it.
-
-        A server writes it below the folder that it was given with `--backups`. Reads every key of
-        the store twice: to copy it, and in the copy.
-        """
-        if not target:
-            raise BadInput("a backup needs a folder to go to")
-        copied = self._home.backup(target)
-        size = sum(each.stat().st_size for each in Path(target).iterdir())
-        return BackupReport(target=target, keys=copied.keys, bytes=size, digest=copied.digest)
+        home, server = self._home, self._home.server
+        figures = home.engine.stats()
+        folder = None if server is None else server.backups
+        return ServerFacts(
+            version=VERSION,
+            store=figures,
+            spaces=len(home.page_of_spaces(after=None, limit=MAX_INSPECTED_KEYS)),
+            engine=home.engine_name,
+            durable=bool(figures.get("durable", 1)),
+            settings=[] if server is None else server.setting_entries(),
+            figures={} if server is None else server.figures(),
+            backups=None if folder is None else str(folder),
+        )
 
     # --- spaces and users ------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from holdfast.cli.output import Output, json_option
 from holdfast.cli.settings import SETTINGS, settings
 
 if TYPE_CHECKING:
+    from holdfast.admin import Origin, SettingEntry
     from holdfast.server.addresses import Address
     from holdfast.server.server import ServerSettings
     from holdfast.store import Store
@@ -39,7 +40,10 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
         with holdfast.open(place, durability=durability) as store:  # type: ignore[arg-type]  # one of the choices
             prepare_process()
             ready, ready_for_flux = _announce(chosen, out, store)
-            uvloop.run(serve(store, chosen, ready=ready, ready_for_flux=ready_for_flux))
+            entries = _entries(chosen, store)
+            uvloop.run(
+                serve(store, chosen, ready=ready, ready_for_flux=ready_for_flux, entries=entries)
+            )
     except HoldfastError as error:
         if out.is_json:
             raise
@@ -59,6 +63,35 @@ def _event_loops() -> Any:
 
         raise MissingDriver.of_server(error) from error
     return uvloop
+
+
+def _entries(settings: "ServerSettings", store: "Store") -> "list[SettingEntry]":
+    """Returns the settings and where each came from, for `admin.server`."""
+    from holdfast.admin import SettingEntry
+
+    context = click.get_current_context()
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    origins = {name: _ORIGINS[source.name] for name, source in sources.items() if source}
+    # A URL may hold a password, so an engine is only named.
+    place = "engine" if context.params["engine"] else "data"
+    values = {
+        place: store.engine_name if place == "engine" else context.params["data"],
+        "durability": context.params["durability"],
+    }
+    about_store = [
+        SettingEntry(name=name, value=value, origin=origins.get(name, "default"))
+        for name, value in values.items()
+    ]
+    return [*about_store, *settings.entries(origins)]
+
+
+_ORIGINS: "dict[str, Origin]" = {
+    "COMMANDLINE": "flag",
+    "PROMPT": "flag",
+    "ENVIRONMENT": "environment",
+    "DEFAULT_MAP": "file",
+    "DEFAULT": "default",
+}
 
 
 def _place(engine: str) -> Path | str:

@@ -19,6 +19,7 @@ from holdfast.dashboard import (  # noqa: F401  # and these are its pages
     events,
     failures,
     job,
+    maintenance,
     metrics,
     overview,
     queue,

@@ -14,14 +14,16 @@ from holdfast.dashboard.pages import action, page
 from holdfast.dashboard.visit import Visit
 from holdfast.entities.schema import Table
 from holdfast.errors import BadInput, HoldfastError, NoIndex
-from holdfast.limits import MAX_SHOWN_COLUMNS, MAX_SHOWN_FILTERS, ROWS_PER_PAGE
+from holdfast.limits import MAX_SHOWN_COLUMNS, MAX_SHOWN_FILTERS, ROWS_PER_PAGE, TABLES_PER_PAGE
 from holdfast.server.http_exchange import HttpResponse
 
 
 @page("entities", menu="entities")
 async def entities(visit: Visit) -> HttpResponse:
     """Shows the tables of all schemas, with sizes and the states of their indexes."""
-    stats = await visit.call("entities.stats")
+    after = visit.parameter("cursor") or None
+    found = await visit.call("entities.stats", after=after, limit=TABLES_PER_PAGE + 1)
+    stats = dict(list(found.items())[:TABLES_PER_PAGE])
     schemas = await visit.call("entities.schemas")
     rows = [
         (name, each.num_rows, each.data_size, each.keys_size, len(each.indexes))
@@ -29,7 +31,12 @@ async def entities(visit: Visit) -> HttpResponse:
     ]
     header = ("table", "entities", "data bytes", "key bytes", "indexes")
     return await visit.render(
-        "entities.html", title="Entities", stats=stats, schemas=schemas, rows=(header, rows)
+        "entities.html",
+        title="Entities",
+        stats=stats,
+        schemas=schemas,
+        next=list(stats)[-1] if len(found) > len(stats) else None,
+        rows=(header, rows),
     )
 
 

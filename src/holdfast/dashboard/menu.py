@@ -10,6 +10,7 @@ class MenuEntry(NamedTuple):
     name: str  # the path of the page, and its `menu`
     label: str
     needs: str
+    counts: str = ""  # the field of `jobs.totals` that is shown beside it
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -28,11 +29,11 @@ SECTIONS: Final = (
     Section(
         "Jobs",
         (
-            MenuEntry("queues", "Queues", "jobs.queues"),
-            MenuEntry("failures", "Failures", "jobs.failed"),
-            MenuEntry("workers", "Workers", "jobs.workers"),
-            MenuEntry("schedules", "Schedules", "jobs.recur_get"),
-            MenuEntry("throttles", "Throttles", "jobs.throttle_get"),
+            MenuEntry("queues", "Queues", "jobs.queues", "queues"),
+            MenuEntry("failures", "Failures", "jobs.failed", "failed"),
+            MenuEntry("workers", "Workers", "jobs.workers", "programs"),
+            MenuEntry("schedules", "Schedules", "jobs.recurring", "schedules"),
+            MenuEntry("throttles", "Throttles", "jobs.throttles", "throttles"),
             MenuEntry("tracked", "Tracked", "jobs.tracked"),
             MenuEntry("search", "Search", "jobs.search"),
             MenuEntry("bulk", "Bulk actions", "jobs.bulks"),
@@ -53,9 +54,9 @@ SECTIONS: Final = (
         (
             MenuEntry("spaces", "Spaces", "admin.spaces"),
             MenuEntry("users", "Users", "admin.users"),
-            MenuEntry("backups", "Backups", "admin.backup"),
-            MenuEntry("check", "Check", "admin.check"),
-            MenuEntry("settings", "Settings", "admin.status"),
+            MenuEntry("backups", "Backups", "admin.backup_start"),
+            MenuEntry("check", "Check", "admin.maintenance"),
+            MenuEntry("settings", "Settings", "admin.server"),
             MenuEntry("slow", "Slow calls", "admin.status"),
         ),
     ),

@@ -4,9 +4,15 @@ from typing import Any, Final
 
 from holdfast.dashboard.charts import Chart, Line
 from holdfast.dashboard.pages import action, page
+from holdfast.dashboard.recorded import RANGES, Recorded
 from holdfast.dashboard.visit import Visit
-from holdfast.errors import BadInput, HoldfastError
-from holdfast.limits import MAX_CHART_POINTS, MAX_CHARTED_METRICS, ROWS_PER_PAGE
+from holdfast.errors import BadInput, BadRange, HoldfastError
+from holdfast.limits import (
+    MAX_CHART_POINTS,
+    MAX_CHARTED_METRICS,
+    MAX_RANKED_BUCKETS,
+    ROWS_PER_PAGE,
+)
 from holdfast.server.http_exchange import HttpResponse
 
 _VALUES: Final = {
@@ -53,17 +59,19 @@ def parts_of(text: str) -> list[str]:
 async def metric(visit: Visit) -> HttpResponse:
     """Shows a metric of one entity over the time of a sequence, with others in the same chart."""
     name, prefix = visit.names["metric"], prefix_of(visit)
-    found = await visit.call("metrics.defined", limit=1_000, prefix=prefix)
+    others = [each for each in visit.parameter("with").split(",") if each and each != name]
+    asked = [name, *others[: MAX_CHARTED_METRICS - 1]]
+    found = await visit.call("metrics.defined", names=asked, prefix=prefix)
+    known = await visit.call("metrics.defined", limit=ROWS_PER_PAGE, prefix=prefix)
     spec = found.get(name)
     if spec is None:
         raise BadInput(f"no metric {name!r:.200} is defined", hint="Its prefix may be another one.")
     sequence = _sequence(visit, spec)
     entity = parts_of(visit.parameter("entity"))
-    chosen = [name, *(each for each in visit.parameter("with").split(",") if each in found)]
     value = visit.parameter("value") or _VALUES[spec.type][0]
     lines: list[Line] = []
     times: list[float] = []
-    for each, tone in zip(chosen[:MAX_CHARTED_METRICS], _TONES, strict=False):
+    for each, tone in zip(found, _TONES, strict=False):
         wanted = value if found[each].type == spec.type else _VALUES[found[each].type][0]
         read = await _series(visit, each, entity, sequence, wanted)
         times = [read.start + at * read.step for at in range(len(read.values))]
@@ -75,7 +83,7 @@ async def metric(visit: Visit) -> HttpResponse:
         sequence=sequence,
         values=_VALUES[spec.type],
         value=value,
-        others=[each for each in found if each != name],
+        others=[each for each in known if each != name],
         chart=Chart(f"{name}, {value}", times, lines),
         top=await _top(visit, spec, sequence),
     )
@@ -104,8 +112,8 @@ async def _series(visit: Visit, metric: str, entity: list[str], sequence: Any, v
     )
 
 
-async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any]:
-    """Returns the entities with the highest totals of a counter."""
+async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any] | None:
+    """Returns the entities with the highest totals of a counter; None if there are too many."""
     if spec.type != "counter":
         return []
     try:
@@ -114,10 +122,11 @@ async def _top(visit: Visit, spec: Any, sequence: Any) -> list[Any]:
             metric=visit.names["metric"],
             latest=float(sequence.soft_expiry),
             n=10,
+            most_buckets=MAX_RANKED_BUCKETS,
             prefix=prefix_of(visit),
         )
-    except HoldfastError:  # too many entities to look at
-        return []
+    except BadRange:
+        return None
     return found
 
 
@@ -137,12 +146,33 @@ async def reset(visit: Visit) -> HttpResponse:
 async def limits(visit: Visit) -> HttpResponse:
     """Shows what a limit would say to an entity; nothing is counted."""
     result = problem = None
+    recorded = await Recorded.of(visit)
+    refusals = await recorded.refusals()
     if visit.parameter("condition"):
         try:
             result = await visit.call("metrics.peek", **limit_of(visit.request.parameters))
         except HoldfastError as error:
             problem = error
-    return await visit.render("limits.html", title="Limits", result=result, problem=problem)
+    return await visit.render(
+        "limits.html",
+        title="Limits",
+        rows=(("condition", "refusals"), list(refusals.items())),
+        result=result,
+        problem=problem,
+        refusals=refusals,
+        is_recorded=recorded.exists,
+        chart=await _refusals_chart(visit, recorded),
+    )
+
+
+async def _refusals_chart(visit: Visit, recorded: Recorded) -> Chart | None:
+    """Returns the refusals of the condition that was asked for, over the last day."""
+    condition = visit.parameter("condition")
+    entity = ["space", visit.space, "condition", condition]
+    times, values = await recorded.series("refusals", entity, span=RANGES["day"])
+    if not condition or not any(values):
+        return None
+    return Chart(f"Refusals of {condition}, last day", times, [Line("refusals", values, "bad")])
 
 
 @action("limits/try")

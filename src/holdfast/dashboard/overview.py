@@ -43,8 +43,7 @@ async def overview(visit: Visit) -> HttpResponse:
         failed=sum(failed.values()),
         alerts=_alerts(visit, figures, failed, programs),
         programs=programs,
-        status=await visit.call("admin.status") if visit.may("admin.status") else None,
-        engine=_engine(visit),
+        facts=await visit.call("admin.server") if visit.may("admin.server") else None,
         throughput=await recorded.by_queue("completed", names),
         ranges=RANGES,
         span=span,
@@ -54,14 +53,6 @@ async def overview(visit: Visit) -> HttpResponse:
 
 def _need(queue: Any) -> tuple[bool, int, int]:
     return queue.paused or bool(queue.stalled), queue.waiting, queue.running
-
-
-def _engine(visit: Visit) -> str:
-    """Returns the kind of engine and how durable a commit is, in words."""
-    engine = visit.api.dispatcher.store.engine
-    name = type(engine).__module__.split(".")[2]
-    durable = visit.api.dispatcher.store.stats().get("durable", 1)
-    return f"{name} · durable at {'every commit' if durable else 'intervals'}"
 
 
 def _jobs_have(number: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from holdfast.dashboard.visit import Visit
 from holdfast.errors import HoldfastError
+from holdfast.limits import MAX_RANKED_BUCKETS, MAX_RECORDED_REFUSALS
 from holdfast.server.recorder import SPACE
 
 
@@ -33,8 +34,10 @@ class Recorded:
     @classmethod
     async def of(cls, visit: Visit) -> "Recorded":
         """Returns the history, which may be switched off or not be for this user."""
-        may = visit.may("metrics.series", space=SPACE)
-        return cls(visit, exists=may and await visit.api.dispatcher.has_space(SPACE))
+        if not visit.may("metrics.series", space=SPACE):
+            return cls(visit, exists=False)
+        found = await visit.call_in(SPACE, "metrics.defined", names=["commits"])
+        return cls(visit, exists=bool(found))
 
     async def series(
         self,
@@ -71,6 +74,21 @@ class Recorded:
         entity += [] if queue is None else ["queue", queue]
         times, totals = await self.series(f"jobs_{what}", entity, value="last", span=span)
         return times, per_minute(totals, span.step)
+
+    async def refusals(self, seconds: float = 86400) -> dict[str, float]:
+        """Returns how often limits of this space refused within the last day, by condition."""
+        if not self.exists:
+            return {}
+        try:
+            found = await self._visit.call_in(
+                SPACE, "metrics.top", metric="refusals", latest=seconds,
+                n=MAX_RECORDED_REFUSALS, most_buckets=MAX_RANKED_BUCKETS,
+            )  # fmt: skip
+        except HoldfastError:  # none so far, or more than a page can look at
+            return {}
+        wanted = ("space", self._visit.space, "condition")
+        by_entity = [(tuple(each.entity.components), each.total) for each in found]
+        return {entity[3]: total for entity, total in by_entity if entity[:3] == wanted}
 
     async def by_queue(self, what: str, queues: Sequence[str]) -> dict[str, list[float | None]]:
         """Returns jobs by minute in the last hour for each of a page of queues."""

@@ -13,24 +13,18 @@ from holdfast.server.http_exchange import HttpResponse
 
 @page("schedules", menu="schedules")
 async def schedules(visit: Visit) -> HttpResponse:
-    """Shows the recurring jobs, queue by queue."""
-    queues = [each for each in await visit.call("jobs.queues") if each.recurring]
-    start = visit.parameter("from")
-    names = sorted(each.name for each in queues if each.name >= start)
-    found: list[Any] = []
-    following = None
-    for name in names:
-        if len(found) >= QUEUES_PER_PAGE:
-            following = name
-            break
-        ids = await visit.call("jobs.jobs", state="recurring", queue=name, count=QUEUES_PER_PAGE)
-        found += [await visit.call("jobs.recur_get", id=id) for id in ids]
+    """Shows the recurring jobs by id, a page at a time."""
+    after = visit.parameter("cursor") or None
+    found = await visit.call("jobs.recurring", after=after, count=QUEUES_PER_PAGE + 1)
+    shown = found[:QUEUES_PER_PAGE]
+    rows = [(each.id, each.klass, each.queue, words_of(each), each.paused) for each in shown]
     return await visit.render(
         "schedules.html",
         title="Schedules",
-        schedules=[each for each in found if each is not None],
+        rows=(("id", "class", "queue", "runs", "paused"), rows),
+        schedules=shown,
         words=words_of,
-        cursor=following,
+        cursor=shown[-1].id if len(found) > len(shown) else None,
     )
 
 
@@ -71,6 +65,22 @@ async def run(visit: Visit) -> HttpResponse:
         retries=found.retries,
     )
     return visit.leave(visit.link("jobs", id), "A job was put as the schedule does it.")
+
+
+@action("schedules/{id}/pause")
+async def pause(visit: Visit) -> HttpResponse:
+    """Has a schedule put no more jobs until it is resumed."""
+    id = visit.names["id"]
+    await visit.call("jobs.recur_pause", id=id)
+    return visit.leave(visit.form.get("to") or visit.link("schedules", id), f"Paused {id}.")
+
+
+@action("schedules/{id}/resume")
+async def resume(visit: Visit) -> HttpResponse:
+    """Ends the pause of a schedule."""
+    id = visit.names["id"]
+    await visit.call("jobs.recur_resume", id=id)
+    return visit.leave(visit.form.get("to") or visit.link("schedules", id), f"{id} goes on.")
 
 
 @action("schedules/{id}/edit")

@@ -1,4 +1,4 @@
-"""The store itself: spaces, keys, users, backups, checks, settings, and slow calls."""
+"""The store itself: spaces, keys, users, settings, and slow calls."""
 
 from typing import Any
 
@@ -12,33 +12,31 @@ from holdfast.server.http_exchange import HttpResponse
 from holdfast.server.recorder import SLOW_TABLE, SPACE
 
 
-def _require(visit: Visit, name: str) -> None:
-    """Raises `Forbidden` for those who may not call the operation that a page is about."""
-    visit.identity.require_operation(find("admin", name), visit.space)
-
-
 @page("spaces", menu="spaces")
 async def spaces(visit: Visit) -> HttpResponse:
-    """Shows the spaces of the store and the figures of its engine."""
+    """Shows the spaces of the store with their sizes, a page at a time."""
     after = visit.parameter("cursor") or None
-    found = await visit.call("admin.spaces", after=after, limit=ROWS_PER_PAGE + 1)
-    names = found.spaces[:ROWS_PER_PAGE]
-    status = await visit.call("admin.status")
+    found = await visit.call("admin.space_sizes", after=after, limit=ROWS_PER_PAGE + 1)
+    shown = found[:ROWS_PER_PAGE]
     return await visit.render(
         "spaces.html",
         title="Spaces",
-        names=names,
-        status=status,
-        next=names[-1] if len(found.spaces) > len(names) else None,
-        rows=(("space",), [(each,) for each in names]),
+        sizes=shown,
+        facts=await visit.call("admin.server"),
+        next=shown[-1].name if len(found) > len(shown) else None,
+        rows=(
+            ("space", "keys", "bytes", "complete"),
+            [(each.name, each.keys, each.bytes, each.complete) for each in shown],
+        ),
     )
 
 
 @page("spaces/{name}", menu="spaces")
 async def space(visit: Visit) -> HttpResponse:
-    """Shows how many keys a space has, and what they are."""
+    """Shows how large a space is, and what its keys are."""
     name = visit.names["name"]
-    if not await visit.api.dispatcher.has_space(name):
+    sizes = await visit.call("admin.space_sizes", names=[name])
+    if not sizes:
         raise NotFound(f"there is no space {name!r:.200}")
     visit.space = name
     prefix, after = visit.parameter("prefix"), visit.parameter("cursor") or None
@@ -47,6 +45,7 @@ async def space(visit: Visit) -> HttpResponse:
     return await visit.render(
         "space.html",
         title=name,
+        size=sizes[0],
         number=number,
         prefix=prefix,
         entries=found.entries,
@@ -101,60 +100,13 @@ async def _users(visit: Visit, new: Any = None) -> HttpResponse:
     )
 
 
-@page("backups", menu="backups")
-async def backups(visit: Visit) -> HttpResponse:
-    """Shows the form that makes a backup."""
-    _require(visit, "backup")
-    return await _backups(visit)
-
-
-@action("backups")
-async def back_up(visit: Visit) -> HttpResponse:
-    """Makes a backup, reads it back, and shows what it holds."""
-    return await _backups(visit, await visit.call("admin.backup", target=visit.form.get("name")))
-
-
-async def _backups(visit: Visit, made: Any = None) -> HttpResponse:
-    visit.menu, visit.served = "backups", pages.served()  # also after a form
-    folder = visit.api.dispatcher.backups
-    return await visit.render("backups.html", title="Backups", made=made, folder=folder)
-
-
-@page("check", menu="check")
-async def check(visit: Visit) -> HttpResponse:
-    """Looks at a part of this space, and leads to the next part until all has been seen."""
-    _require(visit, "check")
-    step = None
-    if visit.parameter("run"):
-        step = await visit.call("admin.check", after=visit.parameter("cursor") or None)
-    checked = _whole(visit.parameter("checked")) + (step.checked if step else 0)
-    found = _whole(visit.parameter("found")) + (len(step.problems) if step else 0)
-    return await visit.render("check.html", title="Check", step=step, checked=checked, found=found)
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
-
-
-@action("check/engine")
-async def check_engine(visit: Visit) -> HttpResponse:
-    """Reads everything that the engine stores."""
-    problems = await visit.call("admin.check_engine")
-    said = "; ".join(problems[:5]) if problems else "The engine has read all that it stores."
-    return visit.leave(visit.link("check"), said)
-
-
 @page("settings", menu="settings")
 async def settings(visit: Visit) -> HttpResponse:
-    """Shows what the server was started with, its figures, and those of the engine."""
-    status = await visit.call("admin.status")
-    dispatcher = visit.api.dispatcher
+    """Shows what the server was started with and where it came from, and figures of now."""
+    facts = await visit.call("admin.server")
+    rows = [(each.name, each.value, each.origin) for each in facts.settings]
     return await visit.render(
-        "settings.html",
-        title="Settings",
-        status=status,
-        settings=dispatcher.settings(),
-        figures=dispatcher.figures(),
+        "settings.html", title="Settings", facts=facts, rows=(("setting", "value", "from"), rows)
     )
 
 
@@ -162,8 +114,8 @@ async def settings(visit: Visit) -> HttpResponse:
 async def slow(visit: Visit) -> HttpResponse:
     """Shows the slowest calls of the last day."""
     calls: list[dict[str, Any]] = []
-    _require(visit, "status")
-    if await visit.api.dispatcher.has_space(SPACE) and visit.may("tables.get", space=SPACE):
+    visit.identity.require_operation(find("admin", "status"), visit.space)
+    if visit.may("tables.get", space=SPACE):
         names = await visit.call_in(SPACE, "tables.names")
         if SLOW_TABLE in names:
             found = await visit.call_in(SPACE, "tables.get", table=SLOW_TABLE)

@@ -164,6 +164,7 @@ class Visit:
             visit=self,
             title=title,
             spaces=await self._spaces(),
+            totals=await self._totals(),
             copied=copying.commands(self, calls),
             has_csv=rows is not None,
             sections=menu(self.served),
@@ -178,10 +179,16 @@ class Visit:
             response.cookies.append(self.session.notice_cookie(said))
         return response
 
+    async def _totals(self) -> Any:
+        """Returns the numbers that the menu shows; None for those who may not read jobs."""
+        if not self.may("jobs.totals"):
+            return None
+        return await self.call_in(self.space, "jobs.totals")
+
     async def _spaces(self) -> list[str]:
         """Returns the spaces to choose from, at most a page of them."""
         if self.may("admin.spaces"):
-            known = (await self.call("admin.spaces", limit=_MAX_CHOICES)).spaces
+            known = (await self.call_in(self.space, "admin.spaces", limit=_MAX_CHOICES)).spaces
         else:
             grants = self.identity.grants
             known = [grant.space for grant in grants if grant.space != EVERYTHING]

@@ -39,7 +39,7 @@ from holdfast.entities.strict_tables import check_entity
 from holdfast.entities.table_access import TableAccess, access_to
 from holdfast.entities.updates import ChangedEntity, check_changes
 from holdfast.error_text import shown
-from holdfast.errors import BadQuery, IndexNotReady, NoIndex
+from holdfast.errors import BadInput, BadQuery, IndexNotReady, NoIndex
 from holdfast.keys import pack_str
 from holdfast.limits import DEFAULT_PAGE_ENTITIES, MAX_NOTICE_CHANGES
 
@@ -291,9 +291,16 @@ class Entities(StoredModelCalls):
         return deploys.drop(self._tx, table)
 
     @operation(reads=True)
-    def stats(self) -> dict[str, stats.TableStats]:
-        """Size and index states of every table. Reads about 100 entities of each."""
-        return stats.all_tables(self._tx)
+    def stats(
+        self, *, after: str | None = None, limit: int | None = None
+    ) -> dict[str, stats.TableStats]:
+        """Returns size and index states of every table, or of up to `limit` behind `after`.
+
+        Reads 1 key for each table, and about 100 entities of those that it returns.
+        """
+        if limit is not None and limit < 1:
+            raise BadInput(f"limit is {limit}, at least 1 is possible")
+        return stats.all_tables(self._tx, after, limit)
 
     def _execute(self, query: Query) -> Reply:
         match query:

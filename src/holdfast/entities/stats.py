@@ -58,12 +58,16 @@ def _size(number: float) -> str:
     return f"{number:.1f} {unit}" if number < 9.95 and unit != "B" else f"{number:.0f} {unit}"
 
 
-def all_tables(reader: Reader) -> dict[str, TableStats]:
+def all_tables(
+    reader: Reader, after: str | None = None, limit: int | None = None
+) -> dict[str, TableStats]:
+    """Returns the figures of all tables, or of up to `limit` behind `after`, then by name."""
+    names = [stored.table.full_name for stored in stored_tables(reader)]
+    if after is not None or limit is not None:
+        names.sort()
+    wanted = [name for name in names if after is None or name > after][:limit]
     work = pending_work(reader)
-    return {
-        stored.table.full_name: _table(reader, access_to(reader, stored.table.full_name), work)
-        for stored in stored_tables(reader)
-    }
+    return {name: _table(reader, access_to(reader, name), work) for name in wanted}
 
 
 def _table(reader: Reader, access: TableAccess, work: list[tuple[int, IndexWork]]) -> TableStats:

@@ -101,7 +101,7 @@ def _dated_ahead(ledger: "Ledger", jid: str, key: bytes, now: float) -> JobRecor
 
 def _move_run(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now: float) -> bool:
     record = recurring.load(ledger, time_and_jid(key, keys.recurring)[1])
-    if record is None:
+    if record is None or record.paused_run is not None:
         return False
     run = _next_run(record, now)
     if run >= record.next:

@@ -9,11 +9,11 @@ from holdfast.declarations import operation
 from holdfast.engine.contract import read_counter
 from holdfast.jobs import queues, statistics
 from holdfast.jobs.arguments import check_jobs_count, check_queue
-from holdfast.jobs.layout import QueueKeys
+from holdfast.jobs.layout import QueueKeys, below
 from holdfast.jobs.queues import names_behind
 from holdfast.jobs.records import QueueCounts
 from holdfast.keys import unpack
-from holdfast.limits import MAX_PRIORITIES_AGED, MAX_QUEUES_EXPOSED
+from holdfast.limits import MAX_COUNTED_NAMES, MAX_PRIORITIES_AGED, MAX_QUEUES_EXPOSED
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -41,8 +41,18 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     run: TimesFigures
 
 
+class JobTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """How many names and failed jobs there are, each counted up to `MAX_COUNTED_NAMES` names."""
+
+    queues: int
+    failed: int  # jobs, of all groups
+    programs: int  # of workers, alive or just lost
+    schedules: int
+    throttles: int
+
+
 class FigureOperations:
-    """The operation that tells how queues are doing."""
+    """Operations that tell how queues are doing."""
 
     _ledger: "Ledger"
 
@@ -62,6 +72,31 @@ class FigureOperations:
         check_jobs_count(max(1, len(queues)))
         names = [check_queue(each) for each in queues] or names_behind(ledger, after, count)
         return [_figures(ledger, name, ledger.tx.now) for name in names]
+
+    @operation(reads=True)
+    def totals(self) -> JobTotals:
+        """Returns how many queues, failed jobs, worker programs, schedules and throttles there are.
+
+        >>> _ = store.jobs.put("emails")
+        >>> store.jobs.totals().queues
+        1
+
+        Reads 1 key for each queue, group and other name, at most 1,000 of each kind.
+        """
+        ledger = self._ledger
+        keys = ledger.keys
+        groups = ledger.tx.scan(*below(keys.failure_groups), limit=MAX_COUNTED_NAMES)
+        return JobTotals(
+            queues=len(names_behind(ledger, "", MAX_COUNTED_NAMES)),
+            failed=sum(read_counter(value) for _, value in groups),
+            programs=_names(ledger, keys.worker_programs),
+            schedules=_names(ledger, keys.recurring),
+            throttles=_names(ledger, keys.throttles),
+        )
+
+
+def _names(ledger: "Ledger", prefix: bytes) -> int:
+    return sum(1 for _ in ledger.tx.scan(*below(prefix), limit=MAX_COUNTED_NAMES))
 
 
 def figures(ledger: "Ledger", now: float) -> list[QueueFigures]:

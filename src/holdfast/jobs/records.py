@@ -117,6 +117,7 @@ class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     tags: list[Tag] = []
     made: float = 0.0  # when `next` was chosen by a caller; 0 once it follows from another run
     throttles: list[str] = []
+    paused_run: float | None = None  # while it is paused, the run that would be next
 
 
 class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -226,7 +227,10 @@ class NewJob(
 
 
 class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A recurring job; `count` is how many jobs it has spawned, `next` its next run."""
+    """A recurring job; `count` is how many jobs it has spawned, `next` its next run.
+
+    One that is `paused` has the run that would be next without the pause.
+    """
 
     id: str
     klass: str
@@ -243,6 +247,7 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     tags: tuple[Tag, ...] = ()
     throttles: tuple[str, ...] = ()
+    paused: bool = False
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):

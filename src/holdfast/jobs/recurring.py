@@ -11,6 +11,7 @@ from holdfast.errors import BadArgument, UnknownRecurringJob
 from holdfast.jobs import cron, lists, tags
 from holdfast.jobs.arguments import (
     check_jid,
+    check_jobs_count,
     check_name,
     check_numbers,
     check_size,
@@ -19,9 +20,10 @@ from holdfast.jobs.arguments import (
     json_text,
     tag_text,
 )
-from holdfast.jobs.layout import HIGH, QueueKeys, time_and_jid, until
+from holdfast.jobs.layout import HIGH, QueueKeys, below, time_and_jid, until
 from holdfast.jobs.puts import new_jid
 from holdfast.jobs.records import (
+    NEVER,
     NOT_APART,
     WAITING,
     JobRecord,
@@ -61,7 +63,7 @@ class RecurringOperations:
         throttles: Sequence[str] = (),
         now: float | None = None,
     ) -> str:
-        """Makes a recurring job and returns its id; one of that id is replaced, but for its count.
+        """Makes a recurring job and returns its id; of one that it replaces, count and pause stay.
 
         Give either an `interval` in seconds (first run after `offset` seconds) or a `cron`
         expression with its time zone `tz`. A queue that nobody popped for a while catches up run by
@@ -93,6 +95,38 @@ class RecurringOperations:
     def unrecur(self, id: str) -> None:
         """Ends a recurring job; jobs that it has spawned stay. Reads 1 key, writes 3."""
         unrecur(self._ledger, check_jid(id))
+
+    @operation()
+    def recur_pause(self, id: str) -> None:
+        """Spawns no more jobs from a recurring job until `recur_resume`. Reads 1 key, writes 3.
+
+        >>> id = store.jobs.recur("reports", "Nightly", cron="30 2 * * *")
+        >>> store.jobs.recur_pause(id)
+        >>> store.jobs.recur_get(id).paused
+        True
+        """
+        pause(self._ledger, check_jid(id))
+
+    @operation()
+    def recur_resume(self, id: str, *, now: float | None = None) -> None:
+        """Ends the pause of a recurring job; runs that it has missed are not made up for.
+
+        Reads 1 key, writes 4.
+        """
+        resume(self._ledger, check_jid(id), self._ledger.time(now))
+
+    @operation(reads=True)
+    def recurring(self, *, after: str | None = None, count: int = 25) -> list[RecurringJob]:
+        """Returns up to `count` recurring jobs of all queues by id, from those behind `after`.
+
+        Reads 1 key for each.
+        """
+        ledger = self._ledger
+        begin, end = below(ledger.keys.recurring)
+        if after is not None:
+            begin = ledger.keys.recurring_job(after) + b"\0"
+        check_jobs_count(count)
+        return [_shown(_decode(value)) for _, value in ledger.tx.scan(begin, end, limit=count)]
 
     @operation(reads=True)
     def recur_get(self, id: str) -> RecurringJob | None:
@@ -176,6 +210,8 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
     before = load(ledger, record.jid)
     if before is not None:
         record.count = before.count
+        if before.paused_run is not None:
+            record.paused_run, record.next = record.next, NEVER
         _leave(ledger, before)
     ledger.know_queue(ledger.keys.queue(record.queue), now)
     _enter(ledger, record)
@@ -187,6 +223,32 @@ def unrecur(ledger: "Ledger", jid: str) -> None:
     if record is not None:
         _leave(ledger, record)
         ledger.tx.delete(ledger.keys.recurring_job(jid))
+
+
+def pause(ledger: "Ledger", jid: str) -> None:
+    """Moves the next run to a time that never comes, so that nothing else has to know of it."""
+    record = need(ledger, jid)
+    if record.paused_run is None:
+        _leave(ledger, record)
+        record.paused_run, record.next = record.next, NEVER
+        _enter(ledger, record)
+
+
+def resume(ledger: "Ledger", jid: str, now: float) -> None:
+    record = need(ledger, jid)
+    if record.paused_run is not None:
+        _leave(ledger, record)
+        record.next, record.paused_run = _run_from(record, record.paused_run, now), None
+        _enter(ledger, record)
+
+
+def _run_from(record: RecurringRecord, run: float, now: float) -> float:
+    """Returns the first run of a recurring job, from `run` on, that is not over at `now`."""
+    if run >= now:
+        return run
+    if record.cron:
+        return cron.parsed(record.cron, record.tz).next_after(now)
+    return run + math.ceil((now - run) / record.interval) * record.interval
 
 
 def _enter(ledger: "Ledger", record: RecurringRecord) -> None:
@@ -212,7 +274,10 @@ def update(ledger: "Ledger", jid: str, changes: dict[str, Any], now: float) -> N
             raise BadArgument(f"recurring job {jid!r} has a cron expression, not an interval")
         if changes["interval"] <= 0:
             raise BadArgument.named("interval", "must be greater than 0")
-        record.next = max(0.0, record.next + changes["interval"] - record.interval)
+        longer = changes["interval"] - record.interval
+        record.next = max(0.0, record.next + longer)  # of one that is paused, it stays never
+        if record.paused_run is not None:
+            record.paused_run = max(0.0, record.paused_run + longer)
     for name, value in changes.items():
         setattr(record, name, value)
     check_name(record.queue, "queue")
@@ -242,7 +307,7 @@ def _shown(record: RecurringRecord) -> RecurringJob:
         klass=record.klass,
         queue=record.queue,
         data=from_json(record.data),
-        next=record.next,
+        next=record.next if record.paused_run is None else record.paused_run,
         spec="cron" if record.cron else "interval",
         interval=record.interval,
         cron=record.cron,
@@ -253,6 +318,7 @@ def _shown(record: RecurringRecord) -> RecurringJob:
         count=record.count,
         tags=tuple(record.tags),
         throttles=tuple(record.throttles),
+        paused=record.paused_run is not None,
     )
 
 

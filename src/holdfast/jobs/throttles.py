@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import throttle_slots
-from holdfast.jobs.arguments import check_name
-from holdfast.jobs.layout import below
+from holdfast.jobs.arguments import check_jobs_count, check_name
+from holdfast.jobs.layout import below, last_part
 from holdfast.jobs.lists import admit
-from holdfast.jobs.records import JobPage, Throttle
+from holdfast.jobs.records import JobPage, Throttle, ThrottleRecord
 from holdfast.keys import unpack
 
 if TYPE_CHECKING:
@@ -40,14 +40,25 @@ class ThrottleOperations:
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
         """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
         check_name(name, "name")
-        record = throttle_slots.load(self._ledger, name, self._ledger.time(now))
-        return Throttle(
-            name=name,
-            maximum=record.maximum,
-            expires=record.expires,
-            locks=record.held,
-            pending=record.waiting,
-        )
+        return _shown(name, throttle_slots.load(self._ledger, name, self._ledger.time(now)))
+
+    @operation(reads=True)
+    def throttles(
+        self, *, after: str | None = None, count: int = 25, now: float | None = None
+    ) -> list[Throttle]:
+        """Returns up to `count` throttles by name, from those behind `after`.
+
+        Only those that have a maximum, or that jobs hold or wait for. Reads 1 key for each.
+        """
+        ledger = self._ledger
+        prefix = ledger.keys.throttles
+        begin, end = below(prefix)
+        if after is not None:
+            begin = ledger.keys.throttle(after) + b"\0"
+        check_jobs_count(count)
+        names = [last_part(key, prefix) for key, _ in ledger.tx.scan(begin, end, limit=count)]
+        time = ledger.time(now)
+        return [_shown(name, throttle_slots.load(ledger, name, time)) for name in names]
 
     @operation()
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
@@ -86,6 +97,16 @@ def set_throttle(ledger: "Ledger", name: str, maximum: int, ttl: float | None, n
     record.expires = now + ttl if ttl else None
     throttle_slots.save(ledger, name, record)
     admit(ledger, name, now)
+
+
+def _shown(name: str, record: ThrottleRecord) -> Throttle:
+    return Throttle(
+        name=name,
+        maximum=record.maximum,
+        expires=record.expires,
+        locks=record.held,
+        pending=record.waiting,
+    )
 
 
 def _page(ledger: "Ledger", prefix: bytes, total: int, offset: int, count: int) -> JobPage:

@@ -181,16 +181,28 @@ def check_length(asked: TimeRange) -> None:
 
 
 def all_totals(
-    reader: Reader, keys: Keys, name: str, metric: Metric, asked: TimeRange, now: float
+    reader: Reader,
+    keys: Keys,
+    name: str,
+    metric: Metric,
+    asked: TimeRange,
+    now: float,
+    most_buckets: int | None = None,
 ) -> dict[Scoped, Number]:
-    """Returns the totals of all entities of all scopes that are not 0."""
+    """Returns the totals of all entities of all scopes that are not 0.
+
+    Raises `BadRange` if that takes more than `most_buckets` buckets.
+    """
     span = span_of(metric, asked, now)
     if span.is_empty:
         return {}
     first = max(span.first, first_visible(span.sequence, now))
     stem = keys.sequence(name, span.sequence.name)
     counts: dict[Scoped, dict[int, int]] = {}
-    for bucket, scope, components, value in scan_sequence(reader, stem, first, span.last):
+    found_buckets = scan_sequence(reader, stem, first, span.last)
+    for number, (bucket, scope, components, value) in enumerate(found_buckets):
+        if number == most_buckets:
+            raise BadRange(f"the range has more than {most_buckets} buckets")
         counts.setdefault((scope, components), {})[bucket] = read_counter(value)
     totals = {scoped: total_of(metric, found, span, now)[0] for scoped, found in counts.items()}
     return {scoped: total for scoped, total in totals.items() if total}

@@ -93,15 +93,18 @@ class Metrics(LimitOperations):
         after: str | None = None,
         limit: int = 100,
         *,
+        names: Sequence[str] | None = None,
         prefix: Prefix = PREFIX,
         namespace: str = NAMESPACE,
     ) -> dict[str, Metric]:
         """Returns the specs of the metrics under a prefix by name, from those after `after`.
 
-        At most `limit` of them, in order. The conditions of limiters are among them. Reads 1 key
-        for each.
+        At most `limit` of them, in order; with `names`, those of them that are defined. The
+        conditions of limiters are among them. Reads 1 key for each.
         """
         keys, _, _ = self._where(prefix, namespace, None)
+        if names is not None:
+            return registry.defined_among(self._tx, keys, names)
         return registry.page_of_specs(self._tx, keys, after, limit)
 
     # --- writing ------------------------------------------------------------------------------
@@ -291,14 +294,18 @@ class Metrics(LimitOperations):
         n: int = 10,
         scope: str = "local",
         *,
+        most_buckets: int | None = None,
         prefix: Prefix = PREFIX,
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[TopEntity]:
-        """Returns the `n` entities with the highest totals. Scans the buckets of the range."""
+        """Returns the `n` entities with the highest totals. Scans the buckets of the range.
+
+        With `most_buckets`, raises `BadRange` if the range has more than so many.
+        """
         keys, namespace, now, spec = self._spec(metric, prefix, namespace, at)
         asked = time_range(now, latest, start, end)
-        return read_top(self._tx, keys, metric, spec, asked, n, scope, namespace, now)
+        return read_top(self._tx, keys, metric, spec, asked, n, scope, namespace, now, most_buckets)
 
     @operation(reads=True)
     def gauge(

@@ -4,7 +4,7 @@ A bucket's key does not say how wide the bucket is or what its units are worth: 
 does. A spec that contradicts it would misread what is there, so it is refused.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -90,6 +90,18 @@ def page_of_specs(
     return {
         str(unpack(key, len(stem))[0]): decode_spec(value).metric
         for key, value in reader.scan(begin, end, limit=limit)
+    }
+
+
+def defined_among(reader: Reader, keys: Keys, names: Collection[str]) -> dict[str, Metric]:
+    """Returns the metrics of `names` that are defined. Reads 1 key for each name."""
+    if len(names) > MAX_LISTED_BUCKETS:
+        raise BadRange(f"`names` has {len(names)} names, at most {MAX_LISTED_BUCKETS} are possible")
+    stored = reader.get_many([keys.spec(name) for name in names])
+    return {
+        name: decode_spec(value).metric
+        for name, value in zip(names, stored, strict=True)
+        if value is not None
     }
 
 

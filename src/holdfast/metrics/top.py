@@ -23,6 +23,7 @@ def read_top(
     scope: str,
     namespace: str,
     now: float,
+    most_buckets: int | None,
 ) -> list[TopEntity]:
     """Returns the `count` highest totals. Scans all entities in the buckets of the range."""
     metric.require_type(name, COUNTER)
@@ -31,7 +32,7 @@ def read_top(
     if scope not in ("local", "global"):
         raise BadRange(f"`scope` is 'local' or 'global', not {shown(scope)}")
     wanted = GLOBAL if scope == "global" else namespace
-    totals = all_totals(reader, keys, name, metric, asked, now)
+    totals = all_totals(reader, keys, name, metric, asked, now, most_buckets)
     found = [
         (-total, readable(*components), components)
         for (of_scope, components), total in totals.items()

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from holdfast.admin import SettingEntry
 from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome, Transaction
 from holdfast.engine.group_wait import GroupWait
@@ -102,6 +103,7 @@ class Dispatcher:
     def __init__(self, store: Store, options: DispatcherOptions = DEFAULT_OPTIONS) -> None:
         self.store = store
         store.keeps_admin = True  # nobody could undo it over the network
+        store.server = self
         self.bounds = options.bounds
         self.memory_budget = MemoryBudget()
         self.back_pressure = BackPressure(
@@ -121,6 +123,7 @@ class Dispatcher:
         self.stopping = False
         self.resp_address: Address | None = None  # where Redis clients connect, if they can
         self.started_with: dict[str, object] = {}
+        self.started_settings: list[SettingEntry] = []  # the same for `admin.server`, with origins
         self.waits: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}  # see blocking_calls.py
         self.authenticator = Authenticator(store.engine)
         self.scripts = self._load_scripts()
@@ -272,7 +275,7 @@ class Dispatcher:
         """Begins what takes its time: in a thread, or as a wait that holds nothing."""
         if operation.kind == "wait":
             return asyncio.ensure_future(self.waits[operation.full_name](self, space, arguments))
-        if operation.full_name == "admin.backup":
+        if operation.full_name in ("admin.backup", "admin.backup_start"):
             arguments = self._placed_backup(arguments)
         work = self.recorder.work_of(operation, arguments)
         running = self.in_thread(lambda: work(space))
@@ -431,6 +434,10 @@ class Dispatcher:
     def settings(self) -> dict[str, object]:
         """Returns the settings that the server was started with; no secrets are among them."""
         return {**self.started_with, "allow_flush": self.allows_flush, "pixel": self.allows_pixel}
+
+    def setting_entries(self) -> list[SettingEntry]:
+        """Returns the settings with their origins, of a server that `holdfast serve` started."""
+        return self.started_settings
 
     def figures(self) -> dict[str, int]:
         """Returns the server's current figures: connections, queues, memory."""

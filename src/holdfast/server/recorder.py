@@ -8,6 +8,7 @@ What happens is counted in memory, in a fraction of a microsecond for an operati
 - `jobs_put`, `jobs_completed` and `jobs_failed` by space and by queue: gauges that hold how many
   there ever were, as the queues themselves count them. So it makes no difference how many servers
   record them, nor which program runs the jobs;
+- `refusals` of rate limits, by space and condition: a counter;
 - the table `slow`: the slowest operations of the last day, one row for each server.
 """
 
@@ -23,11 +24,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from holdfast.errors import HoldfastError, UnknownSpace
+from holdfast.errors import HoldfastError, LimitExceeded, UnknownSpace
 from holdfast.jobs.figures import QueueFigures, figures
 from holdfast.jobs.ledger import Ledger
 from holdfast.limits import (
     MAX_RECORDED_QUEUES,
+    MAX_RECORDED_REFUSALS,
     MAX_RECORDED_SPACES,
     MAX_SLOW_CALLS,
     MAX_SLOW_CHARS,
@@ -51,7 +53,8 @@ _SEQUENCES: Final = [
     {"timeStep": 600, "expiry": 2 * _DAY},
     {"timeStep": 3600, "expiry": 9 * _DAY},
 ]
-_COUNTERS: Final = ("requests", "errors", "calls", "failures", "commits")
+_COUNTERS: Final = ("requests", "errors", "calls", "failures", "commits", "refusals")
+_LIMITS: Final = frozenset({"metrics.try_incr", "metrics.require"})
 _GAUGES: Final = ("jobs_put", "jobs_completed", "jobs_failed")
 _DISTRIBUTIONS: Final = ("call_ms", "commit_ms")
 SPECS: Final[dict[str, Any]] = {
@@ -118,6 +121,7 @@ class Recorder:
         self._commits = Times()
         self._transactions = 0
         self._told: Counter[str] = Counter()
+        self._refusals: Counter[tuple[bytes, str]] = Counter()  # by space and condition
         self._slow: list[SlowCall] = []  # a heap, the fastest first
         self._slow_bar = SLOW_SECONDS
         self._slow_lock = threading.Lock()
@@ -153,7 +157,29 @@ class Recorder:
                 self._note_slow(operation, arguments, seconds)
             return result
 
-        return work
+        return self._counting_refusals(work) if operation.full_name in _LIMITS else work
+
+    def _counting_refusals(self, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Returns work that asks limits, and counts which of them have refused."""
+
+        def limited(tx: Any) -> Any:
+            try:
+                result = work(tx)
+            except LimitExceeded as error:
+                self._note_refusals(tx, error.result)
+                raise
+            if not result.allowed:
+                self._note_refusals(tx, result)
+            return result
+
+        return limited
+
+    def _note_refusals(self, tx: Any, result: Any) -> None:
+        for each in result.failed.values():
+            key = (tx.raw.space, each.condition)
+            if key not in self._refusals and len(self._refusals) >= MAX_RECORDED_REFUSALS:
+                key = (tx.raw.space, "")
+            self._refusals[key] += 1
 
     def note_commit(self, transactions: int, seconds: float) -> None:
         """A group of transactions has been committed."""
@@ -219,6 +245,10 @@ class Recorder:
             writes += _incr("calls", entity, sum(found.values()))
             writes += _incr("failures", entity, failed)
             writes += [_record("call_ms", entity, value, number) for value, number in found.items()]
+        refusals, self._refusals = self._refusals, Counter()
+        for (prefix, condition), number in refusals.items():
+            entity = ["space", self._name_of(prefix) or "", "condition", condition]
+            writes += _incr("refusals", entity, number)
         found, _ = self._commits.changes()
         writes += _incr("commits", None, self._transactions - self._told["transactions"])
         self._told["transactions"] = self._transactions

@@ -4,12 +4,13 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.admin import Origin, SettingEntry
 from holdfast.compat.flux.http import FluxApi
 from holdfast.errors import CannotServe, HoldfastError
 from holdfast.limits import (
@@ -131,6 +132,25 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "bounds": msgspec.structs.asdict(self.limits),
         }
 
+    def entries(self, origins: Mapping[str, Origin]) -> list[SettingEntry]:
+        """Returns all settings with where each came from; of the key's file not even the name."""
+        return [
+            SettingEntry(
+                name=name, value=_plain(getattr(self, name)), origin=origins.get(name, "default")
+            )
+            for name in self.__struct_fields__
+            if name != "tls_key"
+        ]
+
+
+def _plain(value: Any) -> Any:
+    """Returns the value of a setting as JSON has it."""
+    if isinstance(value, Bounds):
+        return msgspec.structs.asdict(value)
+    if isinstance(value, tuple) and not isinstance(value, Address):
+        return list(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
@@ -153,14 +173,17 @@ async def serve(
     *,
     ready: Callable[[Address, Address], None] = lambda resp, http: None,
     ready_for_flux: Callable[[Address], None] = lambda flux: None,
+    entries: Sequence[SettingEntry] = (),
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what is in flight; a second signal ends it.
 
     SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called with
     the addresses once all ports are open, and then `ready_for_flux`, if Flux's API has a port.
+    `entries` is what `admin.server` says of the settings.
     """
     dispatcher = make_dispatcher(store, settings.for_dispatcher())
     dispatcher.started_with.update(settings.shown())
+    dispatcher.started_settings = list(entries) or settings.entries({})
     try:
         settings.check(is_open=dispatcher.authenticator.is_open)
         if settings.reaches_others and not settings.insecure:

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.admin.records import (
+    BackupEntry,
     BackupReport,
     CheckStep,
     Inspection,
+    Maintenance,
     NewUser,
+    ServerFacts,
     SpaceDump,
     SpaceList,
+    SpaceSize,
     Status,
     UserEntry,
 )
@@ -38,6 +42,14 @@ class CalledAdmin(CalledLayer):
         """
         return self._call(_BACKUP, target)
 
+    def backup_start(self, target: str) -> Maintenance:
+        """Makes a backup in the background, as `backup` does."""
+        return self._call(_BACKUP_START, target)
+
+    def backups(self) -> list[BackupEntry]:
+        """Returns the newest backups in the folder that the server was given, newest first."""
+        return self._call(_BACKUPS)
+
     def check(self, *, after: str | None = None) -> CheckStep:
         """Looks whether the layers of this space agree with themselves, a part at a time."""
         return self._call(_CHECK, after)
@@ -51,6 +63,10 @@ class CalledAdmin(CalledLayer):
     def check_engine(self) -> list[str]:
         """Reads everything that the engine stores; what is wrong with it, a sentence each."""
         return self._call(_CHECK_ENGINE)
+
+    def check_start(self, *, engine: bool = False) -> Maintenance:
+        """Checks this space in the background, as `check` does; with `engine`, that one first."""
+        return self._call(_CHECK_START, engine)
 
     def count_keys(self) -> int | None:
         """Returns how many keys this space has; None if it shares a store and has over a
@@ -84,6 +100,16 @@ class CalledAdmin(CalledLayer):
         """
         return self._call(_LOAD_SOME, lines)
 
+    def maintenance(self) -> list[Maintenance]:
+        """Returns the checks and backups of this process that run or have ended, newest first."""
+        return self._call(_MAINTENANCE)
+
+    def maintenance_stop(self, id: str) -> bool:
+        """Stops a check, and says whether it was running. A backup ends by itself. Reads no
+        key.
+        """
+        return self._call(_MAINTENANCE_STOP, id)
+
     def remove_user(self, name: str) -> bool:
         """Removes a user, and says whether there was one."""
         return self._call(_REMOVE_USER, name)
@@ -91,6 +117,18 @@ class CalledAdmin(CalledLayer):
     def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
         """Makes a new token for a user and tells it; the old one is refused at once."""
         return self._call(_RENEW_TOKEN, name, revoke)
+
+    def server(self) -> ServerFacts:
+        """Returns the settings of the server that answers, where each came from, and its
+        figures.
+        """
+        return self._call(_SERVER)
+
+    def space_sizes(
+        self, names: Sequence[str] | None = None, *, after: str | None = None, limit: int = 50
+    ) -> list[SpaceSize]:
+        """Returns the sizes of `names`, or of up to `limit` spaces behind the name `after`."""
+        return self._call(_SPACE_SIZES, names, after, limit)
 
     def spaces(self, *, after: str | None = None, limit: int | None = None) -> SpaceList:
         """Returns the names of all spaces of the store, or up to `limit` behind the name
@@ -112,17 +150,24 @@ class AwaitedAdmin(AwaitedLayer):
 
     add_user = awaited(CalledAdmin.add_user)
     backup = awaited(CalledAdmin.backup)
+    backup_start = awaited(CalledAdmin.backup_start)
+    backups = awaited(CalledAdmin.backups)
     check = awaited(CalledAdmin.check)
     check_directory = awaited(CalledAdmin.check_directory)
     check_engine = awaited(CalledAdmin.check_engine)
+    check_start = awaited(CalledAdmin.check_start)
     count_keys = awaited(CalledAdmin.count_keys)
     drop_space = awaited(CalledAdmin.drop_space)
     dump_some = awaited(CalledAdmin.dump_some)
     grant_user = awaited(CalledAdmin.grant_user)
     inspect = awaited(CalledAdmin.inspect)
     load_some = awaited(CalledAdmin.load_some)
+    maintenance = awaited(CalledAdmin.maintenance)
+    maintenance_stop = awaited(CalledAdmin.maintenance_stop)
     remove_user = awaited(CalledAdmin.remove_user)
     renew_token = awaited(CalledAdmin.renew_token)
+    server = awaited(CalledAdmin.server)
+    space_sizes = awaited(CalledAdmin.space_sizes)
     spaces = awaited(CalledAdmin.spaces)
     status = awaited(CalledAdmin.status)
     users = awaited(CalledAdmin.users)
@@ -134,19 +179,26 @@ class RecordedAdmin(RecordedLayer):
 
 _ADD_USER: Final = Call("admin.add_user", "long", CalledAdmin.add_user)
 _BACKUP: Final = Call("admin.backup", "long", CalledAdmin.backup)
+_BACKUP_START: Final = Call("admin.backup_start", "long", CalledAdmin.backup_start)
+_BACKUPS: Final = Call("admin.backups", "long", CalledAdmin.backups, only_reads=True)
 _CHECK: Final = Call("admin.check", "long", CalledAdmin.check, only_reads=True)
 _CHECK_DIRECTORY: Final = Call(
     "admin.check_directory", "long", CalledAdmin.check_directory, only_reads=True
 )
 _CHECK_ENGINE: Final = Call("admin.check_engine", "long", CalledAdmin.check_engine)
+_CHECK_START: Final = Call("admin.check_start", "long", CalledAdmin.check_start)
 _COUNT_KEYS: Final = Call("admin.count_keys", "long", CalledAdmin.count_keys, only_reads=True)
 _DROP_SPACE: Final = Call("admin.drop_space", "long", CalledAdmin.drop_space)
 _DUMP_SOME: Final = Call("admin.dump_some", "long", CalledAdmin.dump_some, only_reads=True)
 _GRANT_USER: Final = Call("admin.grant_user", "long", CalledAdmin.grant_user)
 _INSPECT: Final = Call("admin.inspect", "long", CalledAdmin.inspect, only_reads=True)
 _LOAD_SOME: Final = Call("admin.load_some", "long", CalledAdmin.load_some)
+_MAINTENANCE: Final = Call("admin.maintenance", "long", CalledAdmin.maintenance, only_reads=True)
+_MAINTENANCE_STOP: Final = Call("admin.maintenance_stop", "long", CalledAdmin.maintenance_stop)
 _REMOVE_USER: Final = Call("admin.remove_user", "long", CalledAdmin.remove_user)
 _RENEW_TOKEN: Final = Call("admin.renew_token", "long", CalledAdmin.renew_token)
+_SERVER: Final = Call("admin.server", "long", CalledAdmin.server, only_reads=True)
+_SPACE_SIZES: Final = Call("admin.space_sizes", "long", CalledAdmin.space_sizes, only_reads=True)
 _SPACES: Final = Call("admin.spaces", "long", CalledAdmin.spaces, only_reads=True)
 _STATUS: Final = Call("admin.status", "long", CalledAdmin.status, only_reads=True)
 _USERS: Final = Call("admin.users", "long", CalledAdmin.users, only_reads=True)

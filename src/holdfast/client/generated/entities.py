@@ -138,9 +138,11 @@ class CalledEntities(CalledLayer):
             _SELECT_RAW, table, filters, order, offset, limit, properties, count, partial
         )
 
-    def stats(self) -> dict[str, stats.TableStats]:
-        """Size and index states of every table. Reads about 100 entities of each."""
-        return self._call(_STATS)
+    def stats(
+        self, *, after: str | None = None, limit: int | None = None
+    ) -> dict[str, stats.TableStats]:
+        """Returns size and index states of every table, or of up to `limit` behind `after`."""
+        return self._call(_STATS, after, limit)
 
     def update_raw(
         self,

@@ -8,7 +8,7 @@ from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awa
 from holdfast.jobs.breakdown import By
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
-from holdfast.jobs.figures import QueueFigures
+from holdfast.jobs.figures import JobTotals, QueueFigures
 from holdfast.jobs.imports import Imported, ImportedJob, ImportedRecurring, JobsDigest
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
@@ -424,8 +424,8 @@ class CalledJobs(CalledLayer):
         throttles: Sequence[str] = (),
         now: float | None = None,
     ) -> str:
-        """Makes a recurring job and returns its id; one of that id is replaced, but for its
-        count.
+        """Makes a recurring job and returns its id; of one that it replaces, count and pause
+        stay.
         """
         return self._call(
             _RECUR,
@@ -448,6 +448,16 @@ class CalledJobs(CalledLayer):
     def recur_get(self, id: str) -> RecurringJob | None:
         """Returns the recurring job, or None if it does not exist. Reads 1 key."""
         return self._call(_RECUR_GET, id)
+
+    def recur_pause(self, id: str) -> None:
+        """Spawns no more jobs from a recurring job until `recur_resume`. Reads 1 key, writes
+        3.
+        """
+        return self._call(_RECUR_PAUSE, id)
+
+    def recur_resume(self, id: str, *, now: float | None = None) -> None:
+        """Ends the pause of a recurring job; runs that it has missed are not made up for."""
+        return self._call(_RECUR_RESUME, id, now)
 
     def recur_tag(self, id: str, *tags: Tag) -> tuple[Tag, ...]:
         """Gives the jobs to come more tags, and returns all. Reads 1 key, writes 1."""
@@ -474,6 +484,10 @@ class CalledJobs(CalledLayer):
         return self._call(
             _RECUR_UPDATE, id, priority, interval, retries, data, klass, queue, backlog, now
         )
+
+    def recurring(self, *, after: str | None = None, count: int = 25) -> list[RecurringJob]:
+        """Returns up to `count` recurring jobs of all queues by id, from those behind `after`."""
+        return self._call(_RECURRING, after, count)
 
     def report(
         self,
@@ -609,6 +623,12 @@ class CalledJobs(CalledLayer):
         """Lets at most `maximum` jobs that name this throttle run at once; 0 lifts the limit."""
         return self._call(_THROTTLE_SET, name, maximum, ttl, now)
 
+    def throttles(
+        self, *, after: str | None = None, count: int = 25, now: float | None = None
+    ) -> list[Throttle]:
+        """Returns up to `count` throttles by name, from those behind `after`."""
+        return self._call(_THROTTLES, after, count, now)
+
     def timeout(self, *ids: str, now: float | None = None) -> None:
         """Takes running jobs from their workers at once; they come first in their queues."""
         return self._call(_TIMEOUT, now, ids)
@@ -616,6 +636,12 @@ class CalledJobs(CalledLayer):
     def top_tags(self, *, offset: int = 0, count: int = 25) -> tuple[str, ...]:
         """The tags of at least two jobs, those of most jobs first."""
         return self._call(_TOP_TAGS, offset, count)
+
+    def totals(self) -> JobTotals:
+        """Returns how many queues, failed jobs, worker programs, schedules and throttles there
+        are.
+        """
+        return self._call(_TOTALS)
 
     def track(self, id: str, *, now: float | None = None) -> bool:
         """Has all that happens to the job published; says whether that is new."""
@@ -728,9 +754,12 @@ class AwaitedJobs(AwaitedLayer):
     read_log = awaited(CalledJobs.read_log)
     recur = awaited(CalledJobs.recur)
     recur_get = awaited(CalledJobs.recur_get)
+    recur_pause = awaited(CalledJobs.recur_pause)
+    recur_resume = awaited(CalledJobs.recur_resume)
     recur_tag = awaited(CalledJobs.recur_tag)
     recur_untag = awaited(CalledJobs.recur_untag)
     recur_update = awaited(CalledJobs.recur_update)
+    recurring = awaited(CalledJobs.recurring)
     report = awaited(CalledJobs.report)
     requeue = awaited(CalledJobs.requeue)
     requeue_letters = awaited(CalledJobs.requeue_letters)
@@ -751,8 +780,10 @@ class AwaitedJobs(AwaitedLayer):
     throttle_locks = awaited(CalledJobs.throttle_locks)
     throttle_pending = awaited(CalledJobs.throttle_pending)
     throttle_set = awaited(CalledJobs.throttle_set)
+    throttles = awaited(CalledJobs.throttles)
     timeout = awaited(CalledJobs.timeout)
     top_tags = awaited(CalledJobs.top_tags)
+    totals = awaited(CalledJobs.totals)
     track = awaited(CalledJobs.track)
     tracked = awaited(CalledJobs.tracked)
     unfail = awaited(CalledJobs.unfail)
@@ -809,9 +840,12 @@ class RecordedJobs(RecordedLayer):
     read_log = recorded(CalledJobs.read_log)
     recur = recorded(CalledJobs.recur)
     recur_get = recorded(CalledJobs.recur_get)
+    recur_pause = recorded(CalledJobs.recur_pause)
+    recur_resume = recorded(CalledJobs.recur_resume)
     recur_tag = recorded(CalledJobs.recur_tag)
     recur_untag = recorded(CalledJobs.recur_untag)
     recur_update = recorded(CalledJobs.recur_update)
+    recurring = recorded(CalledJobs.recurring)
     report = recorded(CalledJobs.report)
     requeue = recorded(CalledJobs.requeue)
     result = recorded(CalledJobs.result)
@@ -828,8 +862,10 @@ class RecordedJobs(RecordedLayer):
     throttle_locks = recorded(CalledJobs.throttle_locks)
     throttle_pending = recorded(CalledJobs.throttle_pending)
     throttle_set = recorded(CalledJobs.throttle_set)
+    throttles = recorded(CalledJobs.throttles)
     timeout = recorded(CalledJobs.timeout)
     top_tags = recorded(CalledJobs.top_tags)
+    totals = recorded(CalledJobs.totals)
     track = recorded(CalledJobs.track)
     tracked = recorded(CalledJobs.tracked)
     unpause = recorded(CalledJobs.unpause)
@@ -892,9 +928,12 @@ _QUEUES: Final = Call("jobs.queues", "long", CalledJobs.queues, only_reads=True)
 _READ_LOG: Final = Call("jobs.read_log", "read", CalledJobs.read_log)
 _RECUR: Final = Call("jobs.recur", "write", CalledJobs.recur)
 _RECUR_GET: Final = Call("jobs.recur_get", "read", CalledJobs.recur_get)
+_RECUR_PAUSE: Final = Call("jobs.recur_pause", "write", CalledJobs.recur_pause)
+_RECUR_RESUME: Final = Call("jobs.recur_resume", "write", CalledJobs.recur_resume)
 _RECUR_TAG: Final = Call("jobs.recur_tag", "write", CalledJobs.recur_tag)
 _RECUR_UNTAG: Final = Call("jobs.recur_untag", "write", CalledJobs.recur_untag)
 _RECUR_UPDATE: Final = Call("jobs.recur_update", "write", CalledJobs.recur_update)
+_RECURRING: Final = Call("jobs.recurring", "read", CalledJobs.recurring)
 _REPORT: Final = Call("jobs.report", "write", CalledJobs.report)
 _REQUEUE: Final = Call("jobs.requeue", "write", CalledJobs.requeue)
 _REQUEUE_LETTERS: Final = Call("jobs.requeue_letters", "long", CalledJobs.requeue_letters)
@@ -915,8 +954,10 @@ _THROTTLE_GET: Final = Call("jobs.throttle_get", "read", CalledJobs.throttle_get
 _THROTTLE_LOCKS: Final = Call("jobs.throttle_locks", "read", CalledJobs.throttle_locks)
 _THROTTLE_PENDING: Final = Call("jobs.throttle_pending", "read", CalledJobs.throttle_pending)
 _THROTTLE_SET: Final = Call("jobs.throttle_set", "write", CalledJobs.throttle_set)
+_THROTTLES: Final = Call("jobs.throttles", "read", CalledJobs.throttles)
 _TIMEOUT: Final = Call("jobs.timeout", "write", CalledJobs.timeout)
 _TOP_TAGS: Final = Call("jobs.top_tags", "read", CalledJobs.top_tags)
+_TOTALS: Final = Call("jobs.totals", "read", CalledJobs.totals)
 _TRACK: Final = Call("jobs.track", "write", CalledJobs.track)
 _TRACKED: Final = Call("jobs.tracked", "read", CalledJobs.tracked)
 _UNFAIL: Final = Call("jobs.unfail", "long", CalledJobs.unfail)

@@ -88,11 +88,12 @@ class CalledMetrics(CalledLayer):
         after: str | None = None,
         limit: int = 100,
         *,
+        names: Sequence[str] | None = None,
         prefix: Prefix = PREFIX,
         namespace: str = NAMESPACE,
     ) -> dict[str, Metric]:
         """Returns the specs of the metrics under a prefix by name, from those after `after`."""
-        return self._call(_DEFINED, after, limit, prefix, namespace)
+        return self._call(_DEFINED, after, limit, names, prefix, namespace)
 
     def distribution(
         self,
@@ -336,12 +337,15 @@ class CalledMetrics(CalledLayer):
         n: int = 10,
         scope: str = "local",
         *,
+        most_buckets: int | None = None,
         prefix: Prefix = PREFIX,
         namespace: str = NAMESPACE,
         at: float | None = None,
     ) -> list[TopEntity]:
         """Returns the `n` entities with the highest totals. Scans the buckets of the range."""
-        return self._call(_TOP, metric, latest, start, end, n, scope, prefix, namespace, at)
+        return self._call(
+            _TOP, metric, latest, start, end, n, scope, most_buckets, prefix, namespace, at
+        )
 
     def try_incr(
         self,

@@ -107,7 +107,8 @@ def recurring(record: RecurringRecord) -> dict[str, Any]:
         "backlog": plain(record.backlog),
     }
     if record.cron:
-        shown |= {"spec": "cron", "cron": record.cron, "tz": record.tz, "next": plain(record.next)}
+        next_run = record.next if record.paused_run is None else record.paused_run
+        shown |= {"spec": "cron", "cron": record.cron, "tz": record.tz, "next": plain(next_run)}
     return shown
 
 
