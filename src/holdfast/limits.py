@@ -405,6 +405,8 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits by default
 
 # the largest value in base64, with some space around it
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024
+# decoded in one step of some 20 ms, in which nobody else is answered
+MAX_REQUEST_VALUES: Final = 250_000
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza: the spec names exactly this size
 MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis accepts
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
@@ -431,6 +433,7 @@ SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while t
 MAPPED_MEMORY_BYTES: Final = 128 * 1024
 LISTEN_BACKLOG: Final = 2_048  # connections waiting to be accepted
 ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next turn
+ENDED_PER_TURN: Final = 32  # connections: to forget one takes longer than to see that it ends
 LARGE_PIECE_BYTES: Final = 64 * 1024  # a larger part of an answer waits for a turn with time left
 TURN_SENT_BYTES: Final = 1024 * 1024  # in one turn: the kernel copies them at its end
 MAX_UNDELAYED_BYTES: Final = 1_024  # so few are parsed at once, even at the end of a turn

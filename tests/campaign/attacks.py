@@ -13,6 +13,8 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 import holdfast
 from tests.server.running import command
 from tests.server.serving import Server
@@ -138,10 +140,18 @@ def half_bodies(by: Attacker) -> None:
 
 @attack
 def bodies_of_many_values(by: Attacker) -> None:
-    numbers = json.dumps({"queue": "q", "data": [1] * by.times(1_000_000)})
-    for _ in range(by.times(20)):
-        _post(by, "/default/jobs/put", numbers)
-        by.push(by.resp(), command("JOBS.PUT", numbers), wait=5)
+    """One has too many of them, the others as many as are allowed."""
+    many: tuple[list[object], ...] = (
+        [1] * by.times(1_000_000),
+        [1] * by.times(240_000),
+        [[]] * by.times(120_000),
+    )
+    bodies = [{"queue": "q", "data": data} for data in many]
+    for _ in range(by.times(7)):
+        for body in bodies:
+            _post(by, "/default/jobs/put", json.dumps(body))
+            by.push(by.resp(), command("JOBS.PUT", json.dumps(body)), wait=5)
+            by.push(by.resp(), command("JOBS.PUT", msgspec.msgpack.encode(body)), wait=5)
 
 
 @attack

@@ -5,6 +5,7 @@
 
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
@@ -35,8 +36,20 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             machine=f"{os.cpu_count()} cores of {_processor()}, {memory} GiB, "
             f"{platform.system()} {platform.release()}",
-            software=f"Holdfast {VERSION}, Python {platform.python_version()}, {packages}",
+            software=f"Holdfast {VERSION} (commit {_commit()}), "
+            f"Python {platform.python_version()}, {packages}",
         )
+
+
+def _commit() -> str:
+    """The commit that is tried; a plus says that the source was changed since."""
+    is_changed = _git("diff", "--name-only", "HEAD", "--", "../src")
+    return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if is_changed else "")
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=PAGE.parent, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import json
 
 from holdfast.limits import MAX_PATTERNS
 from tests.server.running import RawClient, Server, command
+from tests.servers import await_true
 
 
 def _listener(server: Server, space: str, *greeting: str) -> RawClient:
@@ -157,3 +158,54 @@ def test_notices_are_heard_as_they_are(server: Server, client: RawClient, space:
 def test_notices_of_protocol_3_are_pushed(client: RawClient) -> None:
     client.ask("HELLO", "3")
     client.says(command("NOTICES"), b">3\r\n$7\r\nnotices\r\n$0\r\n\r\n:1\r\n")
+
+
+def test_many_channels_are_joined_and_left_in_turns_and_others_are_answered(
+    server: Server, space: str
+) -> None:
+    channels = [f"channel {number}" for number in range(5_000)]
+    with server.connect() as client, server.connect() as other:
+        client.ask("SPACE", space)
+        other.ask("SPACE", space)
+        other.ask("JOBS.PUT", '{"queue":"q"}')  # the space exists
+        client.send("SUBSCRIBE", *channels)
+        for number, channel in enumerate(channels, 1):
+            assert client.receive() == [b"subscribe", channel.encode(), number]
+        assert other.ask("PUBLISH", channels[-1], "hello") == 1
+        assert client.receive() == [b"message", channels[-1].encode(), b"hello"]
+
+        client.send("UNSUBSCRIBE", *channels[:2_500])
+        client.send("UNSUBSCRIBE")
+        for left in range(len(channels) - 1, -1, -1):
+            assert client.receive()[::2] == [b"unsubscribe", left]
+        assert client.ask("PING") == b"PONG"
+        assert other.ask("PUBLISH", channels[-1], "hello") == 0
+
+
+def test_who_is_gone_hears_nothing_however_many_channels_it_had(server: Server, space: str) -> None:
+    channels = [f"channel {number}" for number in range(5_000)]
+    with server.connect() as other:
+        other.ask("SPACE", space)
+        other.ask("JOBS.PUT", '{"queue":"q"}')
+        with server.connect() as client:
+            client.ask("SPACE", space)
+            client.send("SUBSCRIBE", *channels)
+            while client.receive()[2] < len(channels):
+                pass
+            assert other.ask("PUBLISH", channels[0], "hello") == 1
+
+        await_true(lambda: other.ask("PUBLISH", channels[-1], "") == 0, seconds=30, what="its end")
+
+
+def test_a_reset_ends_all_subscriptions_before_it_is_answered(server: Server, space: str) -> None:
+    with server.connect() as client:
+        client.ask("SPACE", space)
+        client.ask("JOBS.PUT", '{"queue":"q"}')
+        client.ask("SUBSCRIBE", "news")
+        assert client.ask("RESET") == b"RESET"
+        client.ask("SPACE", space)
+        client.ask("SUBSCRIBE", "news")
+        client.ask("RESET")
+        client.ask("SPACE", space)
+
+        assert client.ask("PUBLISH", "news", "hello") == 0

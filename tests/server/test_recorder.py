@@ -94,6 +94,20 @@ def test_the_slowest_calls_are_kept_with_short_arguments(recorder: Recorder, sto
     assert all(len(call["arguments"]) <= MAX_SLOW_CHARS for call in row["calls"])
 
 
+def test_of_large_arguments_a_few_members_are_shown(recorder: Recorder, store: Store) -> None:
+    operation = OPERATIONS["jobs.put"]
+    data = {"numbers": list(range(1_000_000)), "deep": [[[[["out of sight"]]]]]}
+    arguments = msgspec.convert({"queue": "q", "data": data}, operation.arguments)
+
+    recorder._note_slow(operation, arguments, 1.0)
+    recorder.write()
+
+    [row] = store.space(SPACE).tables.get("slow").items
+    [call] = row["calls"]
+    assert "'numbers': [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 'deep': [[" in call["arguments"]
+    assert "out of sight" not in call["arguments"]
+
+
 def test_a_recorder_that_is_off_writes_nothing(store: Store) -> None:
     recorder = Recorder(store, is_on=False)
 

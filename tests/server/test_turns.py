@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.limits import TURN_SENT_BYTES
+from holdfast.limits import ENDED_PER_TURN, TURN_SENT_BYTES
 from holdfast.server import turns as module
 from holdfast.server.turns import Turns
 
@@ -151,3 +151,23 @@ def test_requests_that_wait_for_a_turn_begin_one_after_the_other(clock: Clock) -
     asyncio.run(go())
 
     assert begun == [0, 1, 2, 3, 4]
+
+
+def test_connections_that_end_together_are_closed_a_few_in_each_turn(clock: Clock) -> None:
+    async def end() -> list[int]:
+        turns = Turns(asyncio.get_running_loop())
+        closed: list[int] = []
+        later = [
+            turns.ends_later(lambda number=number: closed.append(number))  # type: ignore[misc]  # bound now
+            for number in range(3 * ENDED_PER_TURN)
+        ]
+        assert later.index(True) == ENDED_PER_TURN
+        counts = []
+        while len(closed) < 2 * ENDED_PER_TURN:
+            await next_turn()
+            counts.append(len(closed))
+        assert closed == list(range(ENDED_PER_TURN, 3 * ENDED_PER_TURN))
+        assert not turns.ends_later(lambda: None)
+        return counts
+
+    assert asyncio.run(end()) == [ENDED_PER_TURN, 2 * ENDED_PER_TURN]

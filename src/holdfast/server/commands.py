@@ -8,14 +8,16 @@ the reply is one bulk string in the payload's own encoding. Words as people type
 
 import difflib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from holdfast import wire
+from holdfast.limits import MAX_REQUEST_VALUES
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
-from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Write
+from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
+from holdfast.server.value_counts import count_values, may_have_too_many_values
 
 Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
 
@@ -96,6 +98,12 @@ def _serve(operation: Operation) -> Handler:
 
     def handle(session: RespSession, words: wire.Command) -> Plan:
         payload = words[1] if len(words) > 1 else b"{}"
+        if len(payload) > MAX_REQUEST_VALUES or len(words) > 2:
+            return _counted_first(session, words, plan)
+        return plan(session, words)
+
+    def plan(session: RespSession, words: wire.Command) -> Plan:
+        payload = words[1] if len(words) > 1 else b"{}"
         as_text = session.integers_as_text
         if len(words) == 2 and payload[:1] == b"{" and not as_text:
             arguments = payloads.read_arguments(operation, payload, is_json=True)
@@ -115,6 +123,27 @@ def _serve(operation: Operation) -> Handler:
         return plan_operation(session, operation, arguments, encode)
 
     return handle
+
+
+def _counted_first(session: RespSession, words: wire.Command, plan: Handler) -> Plan:
+    """The plan of a large request, whose values are counted in steps; in a batch, at once."""
+    large = [word for word in words[1:] if may_have_too_many_values(word)]
+    if not large:
+        return plan(session, words)
+
+    def steps() -> Iterator[Plan | None]:
+        for word in large:
+            if len(words) == 2 and word_commands.form_of(word) == "msgpack":
+                yield from count_values(word, is_json=False)
+            elif word.lstrip()[:1] in (b"{", b"["):  # any other word is one value
+                yield from count_values(word, is_json=True)
+        yield plan(session, words)
+
+    if session.batch is None:
+        return Steps(steps())
+    *_, counted = steps()
+    assert counted is not None
+    return counted
 
 
 def plan_operation(

@@ -28,7 +28,7 @@ from holdfast.errors import (
     NotFound,
     ServerBusy,
 )
-from holdfast.limits import MAX_STREAMS, STREAM_PIECE_BYTES
+from holdfast.limits import LARGE_PIECE_BYTES, MAX_STREAMS, STREAM_PIECE_BYTES
 from holdfast.metrics.middleware import client_address, is_trusted
 from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
@@ -44,6 +44,7 @@ from holdfast.server.http_exchange import (
     error_headers,
     send_response,
 )
+from holdfast.server.value_counts import count_values, may_have_too_many_values
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpApi", HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
@@ -132,6 +133,22 @@ class HttpApi:
             await send_response(request, response, send, self.dispatcher.turns)
         finally:
             request.close()
+
+    async def body_of(
+        self, request: HttpRequest, *, is_json: bool = True, limit: int | None = None
+    ) -> bytes:
+        """The whole body, which may be decoded at once."""
+        body = await request.body(limit)
+        await self.before_decoding(body, is_json=is_json)
+        return body
+
+    async def before_decoding(self, body: bytes, *, is_json: bool) -> None:
+        """Refuses too many values, and returns in a turn that has time for the others."""
+        if may_have_too_many_values(body):
+            for _ in count_values(body, is_json=is_json):
+                await self.dispatcher.turns.begun()
+        if len(body) > LARGE_PIECE_BYTES:
+            await self.dispatcher.turns.begun()
 
     def _count(self, response: HttpResponse) -> None:
         counted = self.dispatcher.recorder.protocols

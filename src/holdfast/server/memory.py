@@ -12,7 +12,8 @@ from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 
-_COLLECTIONS: Final = (10_000, 20, 20)  # objects, and collections: a flood makes many of them
+# Objects, and collections: a flood makes many of them, and no collection shall look at very many.
+_COLLECTIONS: Final = (10_000, 5, 80)
 _MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
 _STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two looks
 _HELD_BYTES: Final = 32 * 1024 * 1024  # for clients, as in a flood

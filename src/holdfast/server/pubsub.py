@@ -3,7 +3,7 @@
 `PUBLISH` reaches subscribers on every server of the store: it leaves a notice of its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import cast
 
 from holdfast import wire
@@ -11,7 +11,7 @@ from holdfast.engine.contract import Notice
 from holdfast.errors import RequestTooLarge
 from holdfast.limits import MAX_CHANNEL_BYTES
 from holdfast.server.commands import command, wrong_arguments
-from holdfast.server.resp_session import Change, Plan, RespSession, Write
+from holdfast.server.resp_session import Change, Plan, RespSession, Steps, Write
 from holdfast.server.subscribers import PUBLISHED, Kind, layer_of
 
 
@@ -23,15 +23,13 @@ def subscribe(session: RespSession, words: wire.Command) -> Plan:
     if len(words) < 2:
         return wrong_arguments(kind)
 
-    def begin() -> bytes:
+    def begin() -> Iterator[bytes]:
         session.refuse_too_many(kind, words[1:])
-        confirmations = []
         for channel in words[1:]:
             session.subscribe(kind, channel)
-            confirmations.append(_confirmation(session, kind, wire.bulk(channel)))
-        return b"".join(confirmations)
+            yield _confirmation(session, kind, wire.bulk(channel))
 
-    return Change(begin)
+    return Steps(begin())
 
 
 @command("UNSUBSCRIBE")
@@ -41,17 +39,15 @@ def unsubscribe(session: RespSession, words: wire.Command) -> Plan:
     name = words[0].decode().lower()
     kind = cast(Kind, name.replace("un", "", 1))
 
-    def end() -> bytes:
-        channels: Iterable[bytes] = words[1:] or session.channels(kind)
-        confirmations = []
+    def end() -> Iterator[bytes]:
+        channels = words[1:] or session.channels(kind)
         for channel in channels:
             session.unsubscribe(kind, channel)
-            confirmations.append(_confirmation(session, name, wire.bulk(channel)))
-        if not confirmations:
-            return _confirmation(session, name, wire.null(session.protocol))
-        return b"".join(confirmations)
+            yield _confirmation(session, name, wire.bulk(channel))
+        if not channels:
+            yield _confirmation(session, name, wire.null(session.protocol))
 
-    return Change(end)
+    return Steps(end())
 
 
 @command("NOTICES")

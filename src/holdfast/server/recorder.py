@@ -14,6 +14,7 @@ What happens is counted in memory, in a fraction of a microsecond for an operati
 
 import asyncio
 import heapq
+import itertools
 import math
 import threading
 import time
@@ -71,6 +72,7 @@ _SLOW_SCHEMA: Final = {
     "index": [{"type": "hash", "attribute": "server"}],
 }
 _STEPS: Final = 4  # buckets for each doubling: a time is known within some 10 %
+_SHOWN_MEMBERS: Final = 10  # of a list or an object among the arguments of a slow call
 _BUCKETS: Final = 34 * _STEPS  # up to hours, in microseconds
 
 
@@ -329,4 +331,19 @@ def _shortened(arguments: msgspec.Struct) -> str:
         for name, value in msgspec.structs.asdict(arguments).items()
         if value is not msgspec.UNSET and name not in ("password", "token")
     }
-    return repr(given)[:MAX_SLOW_CHARS]
+    return repr(_beginning(given))[:MAX_SLOW_CHARS]
+
+
+def _beginning(value: Any, depth: int = 0) -> Any:
+    """Returns the first few members of a value: the text of all could take as long as the call."""
+    if isinstance(value, str | bytes):
+        return value[:MAX_SLOW_CHARS]
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        few = itertools.islice(value.items(), _SHOWN_MEMBERS)
+        return {key: _beginning(each, depth + 1) for key, each in few} if depth < 4 else {}
+    if isinstance(value, list | tuple | set | frozenset):
+        few = itertools.islice(value, _SHOWN_MEMBERS)
+        return [_beginning(each, depth + 1) for each in few] if depth < 4 else []
+    return value

@@ -8,6 +8,7 @@ is in `commands.py` and in `compat/`; this file has packets, order and limits.
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -33,7 +34,7 @@ from holdfast.server import connection_commands, pubsub, word_commands  # noqa: 
 from holdfast.server.commands import plan_of
 from holdfast.server.dispatcher import Answer, Dispatcher
 from holdfast.server.listening import listen
-from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Write
+from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
 from holdfast.store import Step
 
 _LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
@@ -82,7 +83,8 @@ class RespConnection(asyncio.Protocol):
         self._idle.cancel()
         if self._awaited is not None:
             self._awaited.cancel()
-        self.session.close()
+        if self.session.subscribed:
+            self._turns.go_through(self.session.leave_all())
         self._server.dispatcher.memory_budget.give_back(self._taken)
         self._taken = 0
         self._server.forget(self)
@@ -145,10 +147,7 @@ class RespConnection(asyncio.Protocol):
         unanswered = self._busy or bool(self._commands) or self._parses_later
         if unanswered and self._awaited is None:
             return True
-        if self._turns.is_over() and not self._server.has_tls:
-            self._turns.put(self._transport.close)  # many may end at the same moment
-            return True
-        return False
+        return not self._server.has_tls and self._turns.ends_later(self._transport.close)
 
     def pause_writing(self) -> None:
         # The client does not read: it gets no further answers until it does, and not forever.
@@ -202,6 +201,8 @@ class RespConnection(asyncio.Protocol):
                 reply = plan
             elif type(plan) is Change:
                 reply = session.change(plan)
+            elif type(plan) is Steps:
+                reply = self._step(plan)
             elif type(plan) is Write or type(plan) is Later:
                 # What was answered before is not held back by what takes its time.
                 self._write(replies)
@@ -247,10 +248,26 @@ class RespConnection(asyncio.Protocol):
             return plan
         if not self._commands:
             return None
-        plan = plan_of(self.session, self._commands.popleft())
+        return self._placed(plan_of(self.session, self._commands.popleft()))
+
+    def _placed(self, plan: Plan) -> Plan:
         if isinstance(plan, Read) and (plan.is_large or self._reads_in_threads):
             return self.session.later(plan)
         return plan
+
+    def _step(self, steps: Steps) -> bytes:
+        """Takes one step; those that follow it come next, maybe in another turn."""
+        try:
+            part = next(steps.parts)
+        except StopIteration:
+            return b""
+        except Exception as error:
+            return self.session.error(error)
+        if part is None or type(part) is bytes:
+            self._planned = steps
+            return part or b""
+        self._planned = self._placed(part)
+        return b""
 
     def _begin(self, plan: Write | Later) -> None:
         self._waits = True
@@ -279,11 +296,16 @@ class RespConnection(asyncio.Protocol):
                 break
             writes.append(plan)
         self._give_to_group(
-            writes,
-            lambda outcomes: self._resume(
-                [session.reply(*pair) for pair in zip(writes, outcomes, strict=True)]
-            ),
+            writes, lambda outcomes: self._turns.go_through(self._replies(writes, outcomes))
         )
+
+    def _replies(self, writes: list[Write], outcomes: list[Outcome[Any]]) -> Iterator[None]:
+        """Replies to many writes, each of which may take its time."""
+        replies = []
+        for write, outcome in zip(writes, outcomes, strict=True):
+            replies.append(self.session.reply(write, outcome))
+            yield
+        self._resume(replies)
 
     def _give_to_group(self, writes: list[Write], answered: Answer) -> None:
         steps = [Step(write.space, write.work) for write in writes]

@@ -1,14 +1,14 @@
 """The state of a RESP client: its protocol, space, open batch and subscriptions.
 
 A session makes of each command a *plan*, without running it: bytes that are the reply already, a
-`Read` for a view, a `Write` for the next group, a `Later` for what takes its time, or a `Change` of
-the session itself. The connection runs plans in order; `MULTI` collects them, and `EXEC` makes one
-transaction of all.
+`Read` for a view, a `Write` for the next group, a `Later` for what takes its time, a `Change` of
+the session itself, or `Steps` for several turns of the loop. The connection runs plans in order;
+`MULTI` collects them, and `EXEC` makes one transaction of all.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -29,7 +29,7 @@ from holdfast.operations import OPERATIONS, Operation, refuse_in_batch
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.subscribers import Kind, layer_of
+from holdfast.server.subscribers import Kind, Seat, layer_of
 from holdfast.store import Space, Tx, View
 
 _PLAN_BYTES: Final = 512  # that a queued command takes beside its words
@@ -70,7 +70,16 @@ class Change(NamedTuple):
     make: Callable[[], bytes]
 
 
-Plan: TypeAlias = bytes | Read | Write | Later | Change
+class Steps(NamedTuple):
+    """Much to do before the loop can run a plan, or for many replies to one command.
+
+    Each step gives a part of the reply, or nothing yet; the last one may give another plan.
+    """
+
+    parts: "Iterator[Plan | None]"
+
+
+Plan: TypeAlias = bytes | Read | Write | Later | Change | Steps
 
 
 class _Permits:
@@ -109,7 +118,9 @@ class RespSession:
         self.batch_failed = False
         self._batch_bytes = 0
         self._batch_words = 0  # commands of it
-        self.subscriptions: dict[tuple[Kind, bytes], Callable[[], None]] = {}
+        # What ends them; most are no more than a seat, or many would be much for the collector.
+        self.subscriptions: dict[tuple[Kind, bytes], Seat | Callable[[], None]] = {}
+        self._seats: dict[bytes, Seat] = {}  # by the prefix of the space
         self._permits = _Permits(self.identity, self.space)
         self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
         self.has_flushed_scripts = False  # it knows none that others have loaded
@@ -149,7 +160,8 @@ class RespSession:
 
     def reset(self) -> None:
         """Makes the session as new."""
-        self.close()
+        for _ in self.leave_all():
+            pass
         self.protocol, self.name, self.batch, self.batch_failed = 2, b"", None, False
         self.is_exact = self.integers_as_text = False
         self.identity = self.dispatcher.authenticator.anonymous()
@@ -160,11 +172,12 @@ class RespSession:
         self.scripts.clear()
         self.has_flushed_scripts = True
 
-    def close(self) -> None:
-        """The client is gone."""
-        for leave in self.subscriptions.values():
-            leave()
-        self.subscriptions.clear()
+    def leave_all(self) -> Iterator[None]:
+        """Ends all subscriptions, in steps: the client may be gone."""
+        left, self.subscriptions, self._seats = self.subscriptions, {}, {}
+        for (kind, channel), held in left.items():
+            self._leave(kind, channel, held)
+            yield
 
     # --- subscriptions ---------------------------------------------------------------------------
 
@@ -188,11 +201,27 @@ class RespSession:
             )
 
     def subscribe(self, kind: Kind, channel: bytes) -> None:
-        if (kind, channel) not in self.subscriptions:
-            join, name = self.dispatcher.subscribers.join, self.space.name
-            self.subscriptions[kind, channel] = self.dispatcher.listen(
-                self.space, lambda prefix: join(self, kind, channel, space=name, prefix=prefix)
-            )
+        if (kind, channel) in self.subscriptions:
+            return
+        if self.space.exists():
+            seat = self._seat(self.space.prefix, self.space.name)
+            self.dispatcher.subscribers.join(seat, kind, channel)
+            self.subscriptions[kind, channel] = seat
+            return
+        space = self.space
+
+        def begin(prefix: bytes) -> Callable[[], None]:
+            seat, subscribers = self._seat(prefix, space.name), self.dispatcher.subscribers
+            subscribers.join(seat, kind, channel)
+            return lambda: subscribers.leave(seat, kind, channel)
+
+        self.subscriptions[kind, channel] = self.dispatcher.listen(space, begin)
+
+    def _seat(self, prefix: bytes, space: str) -> Seat:
+        """This client among those who hear a space."""
+        if (seat := self._seats.get(prefix)) is None:
+            seat = self._seats[prefix] = Seat(self, space, prefix)
+        return seat
 
     def listen(self, topic: bytes) -> None:
         """Sends the notices of this space whose topics begin with `topic`, as they are."""
@@ -211,9 +240,15 @@ class RespSession:
         )
 
     def unsubscribe(self, kind: Kind, channel: bytes) -> None:
-        leave = self.subscriptions.pop((kind, channel), None)
-        if leave is not None:
-            leave()
+        held = self.subscriptions.pop((kind, channel), None)
+        if held is not None:
+            self._leave(kind, channel, held)
+
+    def _leave(self, kind: Kind, channel: bytes, held: Seat | Callable[[], None]) -> None:
+        if isinstance(held, Seat):
+            self.dispatcher.subscribers.leave(held, kind, channel)
+        else:
+            held()
 
     def may_hear(self, space: str, layer: str) -> bool:
         """Returns whether notices of a layer may be sent to this client."""
@@ -307,7 +342,7 @@ class RespSession:
         if self._batch_bytes > most:
             refused = RequestTooLarge(f"the commands of a batch have more than {most} bytes")
             return self.spoil(self.error(refused))
-        if isinstance(plan, Later | Change):
+        if isinstance(plan, Later | Change | Steps):
             return self.spoil(self._not_in_batch(name.decode(errors="replace")))
         if isinstance(plan, bytes) and plan[:1] == b"-":
             return self.spoil(plan)

@@ -139,6 +139,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
             refuse_in_batch(operation)
             _refuse_every_domain(operation, found["space"])
             payload = bytes(step.arguments) or _no_arguments(is_json)
+            await api.before_decoding(payload, is_json=is_json)
             given = payloads.read_arguments(
                 operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
             )
@@ -212,7 +213,7 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
     operation = find(found["layer"], found["operation"])
     (await api.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
-    payload = await request.body() or _no_arguments(is_json)
+    payload = await api.body_of(request, is_json=is_json) or _no_arguments(is_json)
     arguments = payloads.read_arguments(
         operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
     )

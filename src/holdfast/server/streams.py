@@ -41,9 +41,11 @@ async def events(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
     space = await api.dispatcher.space(found["space"])
     if request.content_type in _NDJSON:
         return await _ingest(api, request, space, request.chunks())
+    is_json = request.content_type != MSGPACK
     whole = await request.body()
-    if request.content_type != MSGPACK and _are_lines(whole):
+    if is_json and _are_lines(whole):
         return await _ingest(api, request, space, _one_chunk(whole))
+    await api.before_decoding(whole, is_json=is_json)
     body = decode(request, whole, Any)
     address = api.address_of(request)
     if isinstance(body, list):
@@ -63,7 +65,7 @@ def _are_lines(body: bytes) -> bool:
     """Returns whether each line is an event, though nobody said so: the first one is whole by
     itself."""
     first, _, rest = body.strip().partition(b"\n")
-    if not rest:
+    if not rest or len(first) > MAX_STREAM_LINE_BYTES:
         return False
     try:
         return isinstance(msgspec.json.decode(first), dict)

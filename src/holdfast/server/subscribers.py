@@ -30,58 +30,72 @@ class Subscriber(Protocol):
     def may_hear(self, space: str, layer: str) -> bool: ...
 
 
-class _Subscription:
-    """One subscription."""
+class Seat:
+    """A client among those who hear a space, with all of its subscriptions there.
 
-    def __init__(self, subscriber: Subscriber, space: str, glob: Glob | None) -> None:
+    A subscription has no object of its own: the collector would look at 200,000 of them for longer
+    than the loop may take.
+    """
+
+    __slots__ = ("prefix", "space", "subscriber")
+
+    def __init__(self, subscriber: Subscriber, space: str, prefix: bytes) -> None:
         self.subscriber = subscriber
         self.space = space
-        self.glob = glob  # of a pattern, made once: there may be many
+        self.prefix = prefix
 
 
-_Seats = dict[
-    bytes, dict[_Subscription, None]
-]  # by channel or pattern, in the order of their coming
+class _Row(dict[Seat, None]):
+    """Those who hear a channel or a pattern, in the order of their coming."""
+
+    __slots__ = ("glob",)
+
+    def __init__(self, glob: Glob | None) -> None:
+        self.glob = glob  # of a pattern
+
+
+_Rows = dict[bytes, _Row]  # by channel or pattern
 
 
 class Subscribers:
     """All subscriptions of a server."""
 
     def __init__(self, notice_feed: NoticeFeed) -> None:
-        self._channels: dict[bytes, _Seats] = {}  # by space
-        self._patterns: dict[bytes, _Seats] = {}
+        self._channels: dict[bytes, _Rows] = {}  # by space
+        self._patterns: dict[bytes, _Rows] = {}
         self._notice_feed = notice_feed
         self._end: Callable[[], None] | None = None  # of listening, while there are subscriptions
 
-    def join(
-        self, subscriber: Subscriber, kind: Kind, channel: bytes, *, space: str, prefix: bytes
-    ) -> Callable[[], None]:
-        """Sends what is heard on a channel or a pattern; returns the function that ends it."""
-        tables = self._channels if kind == "subscribe" else self._patterns
-        glob = compile_glob(channel) if kind == "psubscribe" else None
-        seat = _Subscription(subscriber, space, glob)
-        tables.setdefault(prefix, {}).setdefault(channel, {})[seat] = None
+    def join(self, seat: Seat, kind: Kind, channel: bytes) -> None:
+        """Sends what is heard on a channel or a pattern."""
+        rows = self._tables(kind).setdefault(seat.prefix, {})
+        if (row := rows.get(channel)) is None:
+            row = rows[channel] = _Row(compile_glob(channel) if kind == "psubscribe" else None)
+        row[seat] = None
         if self._end is None:
             self._end = self._notice_feed.listen(self._hear)
 
-        def leave() -> None:
-            channels = tables[prefix]
-            channels[channel].pop(seat)
-            if not channels[channel]:
-                del channels[channel]
-            if not channels:
-                del tables[prefix]
-            if self._end is not None and not self._channels and not self._patterns:
-                self._end()
-                self._end = None
+    def leave(self, seat: Seat, kind: Kind, channel: bytes) -> None:
+        """Ends what `join` began."""
+        tables = self._tables(kind)
+        rows = tables[seat.prefix]
+        del rows[channel][seat]
+        if not rows[channel]:
+            del rows[channel]
+        if not rows:
+            del tables[seat.prefix]
+        if self._end is not None and not self._channels and not self._patterns:
+            self._end()
+            self._end = None
 
-        return leave
+    def _tables(self, kind: Kind) -> dict[bytes, _Rows]:
+        return self._channels if kind == "subscribe" else self._patterns
 
     def count(self, prefix: bytes, channel: bytes) -> int:
         """Returns the number of subscriptions of a channel."""
         patterns = self._patterns.get(prefix, {})
         return len(self._channels.get(prefix, {}).get(channel, ())) + sum(
-            len(seats) for seats in patterns.values() if _fits(seats, channel)
+            len(row) for row in patterns.values() if _fits(row, channel)
         )
 
     def _hear(self, notice: Notice) -> Iterator[None] | None:
@@ -91,7 +105,7 @@ class Subscribers:
             return None
         return self._send_all(notice, channels or {}, patterns or {})
 
-    def _send_all(self, notice: Notice, channels: _Seats, patterns: _Seats) -> Iterator[None]:
+    def _send_all(self, notice: Notice, channels: _Rows, patterns: _Rows) -> Iterator[None]:
         channel = channel_of(notice)
         if channel is None:
             return
@@ -99,20 +113,19 @@ class Subscribers:
         rest = [wire.bulk(channel), wire.bulk(notice.payload)]
         if channel in channels:
             yield from _send(channels[channel], layer, [wire.bulk(b"message"), *rest])
-        for pattern, seats in list(patterns.items()):
-            if seats and _fits(seats, channel):
+        for pattern, row in list(patterns.items()):
+            if row and _fits(row, channel):
                 frame = [wire.bulk(b"pmessage"), wire.bulk(pattern), *rest]
-                yield from _send(seats, layer, frame)
+                yield from _send(row, layer, frame)
             yield
 
 
-def _fits(seats: dict[_Subscription, None], channel: bytes) -> bool:
-    """Returns whether the pattern of these seats, which they share, takes a channel."""
-    glob = next(iter(seats)).glob
-    return glob is not None and glob.fullmatch(channel)
+def _fits(row: _Row, channel: bytes) -> bool:
+    """Returns whether the pattern of a row takes a channel."""
+    return row.glob is not None and row.glob.fullmatch(channel)
 
 
-def _send(seats: dict[_Subscription, None], layer: str, frame: list[bytes]) -> Iterator[None]:
+def _send(seats: _Row, layer: str, frame: list[bytes]) -> Iterator[None]:
     written: dict[int, bytes] = {}  # by protocol: those who hear it share one message
     for seat in list(seats):
         subscriber = seat.subscriber

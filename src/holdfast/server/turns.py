@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from holdfast.limits import TURN_SECONDS, TURN_SENT_BYTES
+from holdfast.limits import ENDED_PER_TURN, TURN_SECONDS, TURN_SENT_BYTES
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +23,14 @@ class Turns:
         self._loop = loop
         self._waiting: deque[Callable[[], None]] = deque()
         self._tasks: deque[asyncio.Future[None]] = deque()  # that wait for a turn of theirs
+        self._is_for_tasks = False  # the next turn, if both wait
         self._next: asyncio.Handle | None = None
         self._steps: deque[Iterator[None]] = deque()  # one after the other
         self._end = 0.0  # of what a turn may take
         self._is_same = False  # the turn in which `_end` was set still lasts
         self._sent = 0  # bytes
+        self._ended = 0  # connections in this turn
+        self._ends: deque[Callable[[], None]] = deque()  # of connections, in later turns
 
     def is_over(self) -> bool:
         """Returns whether the present turn has taken long enough; then the caller goes on later.
@@ -58,7 +61,20 @@ class Turns:
 
     def _begin_turn(self) -> None:
         self._is_same = False
-        self._sent = 0
+        self._sent = self._ended = 0
+
+    def ends_later(self, close: Callable[[], None]) -> bool:
+        """Returns False if a connection may end now; else it is closed in a later turn.
+
+        Thousands may end at the same moment, and what is left to do for each comes afterwards.
+        """
+        if self._ended < ENDED_PER_TURN and not self._ends:
+            self._ended += 1
+            self._note_turn()
+            return False
+        self._ends.append(close)
+        self._come_again()
+        return True
 
     def put(self, work: Callable[[], None]) -> None:
         """Does a piece of work in a later turn."""
@@ -91,18 +107,30 @@ class Turns:
 
     def _run(self) -> None:
         self._next = None
+        for _ in range(min(len(self._ends), ENDED_PER_TURN)):
+            self._ends.popleft()()
+        # Pieces and tasks have their turns one after the other: a task takes its time after this.
+        if self._tasks and (self._is_for_tasks or not self._waiting):
+            self._release_a_task()
+        else:
+            self._run_waiting()
+        self._is_for_tasks = not self._is_for_tasks
+        if self._waiting or self._tasks or self._ends:
+            self._come_again()
+
+    def _run_waiting(self) -> None:
         waiting = self._waiting
         for _ in range(len(waiting)):  # what is put meanwhile comes in the next turn
             waiting.popleft()()
             if self.is_over():
                 break
+
+    def _release_a_task(self) -> None:
         while self._tasks:
             reached = self._tasks.popleft()
             if not reached.done():  # or it was cancelled
                 reached.set_result(None)
-                break  # a turn for each: what it does takes its time after this
-        if waiting or self._tasks:
-            self._come_again()
+                break
 
     def _step_on(self) -> None:
         while self._steps:

@@ -109,10 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
             active.message_event.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never stays open
-        if self.dispatcher.turns.is_over() and self.scheme == "http":
-            self.dispatcher.turns.put(self.transport.close)  # many may end at the same moment
-            return True
-        return False
+        return self.scheme == "http" and self.dispatcher.turns.ends_later(self.transport.close)
 
     # --- what comes ------------------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ async def post_events(call: Call) -> Any:
     id = call.path[1]
     await _require_schema(call, id)
     address = call.api.address_of(call.request)
-    pairs = list(events_in(await call.request.body()))
+    pairs = list(events_in(await call.api.body_of(call.request)))
     remaining = iter([event_of(name, attributes, address) for name, attributes in pairs])
     accepted = 0
     errors: list[dict[str, Any]] = []

@@ -101,7 +101,7 @@ class TableCall:
 
     async def _read_body(self) -> Any:
         try:
-            body = await self.request.body(MAX_BODY_BYTES)
+            body = await self.api.body_of(self.request, limit=MAX_BODY_BYTES)
         except RequestTooLarge as error:
             error.message = error.message.capitalize()
             raise

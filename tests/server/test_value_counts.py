@@ -1,0 +1,142 @@
+"""A request of too many values is refused before it is decoded, whichever way it comes."""
+
+import http.client
+import json
+from typing import Any
+
+import hiredis
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.limits import MAX_REQUEST_VALUES
+from holdfast.server import value_counts
+from tests.server.running import RawClient, Server, command
+from tests.server.serving import Reply
+
+plain = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(alphabet='a,[{"\\\n', max_size=80)
+)
+values = st.recursive(
+    plain,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='b":\\,', max_size=9), inner),
+)
+
+
+def separators(value: Any) -> int:
+    """How many commas and opening brackets JSON has for it."""
+    if not isinstance(value, list | dict):
+        return 0
+    members = value if isinstance(value, list) else value.values()
+    return 1 + max(0, len(value) - 1) + sum(map(separators, members))
+
+
+def parts(value: Any) -> int:
+    """How many values it is in msgpack; a key is one too."""
+    if isinstance(value, list):
+        return 1 + sum(map(parts, value))
+    return 1 + (sum(1 + parts(each) for each in value.values()) if isinstance(value, dict) else 0)
+
+
+@given(values, st.integers(1, 40))
+def test_what_is_in_a_text_is_no_value_wherever_a_piece_ends(value: Any, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(value_counts, "_PIECE_BYTES", size)
+        patch.setattr(value_counts, "MAX_REQUEST_VALUES", -1)  # so that texts are left out
+
+        counted = list(value_counts.json_values(msgspec.json.encode(value)))
+
+    assert counted[-1] == separators(value)
+
+
+@given(values)
+def test_values_of_msgpack_are_counted(value: Any) -> None:
+    assert list(value_counts.msgpack_values(msgspec.msgpack.encode(value)))[-1] == parts(value)
+
+
+@given(st.binary())
+def test_what_is_no_msgpack_has_an_end_too(payload: bytes) -> None:
+    assert len(list(value_counts.msgpack_values(payload))) >= 1
+
+
+def code_of(reply: object) -> str:
+    assert isinstance(reply, hiredis.ReplyError), reply
+    return str(reply).split()[0]
+
+
+def put(data: object) -> dict[str, Any]:
+    return {"queue": "q", "id": "many", "data": data}
+
+
+MANY = [0] * (MAX_REQUEST_VALUES + 1)
+FEW_IN_A_LONG_TEXT = ",[{" * MAX_REQUEST_VALUES
+ENCODERS = [msgspec.json.encode, msgspec.msgpack.encode]
+
+
+@pytest.mark.parametrize("encode", ENCODERS, ids=["json", "msgpack"])
+def test_redis_clients_are_told_so_and_go_on(client: RawClient, encode: Any) -> None:
+    client.socket.sendall(
+        command("JOBS.PUT", encode(put(MANY)))
+        + command("JOBS.PUT", encode(put(FEW_IN_A_LONG_TEXT)))
+        + command("JOBS.GET", '{"id":"many"}')
+        + command("PING")
+    )
+
+    refused = client.receive()
+    assert code_of(refused) == "REQUEST_TOO_LARGE"
+    assert "holds more than 250,000 values" in str(refused)
+    assert encode("many") == client.receive()
+    assert json.loads(client.receive())["data"] == FEW_IN_A_LONG_TEXT
+    assert client.receive() == b"PONG"
+
+
+def test_a_batch_with_such_a_command_does_nothing(client: RawClient) -> None:
+    client.ask("MULTI")
+
+    refused = client.ask("JOBS.PUT", msgspec.json.encode(put(MANY)))
+
+    assert code_of(refused) == "REQUEST_TOO_LARGE"
+    assert code_of(client.ask("EXEC")) == "EXECABORT"
+
+
+def test_a_word_of_a_command_is_counted_if_it_is_json(client: RawClient) -> None:
+    words = ("JOBS.PUT", "q", "app.Send", json.dumps(MANY))
+
+    assert code_of(client.ask(*words)) == "REQUEST_TOO_LARGE"
+    assert isinstance(client.ask(*words[:3], FEW_IN_A_LONG_TEXT), bytes)
+
+
+def post(server: Server, path: str, body: bytes, content_type: str) -> Reply:
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+    connection.request("POST", path, body, {"Content-Type": content_type})
+    reply = Reply(connection.getresponse())
+    connection.close()
+    return reply
+
+
+@pytest.mark.parametrize("kind", ["json", "msgpack"])
+def test_clients_of_http_are_told_so(server: Server, space: str, kind: str) -> None:
+    encode = msgspec.json.encode if kind == "json" else msgspec.msgpack.encode
+    content_type = f"application/{kind}"
+    steps = [{"operation": "jobs.put", "arguments": put(MANY)}]
+    bodies = {"jobs/put": put(MANY), "batch": steps, "events": MANY}
+
+    for path, body in bodies.items():
+        refused = post(server, f"/{space}/{path}", encode(body), content_type)
+        assert (path, refused.status) == (path, 413)
+
+    text = encode(put(FEW_IN_A_LONG_TEXT))
+    assert post(server, f"/{space}/jobs/put", text, content_type).status == 200
+
+
+def test_lines_of_events_may_have_any_number_of_values(server: Server, space: str) -> None:
+    line = b'{"name":"seen","attributes":{"v":[' + b"0," * 100_000 + b"0]}}\n"
+
+    reply = post(server, f"/{space}/events", line * 6, "application/json")
+
+    assert reply.status == 200
