@@ -203,6 +203,7 @@ EXACT_TEXT_BYTES: Final = 256
 MAX_BSON_DEPTH: Final = 128
 # pieces of an index that one query may join: the product of its IN lists
 MAX_STRETCHES: Final = 10_000
+MAX_QUERY_PLANS: Final = 64  # remembered for a table: the orders in which queries name its columns
 # of one put, update or delete: other writers wait for it, about 2 s
 MAX_CHANGED_ENTITIES: Final = 100_000
 MAX_QUERIES: Final = 10_000  # of one `execute`, or of a TX of Meduza

@@ -76,6 +76,35 @@ def test_what_no_index_begins_with_is_refused(table: StoreEntities, filters: lis
         table.select_raw("s.T", filters)
 
 
+def test_a_plan_for_single_values_serves_no_other_query(table: StoreEntities) -> None:
+    """Queries of one value for each column leave a plan behind, by the order of the columns."""
+    assert ids(table, eq("b", 2), eq("a", 1)) == ["120", "121", "122"]
+    assert ids(table, eq("b", 0), eq("a", 2)) == ["200", "201", "202"]
+
+    assert ids(table, eq("b", 0, 2), eq("a", 1)) == ["100", "101", "102", "120", "121", "122"]
+    assert ids(table, Filter("b", ">", (1,)), eq("a", 0)) == ["020", "021", "022"]
+    assert ids(table, eq("b", 2), eq("a", 1), by="c", asc=False) == ["122", "121", "120"]
+    assert ids(table, eq("b", None), eq("a", 1)) == []
+    assert ids(table, eq("b", ""), eq("a", 1)) == []
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 70])
+def test_pages_and_totals_are_right_around_what_is_read_at_once(store: Store, size: int) -> None:
+    store.entities.deploy(SCHEMA)
+    names = [f"{number:03}" for number in range(size)]
+    store.entities.put_raw("s.T", [{"id": name, "a": 1} for name in names])
+    store.entities.put_raw("s.T", [{"id": "zzz", "a": 2}])
+
+    for offset, limit in ((0, 5), (0, 32), (0, -1), (30, 5), (32, 32), (69, 5)):
+        for count in (True, False):
+            page = store.entities.select_raw(
+                "s.T", [eq("a", 1)], offset=offset, limit=limit, count=count
+            )
+            wanted = names[offset:] if limit < 0 else names[offset : offset + limit]
+            assert [entity.id for entity in page] == wanted
+            assert page.total == (size if count else -1)
+
+
 def test_in_selects_several_stretches_in_index_order(table: StoreEntities) -> None:
     assert ids(table, eq("a", 2, 0, 2), eq("b", 1)) == ["010", "011", "012", "210", "211", "212"]
 

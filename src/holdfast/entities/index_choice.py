@@ -17,7 +17,7 @@ from holdfast.entities.table_access import IndexAccess, TableAccess
 from holdfast.entities.text import normalise
 from holdfast.errors import BadFilter, BadKey, NoIndex
 from holdfast.keys import after, pack_str, prefix_range
-from holdfast.limits import MAX_STRETCHES
+from holdfast.limits import MAX_QUERY_PLANS, MAX_STRETCHES
 
 _NO_INDEX: Final = "No index matches the filter"
 _FIRST_ID: Final = pack_str("")[:1]  # what the id part of every entity begins with
@@ -69,6 +69,8 @@ def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | Non
     """The selection that serves the query, or `NoIndex`. The filters are valid each by itself."""
     if order is not None and not order.by:
         order = None
+    if order is None and (planned := _by_plan(access, filters)) is not None:
+        return planned
     if len(filters) == 1 and filters[0].property == ID:
         return _by_id(access, filters[0], order)
     if _is_by_key_columns(access, filters, order):
@@ -79,7 +81,34 @@ def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | Non
             hint=f"Filter {access.name} by id alone, or by the first columns of an index.",
         )
     index = _best_index(access, filters, order)
+    if order is None and all([filter.op == EQ for filter in filters]):
+        _remember_plan(access, index, filters)
     return _by_index(index, filters, order)
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIndex | None:
+    """The selection of filters that ask for one value each, if such ones were here before."""
+    plan = access.plans.get(tuple([filter.property for filter in filters]))
+    if plan is None:
+        return None
+    index, places = plan
+    values = b""
+    for place in places:
+        filter = filters[place]
+        if not _is_single(filter):
+            return None
+        values += entry_part(filter.values[0])
+    return ByIndex(index, [(0, [Stretch(*prefix_range(values))])])
+
+
+def _remember_plan(access: TableAccess, index: IndexAccess, filters: Sequence[Filter]) -> None:
+    names = tuple([filter.property for filter in filters])
+    if len(access.plans) < MAX_QUERY_PLANS and len(set(names)) == len(names):
+        columns = index.columns[: len(names)]
+        access.plans[names] = index, tuple([names.index(column) for column in columns])
 
 
 # --- the primary key --------------------------------------------------------------------------
@@ -230,7 +259,9 @@ def _is_single(filter: Filter) -> bool:
     """Returns whether the filter asks for one value, which is not the empty text that finds null,
     too."""
     value = filter.values[0]
-    return filter.op == EQ and (type(value) is not str or bool(normalise(value)))
+    if filter.op != EQ or type(value) is not str:
+        return filter.op == EQ
+    return bool(value if value.isascii() else normalise(value))
 
 
 def _equal_parts(filter: Filter) -> list[bytes]:

@@ -173,11 +173,17 @@ class StoredModelCalls(ModelCalls):
     def _load_objects_page(self, chosen: Select[M]) -> Page[M]:
         if chosen.properties:
             return super()._load_objects_page(chosen)
-        options = select_options(chosen)
-        del options["properties"]
-        found = self.fetch_page(*selected(chosen), entity_decoder, **options)
-        objects = shape_of(chosen.model).load(chosen.model, found.entities)
-        return Page(objects, found.total, found.partial)
+        shape = shape_of(chosen.model)
+        found = self.fetch_page(
+            shape.name,
+            chosen.filters or (EVERYTHING,),
+            entity_decoder,
+            order=chosen.order,
+            offset=chosen.first,
+            limit=chosen.most,
+            count=chosen.counted,
+        )
+        return Page(shape.load(chosen.model, found.entities), found.total, found.partial)
 
 
 # --- shared with the async twin, without any I/O -------------------------------------------------

@@ -28,7 +28,7 @@ from holdfast.entities.records import Stored, kept_decoder, read_entity, read_he
 from holdfast.entities.table_access import TableAccess
 from holdfast.errors import AnswerTooLarge
 from holdfast.expiry import to_ms
-from holdfast.keys import pack_int, pack_str, unpack
+from holdfast.keys import after, pack_int, pack_str, unpack
 from holdfast.limits import COLLECTED_AT_ONCE, MAX_ANSWER_BYTES, WALKED_ENTRIES
 
 S_co = TypeVar("S_co", bound=Stored, covariant=True)
@@ -36,6 +36,7 @@ S = TypeVar("S", bound=Stored)
 T = TypeVar("T")
 
 _UNBOUNDED: Final = 2**63
+_READ_AHEAD: Final = 32  # entries of an index that are read at once
 _TEXT: Final = frozenset({str})
 
 
@@ -78,24 +79,23 @@ class AnswerMeter:
     """Counts the bytes of the entities in one answer, of one query or of several together."""
 
     def __init__(self) -> None:
-        self._size = self._count = 0
-
-    def add(self, stored: bytes) -> None:
-        """Raises when there are too many; a single entity may be larger."""
-        self._size += len(stored)
-        self._count += 1
-        if self._size > MAX_ANSWER_BYTES and self._count > 1:
-            raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
+        self.size = 0
 
 
 def answered(
     decode: Callable[[bytes], T], meter: AnswerMeter | None = None
 ) -> Callable[[bytes], T]:
-    """Decodes the entities of one answer, and raises when they have too many bytes in all."""
-    add = (meter or AnswerMeter()).add
+    """Decodes the entities of one answer, and raises when they have too many bytes in all.
+
+    A single entity may be larger.
+    """
+    meter = meter or AnswerMeter()
 
     def decode_next(stored: bytes) -> T:
-        add(stored)
+        before = meter.size
+        meter.size = size = before + len(stored)
+        if size > MAX_ANSWER_BYTES and before:
+            raise AnswerTooLarge(f"these entities have more than {MAX_ANSWER_BYTES} bytes")
         return decode(stored)
 
     return decode_next
@@ -231,19 +231,17 @@ def _find_by_index(
 ) -> Found:
     now_ms = to_ms(reader.now)
     skipped = 0
-    entries = _entries(reader, selection)
+    most = _UNBOUNDED if limit == NO_LIMIT else limit
+    ahead = _READ_AHEAD if count else offset + most
+    entries = _entries(reader, selection, ahead)
     if offset > WALKED_ENTRIES and not _has_expired(reader, access, now_ms):
         selection_from, left = _skip_by_milestones(reader, selection, offset)
-        entries = _entries(reader, selection_from)
+        entries = _entries(reader, selection_from, ahead)
         skipped, offset = offset - left, left
     if offset:
         skipped += _skip(entries, offset, now_ms)
-    page = _take(entries, _UNBOUNDED if limit == NO_LIMIT else limit, now_ms)
-    prefix, get, found = access.entities, reader.get, []
-    for id_part in page:
-        stored = get(prefix + id_part)
-        if stored is not None:
-            found.append((id_in(id_part), decode(stored)))
+    page = _take(entries, most, now_ms)
+    found = _load_parts(reader, access, page, decode)
     partial = not selection.index.ready
     if not count:
         return Found(found, NOT_COUNTED, partial)
@@ -253,6 +251,20 @@ def _find_by_index(
     if further < most:
         return Found(found, walked + further, partial)
     return Found(found, _count_stretches(reader, access, selection), partial)
+
+
+def _load_parts(
+    reader: Reader, access: TableAccess, parts: list[bytes], decode: Callable[[bytes], T]
+) -> list[tuple[str, T]]:
+    """The entities of these id parts, which the entries of an index end with."""
+    prefix, found = access.entities, []
+    for begin in range(0, len(parts), COLLECTED_AT_ONCE):
+        some = parts[begin : begin + COLLECTED_AT_ONCE]
+        stored = reader.get_many([prefix + part for part in some])
+        for part, value in zip(some, stored, strict=True):
+            if value is not None:
+                found.append((id_in(part), decode(value)))
+    return found
 
 
 def _has_expired(reader: Reader, access: TableAccess, now_ms: int) -> bool:
@@ -300,11 +312,23 @@ def _skip(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> in
     return passed
 
 
-def _entries(reader: Reader, selection: ByIndex) -> Iterator[tuple[bytes, bytes]]:
-    """The entries of the selection in its order, expired ones included."""
+def _entries(
+    reader: Reader, selection: ByIndex, ahead: int = _READ_AHEAD
+) -> Iterator[tuple[bytes, bytes]]:
+    """The entries of the selection in its order, expired ones included.
+
+    Those that are surely wanted are read at once, which costs a third of reading one by one.
+    """
     prefix, size = selection.index.entries, len(selection.index.entries)
     reverse = selection.is_descending
     groups = []
+    if len(selection.groups) == 1 and len(selection.groups[0][1]) == 1 and not reverse:
+        [(_, [only])] = selection.groups
+        begin, end = prefix + only.begin, prefix + only.end
+        first = list(reader.scan(begin, end, limit=min(ahead, _READ_AHEAD)))
+        if len(first) < min(ahead, _READ_AHEAD):
+            return iter(first)
+        return chain(first, _further(reader, after(first[-1][0]) if first else begin, end))
     for fixed, stretches in selection.groups:
         scans = (
             reader.scan(prefix + stretch.begin, prefix + stretch.end, reverse=reverse)
@@ -315,6 +339,11 @@ def _entries(reader: Reader, selection: ByIndex) -> Iterator[tuple[bytes, bytes]
         return groups[0][1]
     keyed = [_with_order(cut, scan) for cut, scan in groups]
     return (pair for _, pair in merge(*keyed, reverse=reverse))
+
+
+def _further(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Scans when the first pair is asked for, which may be never."""
+    yield from reader.scan(begin, end)
 
 
 def _with_order(

@@ -11,7 +11,7 @@ from holdfast.engine.contract import Subscription
 from holdfast.entities import repairs
 from holdfast.entities.index_builds import pending_work, work_step
 from holdfast.entities.layer import Entities
-from holdfast.entities.mapper import ModelCalls
+from holdfast.entities.mapper import StoredModelCalls
 from holdfast.entities.messages import (
     CHANGED,
     ChangeNotice,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     _PerCall = Entities
 else:
 
-    class _PerCall(ModelCalls, per_call(Entities)):
+    class _PerCall(StoredModelCalls, per_call(Entities)):
         """Calls with models come first: objects learn their ids and versions after the commit, and
         not within a transaction that may run twice."""
 

@@ -61,7 +61,7 @@ class TableAccess:
 
     __slots__ = (
         *("entities", "expiring", "hashed", "indexes", "key_columns", "name", "number"),
-        *("prefixes", "primary", "size", "strict", "table"),
+        *("plans", "prefixes", "primary", "size", "strict", "table"),
     )
 
     def __init__(self, space: bytes, stored: StoredTable) -> None:
@@ -80,6 +80,9 @@ class TableAccess:
             for index, number_and_state in zip(table.indexes, stored.indexes, strict=True)
         )
         self.prefixes: Final = _prefixes(self.indexes)
+        # By the columns that queries ask for one value of, in their order: the index that serves
+        # them, and the places of its columns among them.
+        self.plans: Final[dict[tuple[str, ...], tuple[IndexAccess, tuple[int, ...]]]] = {}
         self.strict: Final[dict[str, Column] | None] = (
             {column.name: column for column in table.columns} if table.strict else None
         )
