@@ -148,7 +148,6 @@ def test_a_key_without_times_says_what_to_do(counted: Store) -> None:
     assert counted.events.distinct("unknown", since=1).count == 0
 
 
-@pytest.mark.every_engine
 def test_many_values_since_a_moment_are_estimated_closely(counted: Store) -> None:
     for second in range(20):
         add(counted, "k", run(second * 500, second * 500 + 500), "timed", at=second * SECOND)

@@ -5,7 +5,7 @@ import pytest
 from holdfast.errors import BadArgument, JobLost, UnknownJob, WrongState
 from holdfast.jobs import Job, NewJob, Report, Step, Take
 from holdfast.limits import MAX_JOB_SIGNALS, MAX_STEP_RESULT_BYTES, MAX_STEPS
-from holdfast.store import Store
+from holdfast.store import Store, Tx
 from holdfast.testing import Clock
 
 pytestmark = pytest.mark.every_engine
@@ -122,8 +122,11 @@ def test_signals_of_one_name_are_taken_in_order(store: Store, job: Job) -> None:
 
 
 def test_signals_have_bounds(store: Store, job: Job) -> None:
-    for _ in range(MAX_JOB_SIGNALS):
-        store.jobs.signal("a", "more")
+    def fill(tx: Tx) -> None:
+        for _ in range(MAX_JOB_SIGNALS):
+            tx.jobs.signal("a", "more")
+
+    store.transact(fill)
 
     with pytest.raises(BadArgument, match="has not taken"):
         store.jobs.signal("a", "more")

@@ -11,6 +11,7 @@ from holdfast.metrics import GlobalEntityKey, LocalEntityKey
 from holdfast.metrics.conditions import ALGORITHMS
 from holdfast.store import Space, Store
 from holdfast.testing import Clock
+from tests.repetitions import repeated
 from tests.stores import Stores
 
 CONDITIONS: Any = {"c": {"limit": 9, "window": 10}, "other": {"limit": 9, "window": 10}}
@@ -36,7 +37,7 @@ def stored(space: Space) -> dict[bytes, bytes]:
         return {key[begin:]: value for key, value in view.scan(view.space, view.space + b"\xff")}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=repeated(40, full=100), deadline=None)
 @given(
     hits=HITS,
     algorithm=st.sampled_from(ALGORITHMS),

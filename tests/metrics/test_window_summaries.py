@@ -9,6 +9,7 @@ from holdfast.metrics import Metrics
 from holdfast.metrics.layout import WINDOW_SUMMARIES, keys_of
 from holdfast.store import Space, Store
 from holdfast.testing import Clock
+from tests.repetitions import repeated
 from tests.stores import Stores
 
 CONDITIONS: Any = {"c": {"limit": 4, "window": 10}}
@@ -57,7 +58,7 @@ def call(metrics: Metrics, step: tuple[str, float, str, int, str], bucket_count:
     return metrics.reset([[name]], ["c"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=repeated(40, full=100), deadline=None)
 @given(steps=STEPS, bucket_count=st.sampled_from([1, 3, 10]), clock_runs=st.booleans())
 def test_a_summary_changes_no_answer(
     stores: Stores, steps: Any, bucket_count: int, clock_runs: bool

@@ -13,6 +13,7 @@ from holdfast.store import Store
 from holdfast.tables import catalogue, row_codec
 from holdfast.tables.layout import keys_of
 from holdfast.testing import Clock
+from tests.repetitions import repeated
 from tests.stores import Stores
 from tests.tables.schemas import (
     Schema,
@@ -265,7 +266,9 @@ def run(store: Store, clock: Clock, schema: Schema, step: tuple[Any, ...]) -> No
         store.sweep()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=repeated(30, full=60), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(schema=SCHEMAS, steps=STEPS)
 def test_indexes_equal_a_recomputation_from_the_rows(
     stores: Stores, schema: Schema, steps: list[tuple[Any, ...]]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.store import Store
 from holdfast.testing import Clock
+from tests.repetitions import repeated
 from tests.stores import Stores
 from tests.tables.schemas import Schema, example, range_on, simple, version
 
@@ -251,7 +252,9 @@ def apply_to_model(
             del rows[row]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=repeated(40, full=80), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(first=POLICIES, events=EVENTS)
 def test_every_policy_does_what_a_simple_model_does(
     stores: Stores, first: dict[str, Any], events: list[Any]
