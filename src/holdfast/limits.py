@@ -90,11 +90,15 @@ MAX_GUESSED_READS: Final = 1_000  # reads of one run that are predicted before t
 MAX_GUESSING_RUNS: Final = 4
 # attempts at a transaction that others keep disturbing; then `Conflict`
 MAX_CONFLICT_RUNS: Final = 200
-CONTENDED_SECONDS: Final = 1.0  # how long after a conflict a space is locked before it is read
+CONTENDED_SECONDS: Final = 1.0  # how long after conflicts a space is locked before it is read
 # the longest pause between two attempts; each is chosen at random
 MAX_CONFLICT_PAUSE_SECONDS: Final = 0.25
 RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers get an error
-MAX_REMEMBERED_KEYS: Final = 10_000  # small values of a space that are remembered to predict reads
+MAX_REMEMBERED_KEYS: Final = 10_000  # keys of a space that a process remembers to predict reads
+MAX_REMEMBERED_VALUE_BYTES: Final = 16 * 1024  # a larger value is read each time
+MAX_REMEMBERED_BYTES: Final = 16 * 1024 * 1024  # everything that a process remembers
+# a larger commit reads first: it would be sent in vain if a prediction were wrong
+MAX_GUESSED_COMMIT_BYTES: Final = 256 * 1024
 MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # servers accept a message of twice the size
 # how often a remote engine checks for notices that nobody announced
 REMOTE_POLL_SECONDS: Final = 1.0

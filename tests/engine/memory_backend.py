@@ -3,15 +3,17 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from holdfast.engine.contract import Notice, pack_counter, read_counter
 from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote import (
     AddRefused,
     Commit,
+    Committed,
     Conflicted,
     Page,
+    Refreshed,
     Row,
     Unreachable,
     Unsettled,
@@ -46,7 +48,8 @@ class MemoryBackend:
             raise Unreachable("by wish of the test")
         return fault
 
-    def apply(self, commit: Commit) -> None:
+    def apply(self, commit: Commit) -> int:
+        """Makes a commit, and returns its version."""
         with self.lock:
             rows = self.rows
             self._validate(commit)
@@ -68,6 +71,7 @@ class MemoryBackend:
                 self.log.append(commit.notices)
         for wake in self.listening:
             wake()
+        return version
 
     def _validate(self, commit: Commit) -> None:
         for key, version in commit.keys.items():
@@ -110,6 +114,7 @@ class MemorySession:
         self._backend = backend
         self._rows: Rows | None = None
         self.committed = False
+        self.place = None
 
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -127,14 +132,25 @@ class MemorySession:
         )
         return inside[: page.limit]
 
-    def commit(self, commit: Commit) -> None:
+    def commit(self, commit: Commit) -> Committed:
         fault = self._backend.ask("commit")
         if fault == "lost before":
             raise Unsettled(lambda: self._settle(False))
-        self._backend.apply(commit)
+        version = self._backend.apply(commit)
         if fault == "lost after":
             raise Unsettled(lambda: self._settle(True))
         self.committed = True
+        return Committed(version)
+
+    def try_commit(
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+    ) -> Committed | Refreshed:
+        try:
+            return self.commit(commit)
+        except Conflicted:
+            rows = self._backend.rows
+            contents = [self._page(rows, page) for page in pages]
+            return Refreshed([rows.get(key) for key in keys], contents)
 
     def _settle(self, applied: bool) -> bool:
         self._backend.ask("settle")

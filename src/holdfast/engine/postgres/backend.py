@@ -1,10 +1,9 @@
-"""The backend: sessions that read a snapshot and commit, each in as few round trips as can be."""
+"""The backend: opening a store, its connections and spaces, notices, and care."""
 
 import logging
-import os
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -19,20 +18,19 @@ from holdfast.engine.postgres.connection import (
     INT8,
     Connection,
     Refused,
-    Reply,
     bytea_array,
     connect,
-    int8_array,
+)
+from holdfast.engine.postgres.functions import (
+    COMMIT_FUNCTION,
+    CREATE_COMMIT,
+    FIND_COMMIT,
+    LOCK_CREATION,
 )
 from holdfast.engine.postgres.pool import Pool
+from holdfast.engine.postgres.session import PostgresSession
 from holdfast.engine.remote import (
-    AddRefused,
-    Commit,
-    Conflicted,
-    Page,
-    Row,
     Unreachable,
-    Unsettled,
 )
 from holdfast.engine.urls import without_password
 from holdfast.engine.write_buffer import after_prefix
@@ -47,13 +45,10 @@ from holdfast.errors import (
 from holdfast.limits import KEPT_NOTICE_BYTES, KEPT_NOTICE_COMMITS, MAX_QUEUED_NOTICES
 
 LONG_KEYS: Final = LongKeys(2_600)  # an entry of a B-tree has at most 2,704 bytes
-_STATEMENT_BYTES: Final = 16 * 1024 * 1024  # of pairs in one statement; a message ends at 1 GB
 _KNOWN_SPACES: Final = 100_000
 _COMMITS_PER_CLEANING: Final = 256
 _RETRY_PAUSE_SECONDS: Final = 0.2
 
-_BAD_COUNTER: Final = {"22003", "23514"}  # out of range; neither a value nor a number
-_IN_THE_WAY: Final = {"40001", "40P01", "55P03"}  # not serializable, deadlock, lock timeout
 _NO_ROOM: Final = {"53100", "53200", "54000"}
 _NOT_CREATED: Final = {"42P01", "3F000"}
 
@@ -110,7 +105,23 @@ class PostgresBackend:
                 raise UnsupportedFormat(
                     f"{self.name} has format {found}, this Holdfast knows {sql.FORMAT}"
                 )
+            self._create_function(plain)
             plain.execute(sql.FORGET_CLIENTS)
+
+    def _create_function(self, plain: psycopg.Connection[Any]) -> None:
+        """Creates the function of this version of Holdfast; those of others stay."""
+        if plain.execute(FIND_COMMIT).fetchone() is not None:
+            return
+        try:
+            with plain.transaction():
+                plain.execute(LOCK_CREATION)
+                plain.execute(CREATE_COMMIT)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StoreUnusable(
+                f"{self.name} lacks the function {COMMIT_FUNCTION}, and it can't be created: "
+                f"{error}",
+                hint="Open the store once as the owner of its tables: that creates the function.",
+            ) from error
 
     def _create(self, plain: psycopg.Connection[Any]) -> None:
         try:
@@ -145,10 +156,10 @@ class PostgresBackend:
 
     # --- sessions --------------------------------------------------------------------------------
 
-    def session(self, space: bytes) -> "PostgresSession":
+    def session(self, space: bytes) -> PostgresSession:
         return PostgresSession(self, space)
 
-    def exclusive_session(self, space: bytes) -> "PostgresSession":
+    def exclusive_session(self, space: bytes) -> PostgresSession:
         return PostgresSession(self, space, exclusive=True)
 
     def take(self) -> Connection:
@@ -217,11 +228,14 @@ class PostgresBackend:
             [_, [made]] = connection.exchange()
             return bool(made.ntuples)
 
-    def is_time_to_clean(self, notice_bytes: int = 0) -> bool:
-        """By chance, so that processes which make few commits do their share; larger notices are
-        cleaned up more often."""
+    def clean_some(self, connection: Connection, notice_bytes: int) -> None:
+        """Has old notices removed now and then, by a statement that nobody waits for: by chance, so
+        that processes which make few commits do their share, and more often if they are large."""
         chances = 1 + notice_bytes * _COMMITS_PER_CLEANING // KEPT_NOTICE_BYTES
-        return random.randrange(_COMMITS_PER_CLEANING) < chances
+        if random.randrange(_COMMITS_PER_CLEANING) < chances:
+            kept = (INT8.pack(KEPT_NOTICE_COMMITS), INT8.pack(KEPT_NOTICE_BYTES))
+            connection.send(sql.FORGET_NOTICES, *kept)
+            connection.sync()
 
     def explain(self, error: Refused) -> HoldfastError:
         """Returns the error to raise for an error of PostgreSQL."""
@@ -346,202 +360,6 @@ class PostgresBackend:
         self._pool.forked()
 
 
-class PostgresSession:
-    """Takes a connection when it is first needed, and gives it back at its end."""
-
-    def __init__(self, backend: PostgresBackend, space: bytes, *, exclusive: bool = False) -> None:
-        self._backend = backend
-        self._space = space
-        self._exclusive = exclusive  # reads with the lock of the space in its hands
-        self._connection: Connection | None = None
-        self._reading = False
-        self.committed = False
-
-    def fetch(
-        self, keys: Sequence[bytes], pages: Sequence[Page]
-    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
-        if self._exclusive and not self._reading:
-            self._backend.register(self._space)
-        connection = self._taken()
-        begun = 0 if self._reading else 1
-        try:
-            if not self._reading and self._exclusive:
-                connection.enrol()
-                begun = self._send_locks(connection)
-            elif not self._reading:
-                connection.send(sql.BEGIN_SNAPSHOT)
-            if keys:
-                connection.send(sql.GET, bytea_array(keys))
-            for page in pages:
-                connection.send(
-                    sql.PAGE_BACK if page.reverse else sql.PAGE,
-                    page.begin,
-                    page.end,
-                    INT8.pack(page.limit),
-                )
-            connection.sync()
-            self._reading = True
-            replies = connection.exchange()[-1]
-        except Refused as error:
-            connection.broken = True  # and with it the snapshot
-            if error.state in _IN_THE_WAY:
-                raise Conflicted from error
-            raise self._backend.explain(error) from error
-        except BaseException:
-            connection.broken = True
-            raise
-        del replies[:begun]
-        found = dict(_rows(replies.pop(0))) if keys else {}
-        return [found.get(key) for key in keys], [_rows(reply) for reply in replies]
-
-    def commit(self, commit: Commit) -> None:
-        self._backend.register(self._space)
-        connection = self._taken()
-        connection.attempts += 1
-        try:
-            if self._reading and not self._exclusive:
-                connection.send(sql.END_SNAPSHOT)
-                connection.sync()
-                self._reading = False
-            if not self._reading:
-                connection.enrol()
-            self._send_commit(connection, commit)
-            connection.exchange()
-            self.committed = True
-        except Refused as error:
-            raise self._refusal(connection, error) from error
-        except Unreachable as error:
-            raise self._unsettled(connection) from error
-        except BaseException as error:
-            connection.broken = True
-            if self.committed or not isinstance(error, KeyboardInterrupt):
-                raise
-            raise self._unsettled(connection) from error
-        finally:
-            self.close()
-
-    def _send_commit(self, connection: Connection, commit: Commit) -> None:
-        send = connection.send
-        version = INT8.pack(_new_version())
-        begun = self._reading or not commit.space  # the whole store has a BEGIN of its own
-        if not self._reading and not commit.space:
-            self._send_locks(connection)
-        elif not self._reading:
-            send(sql.LOCK_SPACE, commit.space)
-        send(sql.MARK, INT8.pack(connection.id), INT8.pack(connection.attempts))
-        if commit.keys:
-            versions = [INT8.pack(version) for version in commit.keys.values()]
-            send(sql.CHECK_KEYS, bytea_array(list(commit.keys)), int8_array(versions))
-        for begin, end, seen in commit.ranges:
-            versions = [INT8.pack(version) for version in seen]
-            send(sql.CHECK_RANGE, begin, end, int8_array(versions), INT8.pack(len(seen) + 1))
-        for begin, end in commit.clears:
-            send(sql.CLEAR, begin, end)
-        if commit.deletes:
-            send(sql.DELETE, bytea_array(commit.deletes))
-        for keys, values, numbers in _portions(commit.puts):
-            send(sql.PUT, bytea_array(keys), bytea_array(values), int8_array(numbers), version)
-        if commit.adds:
-            deltas = [INT8.pack(delta) for delta in commit.adds.values()]
-            send(sql.ADD, bytea_array(list(commit.adds)), int8_array(deltas), version)
-        if commit.notices:
-            noted = msgspec.msgpack.encode(commit.notices)
-            send(sql.NOTICE, noted)
-        if begun:
-            send(sql.COMMIT)
-        connection.sync()
-        self._reading = False
-        if begun:
-            send(sql.ROLLBACK)  # where an error has left it open
-            connection.sync()
-        if commit.notices:
-            send(sql.NOTIFY)
-            connection.sync()
-            if self._backend.is_time_to_clean(len(noted)):
-                send(
-                    sql.FORGET_NOTICES,
-                    INT8.pack(KEPT_NOTICE_COMMITS),
-                    INT8.pack(KEPT_NOTICE_BYTES),
-                )
-                connection.sync()
-
-    def _send_locks(self, connection: Connection) -> int:
-        """Begins a transaction that others wait for; returns how many statements that takes."""
-        connection.send(sql.BEGIN)
-        connection.send(sql.HURRY)
-        if not self._space:
-            connection.send(sql.LOCK_ALL)
-        connection.send(sql.LOCK_SPACE, self._space)
-        return 3 if self._space else 4
-
-    def _refusal(self, connection: Connection, error: Refused) -> Exception:
-        """Returns the error for a refused statement of the commit: nothing was applied."""
-        if error.statement in (sql.ENROL, sql.MARK):
-            connection.broken = True  # it was forgotten: a new one gets a new number
-            return Unreachable(str(error))
-        if error.statement in (sql.CHECK_KEYS, sql.CHECK_RANGE) or error.state in _IN_THE_WAY:
-            return Conflicted()
-        if error.statement is sql.ADD and error.state in _BAD_COUNTER:
-            return AddRefused()
-        return self._backend.explain(error)
-
-    def _unsettled(self, connection: Connection) -> Unsettled:
-        client, attempt = connection.id, connection.attempts
-        return Unsettled(lambda: self._backend.settle(client, attempt))
-
-    def _taken(self) -> Connection:
-        if self._connection is None:
-            self._connection = self._backend.take()
-        return self._connection
-
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        try:
-            if self._reading and not connection.broken:
-                # The reply is read when the connection is used next.
-                connection.send(sql.ROLLBACK if self._exclusive else sql.END_SNAPSHOT)
-                connection.sync()
-                connection.leave_behind()
-        finally:
-            self._reading = False
-            self._backend.give_back(connection)
-
-
-def _rows(reply: Reply) -> list[tuple[bytes, Row]]:
-    value = reply.get_value
-    unpack = INT8.unpack
-    rows = []
-    for number in range(reply.ntuples):
-        content = value(number, 1)
-        if content is None:
-            content = value(number, 2)  # a number, in the very bytes of a counter
-        rows.append((value(number, 0), Row(content, unpack(value(number, 3))[0])))
-    return rows
-
-
-def _portions(
-    puts: dict[bytes, bytes],
-) -> Iterator[tuple[list[bytes], list[bytes | None], list[bytes | None]]]:
-    """The pairs in parts that fit a statement: keys, and for each a value or a number."""
-    keys: list[bytes] = []
-    values: list[bytes | None] = []
-    numbers: list[bytes | None] = []
-    size = 0
-    for key, value in puts.items():
-        if keys and size + len(value) > _STATEMENT_BYTES:
-            yield keys, values, numbers
-            keys, values, numbers, size = [], [], [], 0
-        keys.append(key)
-        is_number = len(value) == 8
-        values.append(None if is_number else value)
-        numbers.append(value if is_number else None)
-        size += len(value) + len(key)
-    if keys:
-        yield keys, values, numbers
-
-
 def _read_format(plain: psycopg.Connection[Any]) -> str | None:
     try:
         found = plain.execute(sql.READ_FORMAT).fetchone()
@@ -550,11 +368,6 @@ def _read_format(plain: psycopg.Connection[Any]) -> str | None:
             return None
         raise StoreUnusable(str(error)) from error
     return None if found is None else str(found[0])
-
-
-def _new_version() -> int:
-    """A number that no other commit has: 63 random bits, and never 0."""
-    return (int.from_bytes(os.urandom(8)) >> 1) or 1
 
 
 def _int(value: Any) -> int:

@@ -25,6 +25,7 @@ _EMPTY_ARRAY: Final = struct.Struct(">iiI")
 _LENGTH: Final = struct.Struct(">i")
 _NULL: Final = _LENGTH.pack(-1)
 INT8: Final = struct.Struct(">q")
+INT4: Final = struct.Struct(">i")
 
 Reply = Any  # a pq.PGresult: rows, or the count of what was changed
 
@@ -134,13 +135,20 @@ class Connection:
             raise self._lost(error) from error
         self._sent[-1].append(None)
 
-    def sync(self) -> None:
-        """Ends a batch, which is a transaction unless it has a BEGIN or COMMIT of its own."""
+    def sync(self) -> int:
+        """Ends a batch, which is a transaction unless it has a BEGIN or COMMIT of its own. Returns
+        the number of the batch in the next exchange."""
         try:
             self._pq.pipeline_sync()
         except psycopg.Error as error:
             raise self._lost(error) from error
         self._sent.append([])
+        return len(self._sent) - 2 - self._owed
+
+    @property
+    def batch(self) -> list[Statement | None]:
+        """The statements that were sent since the last sync."""
+        return self._sent[-1]
 
     def leave_behind(self) -> None:
         """Sends what was synced, and does not wait for the reply."""
@@ -150,11 +158,14 @@ class Connection:
             raise self._lost(error) from error
         self._owed = len(self._sent) - 1
 
-    def exchange(self, *, strict: bool = True) -> list[list[Reply]]:
-        """Sends all that was synced, and returns the replies of each batch. The first error of all
-        batches is raised, once all replies are read. Costs 1 round trip."""
-        batches, self._sent = self._sent[:-1], self._sent[-1:]
-        owed, self._owed = self._owed, 0
+    def exchange(self, *, strict: bool = True, awaited: int | None = None) -> list[list[Reply]]:
+        """Sends all that was synced, and returns the replies of each batch, or of the first
+        `awaited`. The first error of these is raised, once all replies are read; no one hears of
+        those in later batches. Costs 1 round trip."""
+        owed = self._owed
+        last = len(self._sent) - 1 if awaited is None else owed + awaited
+        batches, self._sent = self._sent[:last], self._sent[last:]
+        self._owed = len(self._sent) - 1
         replies: list[list[Reply]] = []
         refused: Refused | None = None
         try:

@@ -8,11 +8,12 @@ holdfast_client  id of a connection -> the last commit that it made or gave up
 holdfast_notice  notices, one row for each commit that left any, until some thousand came after it
 holdfast_meta    the format number
 
-All of it is plain SQL, so that other servers which speak it can be tried. Checks are divisions by
-one or by zero: a statement that fails undoes all others of its commit.
+A commit is one call of a function (functions.py); the rest is plain SQL.
 """
 
 from typing import Final, NamedTuple
+
+from holdfast.engine.postgres.functions import COMMIT_FUNCTION
 
 FORMAT: Final = 1
 
@@ -66,6 +67,21 @@ def _prepared(name: str, sql: str) -> Statement:
     return Statement(f"holdfast_{name}".encode(), sql.encode())
 
 
+_COMMIT_ARGUMENTS: Final = tuple(
+    enumerate(
+        (
+            *("bytea", "bool", "int8", "int8", "int8"),  # space, locked; client, attempt, version
+            *("bytea[]", "int8[]"),  # keys that were read
+            *("bytea[]", "bytea[]", "int8[]", "int8[]"),  # ranges that were read
+            *("bytea[]", "bytea[]", "bytea[]"),  # ranges to clear, keys to delete
+            *("bytea[]", "bytea[]", "int8[]"),  # pairs to put
+            *("bytea[]", "int8[]", "bytea"),  # counters to add to, notices
+            *("bool", "bytea[]", "bytea[]", "bytea[]", "int8[]", "int8[]"),  # what is asked for
+        ),
+        start=1,
+    )
+)
+
 # --- reading --------------------------------------------------------------------------------------
 
 BEGIN_SNAPSHOT: Final = _prepared(
@@ -99,29 +115,12 @@ LOCK_SPACE: Final = _prepared(
     "INSERT INTO holdfast_space (space, commits) VALUES ($1::bytea, 1) ON CONFLICT (space) "
     "DO UPDATE SET commits = holdfast_space.commits + 1",
 )
-# A later question about this commit makes sure that it can no longer be applied.
-MARK: Final = _prepared(
-    "mark",
-    "WITH marked AS (UPDATE holdfast_client SET last = $2::int8, given_up = false "
-    "WHERE id = $1::int8 AND last < $2::int8 RETURNING id) "
-    "SELECT 1 / (SELECT count(*) FROM marked)",
+CALL_COMMIT: Final = _prepared(
+    "call_commit",
+    "SELECT part, key, value, number, version FROM "
+    f"{COMMIT_FUNCTION}({', '.join(f'${number}::{kind}' for number, kind in _COMMIT_ARGUMENTS)})",
 )
-CHECK_KEYS: Final = _prepared(
-    "check_keys",
-    "SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM unnest($1::bytea[], $2::int8[]) AS seen (k, v) "
-    "WHERE coalesce((SELECT version FROM holdfast_data WHERE key = k), 0) <> v) "
-    "THEN 0 ELSE 1 END)",
-)
-CHECK_RANGE: Final = _prepared(
-    "check_range",
-    "SELECT 1 / (CASE WHEN ARRAY(SELECT version FROM holdfast_data "
-    "WHERE key >= $1::bytea AND key < $2::bytea ORDER BY key LIMIT $4::int8) = $3::int8[] "
-    "THEN 1 ELSE 0 END)",
-)
-CLEAR: Final = _prepared(
-    "clear", "DELETE FROM holdfast_data WHERE key >= $1::bytea AND key < $2::bytea"
-)
-DELETE: Final = _prepared("delete", "DELETE FROM holdfast_data WHERE key = ANY($1::bytea[])")
+# For what is too much for one call: more pairs, in the transaction of the call before.
 PUT: Final = _prepared(
     "put",
     "INSERT INTO holdfast_data (key, value, number, version) "
@@ -129,15 +128,6 @@ PUT: Final = _prepared(
     "ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, number = EXCLUDED.number, "
     "version = EXCLUDED.version",
 )
-# What is no counter is left with neither a value nor a number, which the table refuses.
-ADD: Final = _prepared(
-    "add",
-    "INSERT INTO holdfast_data (key, number, version) "
-    "SELECT k, n, $3::int8 FROM unnest($1::bytea[], $2::int8[]) AS new (k, n) "
-    "ON CONFLICT (key) DO UPDATE SET value = NULL, "
-    "number = holdfast_data.number + EXCLUDED.number, version = EXCLUDED.version",
-)
-NOTICE: Final = _prepared("notice", "INSERT INTO holdfast_notice (body) VALUES ($1::bytea)")
 COMMIT: Final = _prepared("commit", "COMMIT")
 ROLLBACK: Final = _prepared("rollback", "ROLLBACK")
 

@@ -59,6 +59,27 @@ class Commit(msgspec.Struct, kw_only=True):
         return bool(self.puts or self.adds or self.deletes or self.clears or self.notices)
 
 
+class Committed(NamedTuple):
+    """A commit that was made: the version of what it has put, and the place of the space after it.
+
+    `alone` says that nothing else was committed to the space between `place` and the place that
+    was given with it, so that what was known there is known here; where rows have versions of
+    their own that is not asked.
+    """
+
+    version: int
+    place: Any = None
+    alone: bool = True
+
+
+class Refreshed(NamedTuple):
+    """A commit that was not made as its reads were wrong, with the truth of one moment."""
+
+    rows: list[Row | None]
+    contents: list[list[tuple[bytes, Row]]]
+    place: Any = None
+
+
 class Conflicted(Exception):
     """Something that was read has changed meanwhile. Nothing was applied, nothing ever will be."""
 
@@ -96,6 +117,11 @@ class Session(Protocol):
 
     committed: bool  # whether its commit was made, as far as is known here
 
+    @property
+    def place(self) -> Any:
+        """Its snapshot among the commits of the space; None where each row has its own version."""
+        ...
+
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
@@ -106,7 +132,7 @@ class Session(Protocol):
         """
         ...
 
-    def commit(self, commit: Commit) -> None:
+    def commit(self, commit: Commit) -> Committed:
         """Checks and applies, in one step that all others see whole, and ends the session.
 
         Durable when it returns. May raise any of the four exceptions above. If it is interrupted
@@ -115,7 +141,20 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """Gives the snapshot free. After a commit, or a second time, it does nothing."""
+        """Releases the snapshot. After a commit, or a second time, it does nothing."""
+        ...
+
+
+@runtime_checkable
+class Trying(Protocol):
+    """A session that can commit what was made of guesses."""
+
+    def try_commit(
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+    ) -> Committed | Refreshed:
+        """Like `commit`, with reads that are guesses, remembered at `place`. If one of them is
+        wrong, nothing is applied, and the answer is `keys` and `pages` as they are: one moment,
+        one round trip. The session can go on then, as a new one."""
         ...
 
 

@@ -6,8 +6,8 @@ once is answered from here, also that nothing is there.
 
 A round trip costs more than the work of most transactions. Therefore work is first run *guessing*:
 what is not known yet is written down, and answered with what this process saw there last, or with
-nothing. Then all of it is fetched at once and the work is run again. The guesses never leave this
-module: a run that has guessed is thrown away.
+nothing (remembered.py). If it writes, it is committed on the condition that all guesses were right;
+if they were not, or if it only reads, all of it is fetched at once and the work is run again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,11 +19,13 @@ from holdfast.engine.long_keys import LongKeys
 from holdfast.engine.remote.protocol import (
     Conflicted,
     Page,
+    Refreshed,
     Row,
     Session,
     Unreachable,
     Walked,
 )
+from holdfast.engine.remote.remembered import RememberedRows, covered
 from holdfast.errors import ViewOnlyReads
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
@@ -47,7 +49,7 @@ class ReadCache:
         session: Session,
         space: bytes,
         now: float,
-        memory: dict[bytes, bytes] | None = None,
+        memory: RememberedRows | None = None,
         *,
         forgets: bool = False,
     ) -> None:
@@ -66,9 +68,12 @@ class ReadCache:
         self._read: dict[bytes, None] = {}
         self._walked: list[list[bytes]] = []
         self._guessing = False
+        self._asked: dict[Page, None] = {}  # all scans of a run on guesses
         self._missed_keys: dict[bytes, None] = {}
         self._missed_pages: dict[Page, None] = {}
-        self._memory = {} if memory is None else memory
+        self._memory = memory or RememberedRows()
+        self.place = self._memory.place  # of all guesses, and of what a refused commit brought
+        self.is_unbounded = False  # whether the run on guesses was cut short
         self._guard: tuple[bytes, Callable[[Any], None], Any] | None = None
 
     # --- runs ------------------------------------------------------------------------------------
@@ -77,7 +82,10 @@ class ReadCache:
         """Forgets what was read, not what was fetched."""
         self._read = {}
         self._walked = []
+        self._asked = {}
+        self._missed_keys, self._missed_pages = {}, {}
         self._guessing = guessing
+        self.is_unbounded = False
 
     def begin_end(self) -> None:
         """From here on, what is not known is fetched; what was read stays."""
@@ -90,9 +98,38 @@ class ReadCache:
 
     def fetch_missed(self) -> None:
         """Fetches all that was guessed. Costs 1 round trip."""
-        keys, pages = list(self._missed_keys), list(self._missed_pages)
-        self._missed_keys, self._missed_pages = {}, {}
+        self._fetch(list(self._missed_keys), list(self._missed_pages))
+
+    def asked(self) -> tuple[list[bytes], list[Page]]:
+        """Returns all that the run on guesses has asked for, known before or not."""
+        return [key for key in self._read if key], list(self._asked)
+
+    def fetch_asked(self, session: Session) -> None:
+        """Forgets what is known, and fetches all that was asked for from another session. Costs 1
+        round trip."""
+        keys, pages = self.asked()
+        self._forget()
+        self.session = session
         self._fetch(keys, pages)
+
+    def refresh(self, keys: list[bytes], pages: list[Page], found: Refreshed) -> list[bytes]:
+        """Knows from now on what a refused commit was answered with, and nothing else. Returns the
+        keys, and begins of scans, of what has changed since it was remembered."""
+        rows = self._memory.rows
+        changed = [
+            key
+            for key, row in zip(keys, found.rows, strict=True)
+            if key in rows and row != rows[key]
+        ]
+        for page, content in zip(pages, found.contents, strict=True):
+            now = dict(content)
+            remembered = self._memory.between(*covered(page, content))
+            if any(now.get(key) != rows[key] for key in remembered):
+                changed.append(page.begin)
+        self._forget()
+        self._learn(keys, pages, found.rows, found.contents, found.place)
+        self.place = found.place
+        return changed
 
     def guard(self, key: bytes, refuse: Callable[[Any], None], reader: Any) -> None:
         """Reads `key` along with whatever is fetched first, and calls `refuse` if it is there."""
@@ -123,6 +160,8 @@ class ReadCache:
     ) -> Iterator[Pair]:
         if begin >= end or (limit is not None and limit <= 0):
             return iter(())
+        if self._guessing:
+            self._asked[Page(begin, end, self._page_rows(limit, 0), reverse)] = None
         return self._backward(begin, end, limit) if reverse else self._forward(begin, end, limit)
 
     def _get_unknown(self, key: bytes) -> bytes | None:
@@ -131,7 +170,8 @@ class ReadCache:
         if self._guessing:
             self._missed_keys[key] = None
             self._bound_guesses()
-            return self._memory.get(key)
+            remembered = self._memory.rows.get(key)
+            return None if remembered is None else remembered.value
         self._make_room()
         self._fetch([key], [])
         row = self._rows[key]
@@ -146,17 +186,20 @@ class ReadCache:
             if span < 0 or self._ends[span] <= begin:
                 stop = self._begins[span + 1] if span + 1 < len(self._begins) else end
                 page = Page(begin, min(stop, end), self._page_rows(limit, fetched))
-                if self._guessing:
-                    return self._miss(page)
-                self._make_room()
-                self._fetch([], [page])
-                fetched += page.limit
-                continue
-            rows = self._rows
-            stop = min(self._ends[span], end)
-            for key in self._keys[bisect_left(self._keys, begin) : bisect_left(self._keys, stop)]:
+                if not self._guessing:
+                    self._make_room()
+                    self._fetch([], [page])
+                    fetched += page.limit
+                    continue
+                self._miss(page)
+                stop = page.end
+                content = self._guess(begin, stop)
+            else:
+                stop = min(self._ends[span], end)
+                content = self._known(begin, stop)
+            for key, row in content:
                 walked[1] = key + b"\0"
-                yield key, rows[key].value  # type: ignore[union-attr]  # it is in a span
+                yield key, row.value
                 if limit is not None:
                     limit -= 1
                     if limit <= 0:
@@ -172,23 +215,37 @@ class ReadCache:
             if span < 0 or self._ends[span] < end:
                 stop = self._ends[span] if span >= 0 else begin
                 page = Page(max(stop, begin), end, self._page_rows(limit, fetched), True)
-                if self._guessing:
-                    return self._miss(page)
-                self._make_room()
-                self._fetch([], [page])
-                fetched += page.limit
-                continue
-            rows = self._rows
-            stop = max(self._begins[span], begin)
-            first, last = bisect_left(self._keys, stop), bisect_left(self._keys, end)
-            for key in self._keys[first:last][::-1]:
+                if not self._guessing:
+                    self._make_room()
+                    self._fetch([], [page])
+                    fetched += page.limit
+                    continue
+                self._miss(page)
+                stop = page.begin
+                content = self._guess(stop, end)
+            else:
+                stop = max(self._begins[span], begin)
+                content = self._known(stop, end)
+            for key, row in reversed(content):
                 walked[0] = key
-                yield key, rows[key].value  # type: ignore[union-attr]  # it is in a span
+                yield key, row.value
                 if limit is not None:
                     limit -= 1
                     if limit <= 0:
                         return
             walked[0] = end = stop
+
+    def _known(self, begin: bytes, end: bytes) -> list[tuple[bytes, Row]]:
+        """Returns the rows of a range of which all is known."""
+        keys, rows = self._keys, self._rows
+        inside = keys[bisect_left(keys, begin) : bisect_left(keys, end)]
+        return [(key, rows[key]) for key in inside]  # type: ignore[misc]  # those of a span are there
+
+    def _guess(self, begin: bytes, end: bytes) -> list[tuple[bytes, Row]]:
+        """Returns the rows of a range of which nothing is known, as they are remembered."""
+        rows, remembered = self._rows, self._memory.rows
+        inside = [(k, rows.get(k, remembered[k])) for k in self._memory.between(begin, end)]
+        return [(key, row) for key, row in inside if row is not None]
 
     def _miss(self, page: Page) -> None:
         self._missed_pages[page] = None
@@ -196,6 +253,7 @@ class ReadCache:
 
     def _bound_guesses(self) -> None:
         if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
+            self.is_unbounded = True
             raise GuessedTooLong
 
     def _in_span(self, key: bytes) -> bool:
@@ -216,9 +274,12 @@ class ReadCache:
     def _make_room(self) -> None:
         """Lets a view forget what it has read, once that is much: it may read a whole store."""
         if self._forgets and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
-            self._rows, self._read, self._memory = {}, {}, {}
-            self._keys, self._begins, self._ends, self._walked = [], [], [], []
-            self._known_bytes = 0
+            self._read, self._walked = {}, []
+            self._forget()
+
+    def _forget(self) -> None:
+        self._rows, self._keys, self._begins, self._ends = {}, [], [], []
+        self._known_bytes = 0
 
     def _fetch(self, keys: list[bytes], pages: list[Page]) -> None:
         guard = self._guard
@@ -230,32 +291,34 @@ class ReadCache:
             self.lost = error
             raise
         self.fetches += 1
-        for key, row in zip(keys, rows, strict=True):
-            self._rows[key] = row
-            self._known_bytes += len(key) if row is None else len(key) + len(row.value)
-            self._remember(key, row)
-        for page, content in zip(pages, contents, strict=True):
-            self._add_page(page, content)
+        self._learn(keys, pages, rows, contents, self.session.place)
         if guard is not None:
             self._guard = None
             if rows[-1] is not None:
                 guard[1](guard[2])
 
-    def _remember(self, key: bytes, row: Row | None) -> None:
-        if row is None:
-            self._memory.pop(key, None)
-        elif len(row.value) <= 1_024:
-            self._memory[key] = row.value
+    def _learn(
+        self,
+        keys: list[bytes],
+        pages: list[Page],
+        rows: list[Row | None],
+        contents: list[list[tuple[bytes, Row]]],
+        place: Any,
+    ) -> None:
+        for key, row in zip(keys, rows, strict=True):
+            self._rows[key] = row
+            self._known_bytes += len(key) if row is None else len(key) + len(row.value)
+        for page, content in zip(pages, contents, strict=True):
+            self._add_page(page, content)
+        if not self._forgets:
+            self._memory.learn(keys, rows, pages, contents, place)
 
     def _add_page(self, page: Page, content: list[tuple[bytes, Row]]) -> None:
-        begin, end = page.begin, page.end
+        begin, end = covered(page, content)
         if content:
             value_bytes = sum(len(row.value) for _, row in content)
             self._row_bytes = value_bytes // len(content)
             self._known_bytes += value_bytes + sum(len(key) for key, _ in content)
-        if len(content) >= page.limit:
-            last = content[-1][0]
-            begin, end = (last, end) if page.reverse else (begin, last + b"\0")
         if page.reverse:
             content = content[::-1]
         # Pages that were missed in one guessing run may overlap: what is known already stays.
@@ -311,13 +374,22 @@ class ReadCache:
         for key in self._read:
             place = bisect_right(begins, key) - 1
             if key and (place < 0 or key >= ranges[place].end):
-                row = self._rows.get(key)
-                versions[key] = 0 if row is None else row.version
+                versions[key] = self._version(key)
         return versions
 
+    def _version(self, key: bytes) -> int:
+        row = self._rows.get(key)
+        if row is None and self._guessing and key not in self._rows and not self._in_span(key):
+            row = self._memory.rows.get(key)
+        return 0 if row is None else row.version
+
     def _versions(self, begin: bytes, end: bytes) -> list[int]:
-        first, last = bisect_left(self._keys, begin), bisect_left(self._keys, end)
-        return [self._rows[key].version for key in self._keys[first:last]]  # type: ignore[union-attr]
+        content = self._known(begin, end)
+        if self._guessing and (gaps := self._gaps(begin, end)):
+            for gap in gaps:
+                content += self._guess(*gap)
+            content.sort()
+        return [row.version for _, row in content]
 
 
 class LongKeyReader:

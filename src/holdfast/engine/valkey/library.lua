@@ -159,6 +159,25 @@ local function page(keys, begin, finish, count, reverse, budget)
   return { (at > #found and #found < count) and 1 or 0, pairs }
 end
 
+-- The values and pages that end a list of arguments, beginning with the bytes of a page.
+local function read_part(keys, args, budget_at)
+  local budget, count = tonumber(args[budget_at]), tonumber(args[budget_at + 1])
+  local first_key = budget_at + 2
+  local values = {}
+  for first = first_key, first_key + count - 1, CHUNK do
+    local last = math.min(first_key + count - 1, first + CHUNK - 1)
+    for _, value in ipairs(call("HMGET", keys[3], unpack(args, first, last))) do
+      values[#values + 1] = value
+    end
+  end
+  local pages = {}
+  for i = first_key + count, #args, 4 do
+    pages[#pages + 1] =
+      page(keys, args[i], args[i + 1], tonumber(args[i + 2]), args[i + 3] == "1", budget)
+  end
+  return values, pages
+end
+
 -- keys: state, keys, values, log
 -- args: the version seen before, or ""; its id; whether old values are wanted ("1"); the bytes of a
 --       page; the number of keys, the keys; then for each range: begin, end, count, reverse ("1")
@@ -175,19 +194,7 @@ local function read(keys, args)
       changes[i] = { commit.keys or "", commit.gone or "", old or false }
     end
   end
-  local budget, count = tonumber(args[4]), tonumber(args[5])
-  local values = {}
-  for first = 6, 5 + count, CHUNK do
-    local last = math.min(5 + count, first + CHUNK - 1)
-    for _, value in ipairs(call("HMGET", keys[3], unpack(args, first, last))) do
-      values[#values + 1] = value
-    end
-  end
-  local pages = {}
-  for i = 6 + count, #args, 4 do
-    pages[#pages + 1] =
-      page(keys, args[i], args[i + 1], tonumber(args[i + 2]), args[i + 3] == "1", budget)
-  end
+  local values, pages = read_part(keys, args, 4)
   return { number(state.version), state.id, changes, values, pages }
 end
 
@@ -217,6 +224,27 @@ local function is_changed(commits, read_keys, read_ranges)
     end
   end
   return false
+end
+
+-- Whether guesses are right: each key with "0" in `marks` does not exist, and each range holds as
+-- many keys as `sizes` says. That those which were there before are unchanged, the log tells.
+local function is_guessed_right(keys, read_keys, marks, read_ranges, sizes)
+  local absent = {}
+  for i, key in ipairs(unpack_list(read_keys)) do
+    if string.sub(marks, i, i) == "0" then absent[#absent + 1] = key end
+  end
+  for first = 1, #absent, CHUNK do
+    local last = math.min(#absent, first + CHUNK - 1)
+    for _, value in ipairs(call("HMGET", keys[3], unpack(absent, first, last))) do
+      if value then return false end
+    end
+  end
+  local ranges, counts = unpack_list(read_ranges), unpack_list(sizes)
+  for i = 1, #ranges, 2 do
+    local count = call("ZLEXCOUNT", keys[2], "[" .. ranges[i], "(" .. ranges[i + 1])
+    if count ~= tonumber(counts[(i + 1) / 2]) then return false end
+  end
+  return true
 end
 
 -- What a commit changes: written down before it is done.
@@ -329,9 +357,12 @@ end
 --       7 the notices, or ""; 8 their channel; the number of 9 ranges to clear, 10 keys to delete,
 --       11 pairs to put, 12 numbers to add; and then these: begin and end, key, key and value, key
 --       and number. A range is cleared before anything is put into it. No key is put, deleted and
---       added to in one commit, and none is added to that lies in a cleared range.
--- reply: "ok", version, id; "conflict"; "counter", the key, its value; "late" if a later commit of
---        the session has come before
+--       added to in one commit, and none is added to that lies in a cleared range. If what was read
+--       are guesses, more follows: of each key "0" if it is absent, else "1"; how many keys are in
+--       each range, as a list; and then what to read if a guess was wrong, as for `read`.
+-- reply: "ok", version, id; "conflict", or for guesses "conflict", version, id, the values, the
+--        pages; "counter", the key, its value; "late" if a later commit of the session has come
+--        before
 -- All is checked before anything is changed, as nothing can be undone here.
 local function commit(keys, args)
   local id = args[1] .. ":" .. args[2]
@@ -347,17 +378,28 @@ local function commit(keys, args)
     if tonumber(last) > tonumber(args[2]) then return { "late" } end
   end
   local state = load_state(keys[1])
-  if args[3] ~= "" then
-    local commits = since(state, keys[4], tonumber(args[3]), args[4])
-    if not commits or (#commits > 0 and is_changed(commits, args[5], args[6])) then
-      return refuse(keys, args, { "conflict" })
-    end
-  end
   local cleared = 13
   local deleted = cleared + 2 * tonumber(args[9])
   local stored = deleted + tonumber(args[10])
   local added = stored + 2 * tonumber(args[11])
   local finish = added + 2 * tonumber(args[12])
+  local is_right = true
+  if args[3] ~= "" then
+    local commits = since(state, keys[4], tonumber(args[3]), args[4])
+    is_right = commits and not (#commits > 0 and is_changed(commits, args[5], args[6]))
+  end
+  local guessed = #args >= finish
+  if is_right and guessed then
+    is_right = is_guessed_right(keys, args[5], args[finish], args[6], args[finish + 1])
+  end
+  if not is_right then
+    local reply = { "conflict" }
+    if guessed then
+      local values, pages = read_part(keys, args, finish + 2)
+      reply = { "conflict", number(state.version), state.id, values, pages }
+    end
+    return refuse(keys, args, reply)
+  end
   local pairs = {}
   for i = added, finish - 1, 2 do
     local old = call("HGET", keys[3], args[i])

@@ -19,8 +19,10 @@ from holdfast.engine.contract import pack_counter
 from holdfast.engine.remote import (
     AddRefused,
     Commit,
+    Committed,
     Conflicted,
     Page,
+    Refreshed,
     Row,
     SnapshotLost,
     Unreachable,
@@ -93,6 +95,11 @@ class SpaceSession:
         self._keep_at = 0.0
         self.committed = False
 
+    @property
+    def place(self) -> Any:
+        """The version and id of the snapshot, once something was read."""
+        return self._first
+
     # --- reading ---------------------------------------------------------------------------------
 
     def fetch(
@@ -104,9 +111,7 @@ class SpaceSession:
 
     def _read(self, keys: Sequence[bytes], pages: Sequence[Page]) -> tuple[list[Any], list[Any]]:
         names = self._place.names
-        arguments: list[Any] = [*self._seen, b"1", _PAGE_BYTES, len(keys), *keys]
-        for page in pages:
-            arguments += (page.begin, page.end, page.limit, int(page.reverse))
+        arguments = (*self._seen, b"1", *_questions(keys, pages))
         command: Command = ("FCALL_RO", function("read"), 4, *names.read, *arguments)
         try:
             reply, *more = self._servers.ask(self._place.slot, [command, *self._beside()])
@@ -178,7 +183,43 @@ class SpaceSession:
 
     # --- committing ------------------------------------------------------------------------------
 
-    def commit(self, commit: Commit) -> None:
+    def commit(self, commit: Commit) -> Committed:
+        reads = bool(commit.keys or commit.ranges)
+        assert not reads or self._first is not None  # it was read here
+        reply = self._exchange_commit(commit, self._first if reads else None, ())
+        if reply[0] == b"conflict":
+            raise Conflicted
+        return self._made(reply, self._first)
+
+    def try_commit(
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+    ) -> Committed | Refreshed:
+        asked = (
+            b"".join([b"1" if version else b"0" for version in commit.keys.values()]),
+            pack_list([b"%d" % len(walked.versions) for walked in commit.ranges]),
+            *_questions(keys, pages),
+        )
+        reply = self._exchange_commit(commit, place, asked)
+        if reply[0] != b"conflict":
+            return self._made(reply, place)
+        if len(reply) == 1:  # it was sent again, and refused the first time
+            raise Conflicted
+        _, version, id, values, found = reply
+        self._first = self._seen = (version, id)
+        rows = [None if value is None else Row(value, _VERSION) for value in values]
+        contents = [self._fill(page, *part) for page, part in zip(pages, found, strict=True)]
+        self._first, self._seen, self._old, self._old_keys = None, (b"", b""), {}, []
+        return Refreshed(rows, contents, (version, id))
+
+    def _made(self, reply: list[Any], place: Any) -> Committed:
+        """Returns what a commit has made. It was alone if its version comes right after `place`."""
+        self.committed = True
+        version, id = reply[1], reply[2]
+        alone = place is not None and int(version) - int(place[0]) <= 1
+        return Committed(_VERSION, (version, id), alone)
+
+    def _exchange_commit(self, commit: Commit, place: Any, asked: Sequence[Any]) -> list[Any]:
+        """Sends a commit of what was read at `place`, and returns the reply to it."""
         for delta in commit.adds.values():
             if not MIN_COUNTER <= delta <= MAX_COUNTER:
                 raise AddRefused
@@ -193,7 +234,7 @@ class SpaceSession:
         lane = self._place.take_lane()
         lane.number += 1
         try:
-            reply = self._send(self._message(commit, lane))
+            reply = self._send((*self._message(commit, lane, place), *asked))
         except Unanswered as problem:
             if problem.sent:  # the lane is not used again: its last number is open
                 raise Unsettled(lambda: self._settle(lane)) from problem
@@ -202,14 +243,14 @@ class SpaceSession:
         except KeyboardInterrupt as interrupt:
             raise Unsettled(lambda: self._settle(lane)) from interrupt
         self._place.give_back(lane)
-        self._understand(reply)
+        _understand(reply)
+        return reply
 
     def close(self) -> None:
         """A server holds nothing for a session but a few versions in a log, for a while."""
 
-    def _message(self, commit: Commit, lane: Lane) -> Command:
-        names, reads = self._place.names, bool(commit.keys or commit.ranges)
-        assert not reads or self._first is not None  # it was read here
+    def _message(self, commit: Commit, lane: Lane, place: Any) -> Command:
+        names = self._place.names
         grows = bool(commit.puts or commit.adds or commit.notices)
         ranges = [bound for walked in commit.ranges for bound in (walked.begin, walked.end)]
         return (
@@ -219,7 +260,7 @@ class SpaceSession:
             *names.commit(lane.id),
             lane.id,
             lane.number,
-            *((self._first or (b"", b"")) if reads else (b"", b"")),
+            *(place or (b"", b"")),
             pack_list(commit.keys),
             pack_list(ranges),
             msgspec.msgpack.encode(commit.notices) if commit.notices else b"",
@@ -248,15 +289,6 @@ class SpaceSession:
                     hint="Look whether all replicas run; read before you write it again.",
                 )
 
-    def _understand(self, reply: list[Any]) -> None:
-        if reply[0] == b"conflict":
-            raise Conflicted
-        if reply[0] == b"counter":
-            raise AddRefused
-        if reply[0] != b"ok":
-            raise StoreUnusable(f"a commit was answered with {reply!r}")
-        self.committed = True
-
     def _settle(self, lane: Lane) -> bool:
         names = self._place.names.commit(lane.id)
         command: Command = ("FCALL", function("settle"), 6, *names, lane.id, lane.number)
@@ -268,6 +300,22 @@ class SpaceSession:
         if reply and not waits.are_met(waited):
             raise Unreachable(f"a commit was made, but {waits.shortfall(waited)}")
         return bool(reply)
+
+
+def _questions(keys: Sequence[bytes], pages: Sequence[Page]) -> list[Any]:
+    """Returns the arguments that ask for these."""
+    arguments: list[Any] = [_PAGE_BYTES, len(keys), *keys]
+    for page in pages:
+        arguments += (page.begin, page.end, page.limit, int(page.reverse))
+    return arguments
+
+
+def _understand(reply: list[Any]) -> None:
+    """Raises what neither a commit nor its refusal is."""
+    if reply[0] == b"counter":
+        raise AddRefused
+    if reply[0] not in (b"ok", b"conflict"):
+        raise StoreUnusable(f"a commit was answered with {reply!r}")
 
 
 def _rest(page: Page, flat: list[bytes]) -> Page:

@@ -7,9 +7,9 @@ space: the empty one has keys of its own, outside of all others.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.remote import Commit, Page, Row
+from holdfast.engine.remote import Commit, Committed, Page, Row
 from holdfast.engine.valkey.session import Pairs, SpaceSession
 from holdfast.engine.write_buffer import after_prefix
 from holdfast.errors import OutsideSpace
@@ -28,6 +28,7 @@ class WholeSession:
         self._spaces: list[bytes] | None = None  # in order
         self._sessions: dict[bytes, SpaceSession] = {}
         self.committed = False
+        self.place: Any = None
 
     def fetch(
         self, keys: Sequence[bytes], pages: Sequence[Page]
@@ -44,11 +45,12 @@ class WholeSession:
         joined = [self._join(page, pairs) for page, pairs in zip(pages, contents, strict=True)]
         return rows, joined
 
-    def commit(self, commit: Commit) -> None:
+    def commit(self, commit: Commit) -> Committed:
         written = [*commit.puts, *commit.deletes, *commit.adds]
         self._refuse_others([*written, *commit.keys], [*commit.clears, *_bounds(commit)])
-        self._root.commit(commit)
+        made = self._root.commit(commit)
         self.committed = True
+        return Committed(made.version)
 
     def close(self) -> None:
         self._root.close()

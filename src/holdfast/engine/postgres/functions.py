@@ -1,0 +1,126 @@
+"""The function that makes a commit inside PostgreSQL, in one statement and one round trip.
+
+It waits for the commits of its space, checks what was read, and applies what was written. A check
+that fails is an error, which undoes all; or, if `asked` is true, an answer: the rows of all that
+the caller has asked for, as they are while no one else can commit to the space.
+
+Its name ends with a number that changes with it: processes of two versions of Holdfast may use one
+store, each its own function, and both wait for the same row of holdfast_space.
+"""
+
+from typing import Final
+
+COMMIT_FUNCTION: Final = "holdfast_commit_1"
+
+# The SQLSTATEs of its own errors.
+CONFLICT_STATE: Final = "HF001"  # something that was read has changed
+FORGOTTEN_STATE: Final = "HF002"  # the row of the connection is gone, or says that it was given up
+
+# Parts of an answer: rows of keys, then those of each scan, counted from 1; -1 says that it is one.
+REFUSED_PART: Final = -1
+KEYS_PART: Final = 0
+
+CREATE_COMMIT: Final = f"""
+CREATE OR REPLACE FUNCTION {COMMIT_FUNCTION}(
+  the_space bytea, is_locked bool, client int8, attempt int8, new_version int8,
+  read_keys bytea[], read_versions int8[],
+  range_begins bytea[], range_ends bytea[], range_stops int8[], range_versions int8[],
+  clear_begins bytea[], clear_ends bytea[], gone bytea[],
+  put_keys bytea[], put_values bytea[], put_numbers int8[],
+  add_keys bytea[], add_numbers int8[], noted bytea,
+  asked bool, ask_keys bytea[],
+  ask_begins bytea[], ask_ends bytea[], ask_limits int8[], ask_reverse int8[]
+) RETURNS TABLE (part int4, key bytea, value bytea, number int8, version int8)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+  is_right bool := true;
+BEGIN
+  IF NOT is_locked THEN
+    IF length(the_space) = 0 THEN
+      LOCK TABLE holdfast_space IN EXCLUSIVE MODE;
+    END IF;
+    UPDATE holdfast_space SET commits = commits + 1 WHERE space = the_space;
+    IF NOT FOUND THEN
+      INSERT INTO holdfast_space (space, commits) VALUES (the_space, 1)
+        ON CONFLICT (space) DO UPDATE SET commits = holdfast_space.commits + 1;
+    END IF;
+  END IF;
+
+  -- Each statement sees what was committed before it began, hence all before the lock was had.
+  IF cardinality(read_keys) > 0 THEN
+    is_right := NOT EXISTS (
+      SELECT FROM unnest(read_keys, read_versions) AS seen (k, v)
+      WHERE coalesce((SELECT d.version FROM holdfast_data AS d WHERE d.key = k), 0) <> v);
+  END IF;
+  IF is_right AND cardinality(range_begins) > 0 THEN
+    is_right := NOT EXISTS (
+      SELECT FROM generate_subscripts(range_begins, 1) AS i
+      WHERE ARRAY(
+        SELECT d.version FROM holdfast_data AS d
+        WHERE d.key >= range_begins[i] AND d.key < range_ends[i] ORDER BY d.key
+        LIMIT range_stops[i + 1] - range_stops[i] + 1
+      ) <> range_versions[range_stops[i] + 1 : range_stops[i + 1]]);
+  END IF;
+  IF NOT is_right THEN
+    IF NOT asked THEN
+      RAISE EXCEPTION USING ERRCODE = '{CONFLICT_STATE}', MESSAGE = 'what was read has changed';
+    END IF;
+    -- Nothing is written that would be worth a wait for the disk.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE holdfast_space SET commits = commits - 1 WHERE space = the_space;
+    RETURN QUERY SELECT {REFUSED_PART}, NULL::bytea, NULL::bytea, NULL::int8, NULL::int8;
+    RETURN QUERY SELECT {KEYS_PART}, d.key, d.value, d.number, d.version
+      FROM holdfast_data AS d WHERE d.key = ANY(ask_keys);
+    FOR i IN 1 .. cardinality(ask_begins) LOOP
+      IF ask_reverse[i] = 1 THEN
+        RETURN QUERY SELECT i, d.key, d.value, d.number, d.version FROM holdfast_data AS d
+          WHERE d.key >= ask_begins[i] AND d.key < ask_ends[i]
+          ORDER BY d.key DESC LIMIT ask_limits[i];
+      ELSE
+        RETURN QUERY SELECT i, d.key, d.value, d.number, d.version FROM holdfast_data AS d
+          WHERE d.key >= ask_begins[i] AND d.key < ask_ends[i]
+          ORDER BY d.key LIMIT ask_limits[i];
+      END IF;
+    END LOOP;
+    RETURN;
+  END IF;
+
+  -- A later question about this commit makes sure that it can no longer be applied.
+  UPDATE holdfast_client SET last = attempt, given_up = false WHERE id = client AND last < attempt;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = '{FORGOTTEN_STATE}', MESSAGE = 'the connection was given up';
+  END IF;
+
+  FOR i IN 1 .. cardinality(clear_begins) LOOP
+    DELETE FROM holdfast_data AS d WHERE d.key >= clear_begins[i] AND d.key < clear_ends[i];
+  END LOOP;
+  IF cardinality(gone) > 0 THEN
+    DELETE FROM holdfast_data AS d WHERE d.key = ANY(gone);
+  END IF;
+  IF cardinality(put_keys) > 0 THEN
+    INSERT INTO holdfast_data (key, value, number, version)
+      SELECT k, v, n, new_version FROM unnest(put_keys, put_values, put_numbers) AS new (k, v, n)
+      ON CONFLICT ON CONSTRAINT holdfast_data_pkey DO UPDATE SET
+        value = EXCLUDED.value, number = EXCLUDED.number, version = EXCLUDED.version;
+  END IF;
+  -- What is no counter is left with neither a value nor a number, which the table refuses.
+  IF cardinality(add_keys) > 0 THEN
+    INSERT INTO holdfast_data (key, number, version)
+      SELECT k, n, new_version FROM unnest(add_keys, add_numbers) AS new (k, n)
+      ON CONFLICT ON CONSTRAINT holdfast_data_pkey DO UPDATE SET
+        value = NULL, number = holdfast_data.number + EXCLUDED.number,
+        version = EXCLUDED.version;
+  END IF;
+  IF length(noted) > 0 THEN
+    INSERT INTO holdfast_notice (body) VALUES (noted);
+  END IF;
+END
+$body$
+"""
+
+FIND_COMMIT: Final = (
+    f"SELECT 1 FROM pg_proc WHERE proname = '{COMMIT_FUNCTION}' AND pg_function_is_visible(oid)"
+)
+# Two processes that create it at once would be in each other's way.
+LOCK_CREATION: Final = "LOCK TABLE holdfast_meta IN SHARE ROW EXCLUSIVE MODE"

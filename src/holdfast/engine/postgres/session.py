@@ -1,0 +1,321 @@
+"""A session reads a snapshot and commits, each in as few round trips as can be."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.engine.postgres import functions
+from holdfast.engine.postgres import statements as sql
+from holdfast.engine.postgres.connection import (
+    INT4,
+    INT8,
+    Connection,
+    Refused,
+    Reply,
+    bytea_array,
+    int8_array,
+)
+from holdfast.engine.remote import (
+    AddRefused,
+    Commit,
+    Committed,
+    Conflicted,
+    Page,
+    Refreshed,
+    Row,
+    Unreachable,
+    Unsettled,
+)
+
+if TYPE_CHECKING:
+    from holdfast.engine.postgres.backend import PostgresBackend
+
+_STATEMENT_BYTES: Final = 16 * 1024 * 1024  # of pairs in one statement; a message ends at 1 GB
+_BAD_COUNTER: Final = {"22003", "23514"}  # out of range; neither a value nor a number
+_IN_THE_WAY: Final = {"40001", "40P01", "55P03", functions.CONFLICT_STATE}
+_TRUE, _FALSE = b"\1", b"\0"
+_NO_KEYS: Final = bytea_array(())
+_NO_NUMBERS: Final = int8_array(())
+_NOTHING_ASKED: Final = (_FALSE, _NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_NUMBERS, _NO_NUMBERS)
+
+Portion = tuple[list[bytes], list[bytes | None], list[bytes | None]]
+
+
+class PostgresSession:
+    """Takes a connection when it is first needed, and gives it back at its end."""
+
+    place: Any = None  # every row has a version of its own
+
+    def __init__(
+        self, backend: "PostgresBackend", space: bytes, *, exclusive: bool = False
+    ) -> None:
+        self._backend = backend
+        self._space = space
+        self._exclusive = exclusive  # reads with the lock of the space in its hands
+        self._connection: Connection | None = None
+        self._reading = False
+        self.committed = False
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def fetch(
+        self, keys: Sequence[bytes], pages: Sequence[Page]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        if self._exclusive and not self._reading:
+            self._backend.register(self._space)
+        connection = self._taken()
+        begun = 0 if self._reading else 1
+        try:
+            if not self._reading and self._exclusive:
+                connection.enrol()
+                begun = self._send_locks(connection)
+            elif not self._reading:
+                connection.send(sql.BEGIN_SNAPSHOT)
+            if keys:
+                connection.send(sql.GET, bytea_array(keys))
+            for page in pages:
+                connection.send(
+                    sql.PAGE_BACK if page.reverse else sql.PAGE,
+                    page.begin,
+                    page.end,
+                    INT8.pack(page.limit),
+                )
+            connection.sync()
+            self._reading = True
+            replies = connection.exchange()[-1]
+        except Refused as error:
+            connection.broken = True  # and with it the snapshot
+            if error.state in _IN_THE_WAY:
+                raise Conflicted from error
+            raise self._backend.explain(error) from error
+        except BaseException:
+            connection.broken = True
+            raise
+        del replies[:begun]
+        found = dict(_rows(replies.pop(0))) if keys else {}
+        return [found.get(key) for key in keys], [_rows(reply) for reply in replies]
+
+    def _send_locks(self, connection: Connection) -> int:
+        """Begins a transaction that others wait for; returns how many statements that takes."""
+        connection.send(sql.BEGIN)
+        connection.send(sql.HURRY)
+        if not self._space:
+            connection.send(sql.LOCK_ALL)
+        connection.send(sql.LOCK_SPACE, self._space)
+        return 3 if self._space else 4
+
+    # --- committing ------------------------------------------------------------------------------
+
+    def commit(self, commit: Commit) -> Committed:
+        made = self._exchange_commit(commit, _NOTHING_ASKED)
+        assert isinstance(made, Committed)  # a refusal was raised
+        return made
+
+    def try_commit(
+        self, commit: Commit, keys: Sequence[bytes], pages: Sequence[Page], place: Any
+    ) -> Committed | Refreshed:
+        asked = (
+            _TRUE,
+            bytea_array(keys),
+            bytea_array([page.begin for page in pages]),
+            bytea_array([page.end for page in pages]),
+            int8_array([INT8.pack(page.limit) for page in pages]),
+            int8_array([INT8.pack(page.reverse) for page in pages]),
+        )
+        answer = self._exchange_commit(commit, asked)
+        return answer if isinstance(answer, Committed) else _refreshed(answer, keys, pages)
+
+    def _exchange_commit(self, commit: Commit, asked: tuple[bytes, ...]) -> Committed | Reply:
+        """Sends a commit, and returns what it has made, or the rows that it was refused with."""
+        self._backend.register(self._space)
+        connection = self._taken()
+        connection.attempts += 1
+        version = _new_version()
+        try:
+            if self._reading and not self._exclusive:
+                connection.send(sql.END_SNAPSHOT)
+                connection.sync()
+                self._reading = False
+            if not self._reading:
+                connection.enrol()
+            answer = self._send_commit(connection, commit, version, asked)
+            if answer.ntuples:
+                return answer
+            self.committed = True
+            return Committed(version)
+        except Refused as error:
+            raise self._refusal(connection, error, commit) from error
+        except Unreachable as error:
+            raise self._unsettled(connection) from error
+        except BaseException as error:
+            connection.broken = True
+            if self.committed or not isinstance(error, KeyboardInterrupt):
+                raise
+            raise self._unsettled(connection) from error
+        finally:
+            self.close()
+
+    def _send_commit(
+        self, connection: Connection, commit: Commit, version: int, asked: tuple[bytes, ...]
+    ) -> Reply:
+        """Sends a commit and what follows it, and returns the reply of the function."""
+        send = connection.send
+        portions = list(_portions(commit.puts)) or [([], [], [])]
+        noted = msgspec.msgpack.encode(commit.notices) if commit.notices else b""
+        begun = self._reading or len(portions) > 1
+        if begun and not self._reading:
+            send(sql.BEGIN)
+        place = len(connection.batch)
+        send(
+            sql.CALL_COMMIT,
+            commit.space,
+            _TRUE if self._reading else _FALSE,
+            INT8.pack(connection.id),
+            INT8.pack(connection.attempts),
+            INT8.pack(version),
+            *self._checks(commit),
+            *_writes(commit, portions[0]),
+            noted,
+            *asked,
+        )
+        for keys, values, numbers in portions[1:]:
+            pairs = (bytea_array(keys), bytea_array(values), int8_array(numbers))
+            send(sql.PUT, *pairs, INT8.pack(version))
+        if begun:
+            send(sql.COMMIT)
+        number = connection.sync()
+        self._reading = False
+        if begun:
+            send(sql.ROLLBACK)  # where an error has left it open
+            connection.sync()
+        awaited = number + 1 + begun
+        if commit.notices:
+            self._announce(connection, len(noted))
+        return connection.exchange(awaited=awaited)[number][place]
+
+    def _checks(self, commit: Commit) -> tuple[bytes, ...]:
+        """Returns what was read; a session that holds the lock need not ask whether it has
+        changed."""
+        if self._reading:
+            return _NO_KEYS, _NO_NUMBERS, _NO_KEYS, _NO_KEYS, _NO_NUMBERS, _NO_NUMBERS
+        stops, versions = [0], []
+        for walked in commit.ranges:
+            versions += walked.versions
+            stops.append(len(versions))
+        return (
+            bytea_array(list(commit.keys)),
+            int8_array([INT8.pack(each) for each in commit.keys.values()]),
+            bytea_array([walked.begin for walked in commit.ranges]),
+            bytea_array([walked.end for walked in commit.ranges]),
+            int8_array([INT8.pack(stop) for stop in stops]),
+            int8_array([INT8.pack(each) for each in versions]),
+        )
+
+    def _announce(self, connection: Connection, size: int) -> None:
+        """Wakes those who listen, in a transaction that nobody waits for."""
+        connection.send(sql.NOTIFY)
+        connection.sync()
+        self._backend.clean_some(connection, size)
+
+    def _refusal(self, connection: Connection, error: Refused, commit: Commit) -> Exception:
+        """Returns the error for a refused statement of the commit: nothing was applied."""
+        if error.statement is sql.ENROL or error.state == functions.FORGOTTEN_STATE:
+            connection.broken = True  # it was forgotten: a new one gets a new number
+            return Unreachable(str(error))
+        if error.state in _IN_THE_WAY:
+            return Conflicted()
+        if commit.adds and error.state in _BAD_COUNTER:
+            return AddRefused()
+        return self._backend.explain(error)
+
+    def _unsettled(self, connection: Connection) -> Unsettled:
+        client, attempt = connection.id, connection.attempts
+        return Unsettled(lambda: self._backend.settle(client, attempt))
+
+    def _taken(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._backend.take()
+        return self._connection
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            if self._reading and not connection.broken:
+                # The reply is read when the connection is used next.
+                connection.send(sql.ROLLBACK if self._exclusive else sql.END_SNAPSHOT)
+                connection.sync()
+                connection.leave_behind()
+        finally:
+            self._reading = False
+            self._backend.give_back(connection)
+
+
+def _rows(reply: Reply, column: int = 0) -> list[tuple[bytes, Row]]:
+    """Returns the rows of a reply, whose keys are in `column`."""
+    value = reply.get_value
+    unpack = INT8.unpack
+    rows = []
+    for number in range(reply.ntuples):
+        content = value(number, column + 1)
+        if content is None:
+            content = value(number, column + 2)  # a number, in the very bytes of a counter
+        if content is not None:
+            version = unpack(value(number, column + 3))[0]
+            rows.append((value(number, column), Row(content, version)))
+    return rows
+
+
+def _refreshed(reply: Reply, keys: Sequence[bytes], pages: Sequence[Page]) -> Refreshed:
+    """Returns the rows that a commit was refused with, each to the question that it answers."""
+    found: dict[bytes, Row] = {}
+    contents: list[list[tuple[bytes, Row]]] = [[] for _ in pages]
+    # The first row says that this is an answer, and has no key.
+    parts = [INT4.unpack(reply.get_value(number, 0))[0] for number in range(1, reply.ntuples)]
+    for part, (key, row) in zip(parts, _rows(reply, 1), strict=True):
+        if part == functions.KEYS_PART:
+            found[key] = row
+        else:
+            contents[part - 1].append((key, row))
+    return Refreshed([found.get(key) for key in keys], contents)
+
+
+def _writes(commit: Commit, portion: Portion) -> tuple[bytes, ...]:
+    keys, values, numbers = portion
+    return (
+        bytea_array([begin for begin, _ in commit.clears]),
+        bytea_array([end for _, end in commit.clears]),
+        bytea_array(commit.deletes),
+        bytea_array(keys),
+        bytea_array(values),
+        int8_array(numbers),
+        bytea_array(list(commit.adds)),
+        int8_array([INT8.pack(delta) for delta in commit.adds.values()]),
+    )
+
+
+def _portions(puts: dict[bytes, bytes]) -> Iterator[Portion]:
+    """The pairs in parts that fit a statement: keys, and for each a value or a number."""
+    keys: list[bytes] = []
+    values: list[bytes | None] = []
+    numbers: list[bytes | None] = []
+    size = 0
+    for key, value in puts.items():
+        if keys and size + len(value) > _STATEMENT_BYTES:
+            yield keys, values, numbers
+            keys, values, numbers, size = [], [], [], 0
+        keys.append(key)
+        is_number = len(value) == 8
+        values.append(None if is_number else value)
+        numbers.append(value if is_number else None)
+        size += len(value) + len(key)
+    if keys:
+        yield keys, values, numbers
+
+
+def _new_version() -> int:
+    """A number that no other commit has: 63 random bits, and never 0."""
+    return (int.from_bytes(os.urandom(8)) >> 1) or 1

@@ -1,0 +1,22 @@
+"""Figures of one process about its commits."""
+
+import threading
+
+
+class Counts:
+    """Counts commits of `groups`, `transactions` in them, `conflicts` and `round_trips`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(("groups", "transactions", "conflicts", "round_trips"), 0)
+
+    def add(self, what: str, number: int = 1) -> None:
+        with self._lock:
+            self._counts[what] += number
+
+    def forked(self) -> None:
+        """Called in a child process: the parent may have held the lock."""
+        self._lock = threading.Lock()
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(self._counts)

@@ -1,0 +1,85 @@
+"""Decides what to do when a server is gone: how long to look for it again, and what to raise.
+
+A server that restarts or fails over is back within seconds. Callers wait for that, up to
+`RECONNECT_SECONDS`, and hear of it only then.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from holdfast.engine.remote.protocol import Backend, SnapshotLost, Unreachable, Unsettled
+from holdfast.errors import (
+    Conflict,
+    HoldfastError,
+    OutcomeUnknown,
+    StoreUnreachable,
+    StoreUnusable,
+)
+
+T = TypeVar("T")
+
+_RECONNECT_PAUSE_SECONDS: Final = 0.05
+
+
+class Patience:
+    """Waits for one backend."""
+
+    def __init__(self, backend: Backend, reconnect_seconds: float) -> None:
+        self.unusable: StoreUnusable | None = None  # why nothing is possible any more
+        self.stopped = threading.Event()
+        self._backend = backend
+        self._reconnect_seconds = reconnect_seconds
+
+    def refuse_unusable(self) -> None:
+        if self.unusable is not None:
+            raise self.unusable.with_traceback(None)  # the same for all: no frames pile up
+
+    def wait_for_server(self, gone_until: float | None, error: Unreachable) -> float:
+        """Pauses before the next try, and says until when tries make sense."""
+        if gone_until is None:
+            gone_until = time.monotonic() + self._reconnect_seconds
+        elif time.monotonic() > gone_until:
+            raise self.explain(error) from error
+        self._pause()
+        return gone_until
+
+    def explain(self, error: Unreachable) -> HoldfastError:
+        """Returns the error to raise when there is no point in waiting any longer."""
+        if self.unusable is not None:
+            return type(self.unusable)(self.unusable.message)
+        if isinstance(error, SnapshotLost):
+            return Conflict(
+                f"{self._backend.name} can't give back what this has begun to read: {error}",
+                hint="Read it again, in less time.",
+            )
+        return StoreUnreachable(f"{self._backend.name} could not be reached: {error}")
+
+    def settle(self, lost: Unsettled) -> bool:
+        """Asks, until there is an answer, whether a commit was made whose reply was lost."""
+        gone_until = time.monotonic() + self._reconnect_seconds
+        while True:
+            try:
+                return lost.settle()
+            except Unreachable as error:
+                if time.monotonic() > gone_until:
+                    raise OutcomeUnknown(
+                        f"{self._backend.name} was lost in the middle of a commit: {error}"
+                    ) from error
+            self._pause()
+
+    def call(self, call: Callable[[], T]) -> T:
+        """Calls something that may be called again, until the server answers."""
+        self.refuse_unusable()
+        gone_until: float | None = None
+        while True:
+            try:
+                return call()
+            except Unreachable as error:
+                self.refuse_unusable()
+                gone_until = self.wait_for_server(gone_until, error)
+
+    def _pause(self) -> None:
+        self.stopped.wait(_RECONNECT_PAUSE_SECONDS * random.uniform(0.5, 1.5))

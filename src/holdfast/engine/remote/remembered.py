@@ -1,0 +1,128 @@
+"""The rows of a space as this process saw or wrote them last: what guesses are made of.
+
+Nothing here has to be true. A run on guesses is committed on the condition that they are, and the
+server's answer to a wrong one is what is true instead.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import Any, Final
+
+from holdfast.engine.remote.protocol import Commit, Committed, Page, Row
+from holdfast.limits import (
+    MAX_REMEMBERED_BYTES,
+    MAX_REMEMBERED_KEYS,
+    MAX_REMEMBERED_VALUE_BYTES,
+)
+
+_MAX_SPACES: Final = 1_000
+_CALLS_PER_LOOK: Final = 256  # between two sums of all that is remembered
+
+
+class RememberedRows:
+    """One space. What is not here is guessed not to exist."""
+
+    __slots__ = ("_keys", "place", "rows", "size")
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, Row] = {}
+        self.place: Any = None  # the moment at which all of it was true, where rows have no version
+        self.size = 0  # bytes of all keys and values
+        self._keys: list[bytes] = []  # of all rows, in order
+
+    def between(self, begin: bytes, end: bytes) -> list[bytes]:
+        """Returns the remembered keys of a range, in order."""
+        return self._keys[bisect_left(self._keys, begin) : bisect_left(self._keys, end)]
+
+    def learn(
+        self,
+        keys: Sequence[bytes],
+        rows: Sequence[Row | None],
+        pages: Sequence[Page],
+        contents: Sequence[Sequence[tuple[bytes, Row]]],
+        place: Any,
+    ) -> None:
+        """Takes over what was fetched at `place`."""
+        if place != self.place:
+            self.clear()
+            self.place = place
+        for key, row in zip(keys, rows, strict=True):
+            self._set(key, row)
+        for page, content in zip(pages, contents, strict=True):
+            begin, end = covered(page, content)
+            found = dict(content)
+            for key in self.between(begin, end):
+                if key not in found:
+                    self._set(key, None)
+            for key, row in content:
+                self._set(key, row)
+        self._bound()
+
+    def apply(self, commit: Commit, made: Committed) -> None:
+        """Takes over what a commit has written. What it has read was true in that moment."""
+        if not made.alone:
+            read = {key: self.rows[key] for key in commit.keys if key in self.rows}
+            for walked in commit.ranges:
+                read |= {key: self.rows[key] for key in self.between(walked.begin, walked.end)}
+            self.clear()
+            for key, row in read.items():
+                self._set(key, row)
+        self.place = made.place
+        for begin, end in commit.clears:
+            for key in self.between(begin, end):
+                self._set(key, None)
+        for key in (*commit.deletes, *commit.adds):  # a sum is known to the server alone
+            self._set(key, None)
+        for key, value in commit.puts.items():
+            self._set(key, Row(value, made.version))
+        self._bound()
+
+    def clear(self) -> None:
+        self.rows, self._keys, self.size, self.place = {}, [], 0, None
+
+    def _set(self, key: bytes, row: Row | None) -> None:
+        if row is not None and len(row.value) > MAX_REMEMBERED_VALUE_BYTES:
+            row = None
+        old = self.rows.get(key)
+        if row is not None:
+            self.rows[key] = row
+            self.size += len(row.value) - (len(old.value) if old is not None else -len(key))
+            if old is None:
+                insort(self._keys, key)
+        elif old is not None:
+            del self.rows[key]
+            del self._keys[bisect_left(self._keys, key)]
+            self.size -= len(key) + len(old.value)
+
+    def _bound(self) -> None:
+        if len(self.rows) > MAX_REMEMBERED_KEYS or self.size > MAX_REMEMBERED_BYTES:
+            self.clear()
+
+
+class Memories:
+    """The remembered rows of each space that this process uses."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[bytes, RememberedRows] = {}
+        self._calls = 0
+
+    def of(self, space: bytes) -> RememberedRows:
+        self._calls += 1
+        if self._calls % _CALLS_PER_LOOK == 0:
+            self._bound()
+        memory = self._spaces.get(space)
+        return memory or self._spaces.setdefault(space, RememberedRows())
+
+    def _bound(self) -> None:
+        """Forgets everything once it is much: what is used is soon known again."""
+        size = sum(memory.size for memory in list(self._spaces.values()))
+        if size > MAX_REMEMBERED_BYTES or len(self._spaces) > _MAX_SPACES:
+            self._spaces = {}
+
+
+def covered(page: Page, content: Sequence[tuple[bytes, Row]]) -> tuple[bytes, bytes]:
+    """Returns the range that a page with this content says all about."""
+    if len(content) < page.limit:
+        return page.begin, page.end
+    last = content[-1][0]
+    return (last, page.end) if page.reverse else (page.begin, last + b"\0")

@@ -1,0 +1,322 @@
+"""Runs a group of transactions on a space until its commit succeeds.
+
+The first run is on guesses. If it writes, its commit is sent on the condition that they were right:
+most work costs one round trip. The answer to a wrong guess is the truth, on which the next run is
+made. What only reads, or is changed by others at the same time, reads a snapshot first.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
+
+from holdfast.engine.contract import Draws, Outcome, Transaction
+from holdfast.engine.group_commit import Work
+from holdfast.engine.remote.contention import Contention
+from holdfast.engine.remote.patience import Patience
+from holdfast.engine.remote.protocol import (
+    AddRefused,
+    Backend,
+    Commit,
+    Committed,
+    Conflicted,
+    Locking,
+    Page,
+    Session,
+    Trying,
+    Unreachable,
+    Unsettled,
+)
+from holdfast.engine.remote.read_cache import GuessedTooLong, LongKeyReader, ReadCache
+from holdfast.engine.remote.remembered import Memories, RememberedRows
+from holdfast.engine.remote.transaction import Below, Writes
+from holdfast.engine.remote.views import Views
+from holdfast.errors import Conflict, NotACounter, OutsideSpace
+from holdfast.limits import (
+    MAX_CONFLICT_PAUSE_SECONDS,
+    MAX_CONFLICT_RUNS,
+    MAX_GUESSED_COMMIT_BYTES,
+    MAX_GUESSING_RUNS,
+)
+
+_FIRST_CONFLICT_PAUSE_SECONDS: Final = 0.001
+
+Publish = Callable[[list[Outcome[Any]]], None]  # tells the callers of a group what became of it
+
+
+class _Group:
+    """The works of a group, and what each of their runs is given alike."""
+
+    def __init__(self, works: list[Work], clock: Callable[[], float]) -> None:
+        self.works = works
+        self.times = [_read_time(clock) for _ in works]
+        self.draws = [Draws() for _ in works]
+        self.careful = False  # whether every counter that is added to is read
+
+
+class _Attempt:
+    """A session, what was seen through it, and what became of it."""
+
+    def __init__(self, backend: Backend, space: bytes, now: float, memory: RememberedRows) -> None:
+        self.space = space
+        self.memory = memory
+        self.session: Session = backend.session(space)
+        # Of an object that is known to be a session, this is quicker to ask than `isinstance`.
+        self.can_try = hasattr(self.session, "try_commit")
+        self.seen = ReadCache(self.session, space, now, memory)
+        self.rule = backend.long_keys
+        self.base: Below = self.seen if self.rule is None else LongKeyReader(self.seen, self.rule)
+        self.outcomes: list[Outcome[Any]] = []
+        self.commit: Commit | None = None
+        self.made: Committed | None = None
+        self.overtaken = 0  # how often it was refused as others had changed what it remembered
+
+    def writes(self, below: Below, now: float, *, careful: bool) -> Writes:
+        return Writes(below, self.space, now, long_keys=self.rule, careful=careful)
+
+    def change_session(self, session: Session) -> None:
+        self.session.close()
+        self.session = session
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class GroupRuns:
+    """Runs the groups of an engine."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        clock: Callable[[], float],
+        patience: Patience,
+        views: Views,
+        wake: Callable[[], None],
+    ) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._patience = patience
+        self._views = views
+        self._counts = views.counts
+        self._wake = wake  # called after a commit with notices
+        self._memories = Memories()
+        self._contention = Contention()
+        self._exclusive = backend.exclusive_session if isinstance(backend, Locking) else None
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    def run(self, works: list[Work], space: bytes, publish: Publish) -> bool:
+        """Runs a group until its commit succeeds, and says whether Ctrl-C came right after it."""
+        group = _Group(works, self._clock)
+        conflicts = 0
+        gone_until: float | None = None
+        while True:
+            attempt = self._begin(space, 0.0)
+            interrupted = False
+            try:
+                self._run(attempt, group)
+                self._commit(attempt)
+                publish(attempt.outcomes)
+            except Conflicted:
+                conflicts += 1
+                self._note_conflict(attempt)
+                _pause(conflicts)
+                continue
+            except AddRefused:
+                group.careful = True  # the transaction that is to blame will notice by itself
+                continue
+            except Unreachable as error:
+                gone_until = self._patience.wait_for_server(gone_until, error)
+                continue
+            except Unsettled as lost:
+                interrupted = isinstance(lost.__cause__, KeyboardInterrupt)
+                attempt.memory.clear()
+                if not self._patience.settle(lost):
+                    if interrupted:
+                        raise KeyboardInterrupt from lost
+                    reason = Unreachable(str(lost.__cause__ or "the connection was lost"))
+                    gone_until = self._patience.wait_for_server(gone_until, reason)
+                    continue
+                publish(attempt.outcomes)
+            except KeyboardInterrupt:
+                attempt.memory.clear()
+                if not attempt.session.committed:
+                    raise
+                publish(attempt.outcomes)
+                interrupted = True
+            finally:
+                attempt.close()
+                self._counts.add("round_trips", attempt.seen.fetches)
+            self._committed(attempt, len(works))
+            return interrupted
+
+    def _run(self, attempt: _Attempt, group: _Group) -> None:
+        """Runs the works of a group: first guessing, so that all reads share round trips, then for
+        good. Leaves the commit in `attempt`, where it may be made already."""
+        seen = attempt.seen
+        for _ in range(MAX_GUESSING_RUNS):
+            seen.begin_run(guessing=True)
+            writes = self._run_once(attempt, group)
+            if seen.fetches:
+                if not seen.guessed:
+                    break
+                seen.fetch_missed()
+            elif self._is_over(attempt, writes):
+                return
+        else:
+            if not seen.fetches:
+                seen.fetch_asked(attempt.session)
+            seen.begin_run(guessing=False)
+            writes = self._run_once(attempt, group)
+        seen.begin_end()
+        attempt.commit = writes.commit_of(seen, attempt.rule)
+
+    def _is_over(self, attempt: _Attempt, writes: Writes) -> bool:
+        """Commits a run on guesses if that is possible, and returns whether nothing is left to do.
+        If not, what it has read is known now: by the server's answer, or by a snapshot."""
+        seen = attempt.seen
+        commit = _guessed_commit(writes, attempt)
+        attempt.commit = commit
+        if commit is not None and not commit.writes and not seen.guessed:
+            return True  # the server's last answer was one moment, and it has read nothing else
+        keys, pages = seen.asked()
+        if commit is not None and commit.writes:
+            if self._contention.expects(keys, pages):
+                if self._exclusive is not None:
+                    attempt.change_session(self._exclusive(attempt.space))
+            elif attempt.can_try and _is_small(commit):
+                return self._try(attempt, commit, keys, pages)
+        seen.fetch_asked(attempt.session)
+        return False
+
+    def _try(self, attempt: _Attempt, commit: Commit, keys: list[bytes], pages: list[Page]) -> bool:
+        """Commits what was made of guesses, and returns whether they were right."""
+        self._views.fix(attempt.space)
+        self._counts.add("round_trips")
+        session = cast(Trying, attempt.session)
+        answer = session.try_commit(commit, keys, pages, attempt.seen.place)
+        if isinstance(answer, Committed):
+            attempt.made = answer
+            return True
+        if changed := attempt.seen.refresh(keys, pages, answer):
+            self._counts.add("conflicts")
+            attempt.overtaken += 1
+            if attempt.overtaken > 1:  # in the moment since the last answer
+                self._contention.note(changed)
+        return False
+
+    def _commit(self, attempt: _Attempt) -> None:
+        """Makes the commit of a run on a snapshot."""
+        assert attempt.commit is not None  # left by the run
+        if attempt.made is None and attempt.commit.writes:
+            self._views.fix(attempt.space)
+            self._counts.add("round_trips")
+            attempt.made = attempt.session.commit(attempt.commit)
+
+    def _run_once(self, attempt: _Attempt, group: _Group) -> Writes:
+        together = attempt.writes(attempt.base, 0.0, careful=group.careful)
+        outcomes = attempt.outcomes = []
+        for work, now, chance in zip(group.works, group.times, group.draws, strict=True):
+            if isinstance(now, BaseException):
+                outcomes.append(Outcome(error=now))
+                continue
+            writes = attempt.writes(together, now, careful=group.careful)
+            try:
+                with chance:
+                    outcome = Outcome(result=work(writes))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                outcomes.append(Outcome(error=error))
+                continue
+            finally:
+                if attempt.seen.lost is not None:  # whatever the work has made of it
+                    raise attempt.seen.lost
+            together.take(writes)
+            outcomes.append(outcome)
+        return together
+
+    def _begin(self, space: bytes, now: float) -> _Attempt:
+        self._patience.refuse_unusable()
+        return _Attempt(self._backend, space, now, self._memories.of(space))
+
+    def _committed(self, attempt: _Attempt, transactions: int) -> None:
+        self._counts.add("transactions", transactions)
+        self._counts.add("groups")
+        assert attempt.commit is not None  # it was made
+        if attempt.made is not None:
+            attempt.memory.apply(attempt.commit, attempt.made)
+        if attempt.commit.notices:
+            self._wake()
+
+    # --- conflicts -------------------------------------------------------------------------------
+
+    def _note_conflict(self, attempt: _Attempt) -> None:
+        self._counts.add("conflicts")
+        attempt.memory.clear()
+        if attempt.commit is not None:
+            self._contention.note(attempt.commit.keys)
+            self._contention.note(walked.begin for walked in attempt.commit.ranges)
+
+    # --- blocks ----------------------------------------------------------------------------------
+
+    def block(self, space: bytes) -> Iterator[Transaction]:
+        """A transaction that can't be run again: what would do so is an error here."""
+        attempt = self._begin(space, self._clock())
+        writes = attempt.writes(attempt.base, attempt.seen.now, careful=False)
+        try:
+            yield writes
+            attempt.commit = writes.commit_of(attempt.seen, attempt.rule)
+            self._commit(attempt)
+        except Conflicted:
+            self._counts.add("conflicts")
+            attempt.memory.clear()
+            raise Conflict("what this transaction read was changed by another one") from None
+        except AddRefused:
+            raise NotACounter(
+                "the transaction added to a value that is no counter, or beyond its 64 bits"
+            ) from None
+        except Unreachable as error:
+            raise self._patience.explain(error) from error
+        except Unsettled as lost:
+            attempt.memory.clear()
+            if not self._patience.settle(lost):
+                raise Conflict("the connection was lost, and nothing was written") from lost
+        finally:
+            attempt.close()
+            self._counts.add("round_trips", attempt.seen.fetches)
+        self._committed(attempt, 1)
+
+
+def _guessed_commit(writes: Writes, attempt: _Attempt) -> Commit | None:
+    """Returns the commit of a run on guesses, or None if it can't be made of them."""
+    if attempt.seen.is_unbounded:
+        return None
+    try:
+        return writes.commit_of(attempt.seen, attempt.rule)
+    except (GuessedTooLong, OutsideSpace):
+        return None  # a run on the truth may do better, and raises if not
+
+
+def _is_small(commit: Commit) -> bool:
+    size = sum(map(len, commit.puts.values())) + sum(map(len, commit.puts))
+    return size <= MAX_GUESSED_COMMIT_BYTES
+
+
+def _pause(conflicts: int) -> None:
+    if conflicts >= MAX_CONFLICT_RUNS:
+        raise Conflict(
+            f"other processes changed what this transaction read, {conflicts} times in a row",
+            hint="Try again; if it happens often, let fewer processes write to this space.",
+        )
+    longest = _FIRST_CONFLICT_PAUSE_SECONDS * 2 ** min(conflicts, 16)
+    time.sleep(random.uniform(0, min(MAX_CONFLICT_PAUSE_SECONDS, longest)))
+
+
+def _read_time(clock: Callable[[], float]) -> float | BaseException:
+    try:
+        return clock()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return error
