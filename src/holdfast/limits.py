@@ -332,6 +332,7 @@ MAX_NOTES_BYTES: Final = 1_000
 MAX_STATS_NAMES: Final = 200  # classes or workers per queue and day with statistics of their own
 MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job is counted once for each it carries
 MAX_STATS_DAYS: Final = 366  # that one call adds up
+MAX_IMPORTED_COUNT: Final = 2**32 - 1  # jobs of a day that another queue has counted; 4 bytes each
 IMPORTED_PER_STEP: Final = 250  # jobs that an import reads, writes and verifies at a time
 IMPORT_READ_SECONDS: Final = 30.0  # how long an import waits for one answer of the Redis it reads
 # in the arguments of one job: a short pickle can expand to many

@@ -95,6 +95,38 @@ def test_jobs_are_what_they_were(
     assert (failure.group, failure.message, failure.worker) == ("smtp", "no answer", "worker-fails")
 
 
+@pytest.mark.every_engine
+def test_past_statistics_are_those_of_the_original_however_often_they_are_imported(
+    store: Store, original: OriginalQless, reader: RedisReader
+) -> None:
+    yesterday = NOW - 86_400
+    for number in range(4):
+        original("put", yesterday, "work", f"old{number}", "app.Work", "{}", 0)
+        original("pop", yesterday + 40 * number, "work", "w", 1)
+        original("complete", yesterday + 4_000 * number, f"old{number}", "w", "work", "{}")
+    fill(original)
+
+    done = [imported(reader, store.jobs) for _ in range(2)]
+
+    assert [each.days for each in done] == [2, 0]
+    for date in (yesterday, NOW):
+        there = json.loads(original("stats", NOW, "work", date))
+        here = store.jobs.stats("work", date)
+        assert (here.retries, here.failures) == (there["retries"], there["failures"])
+        for kind in ("wait", "run"):
+            times = getattr(here, kind)
+            assert (times.count, list(times.histogram)) == (
+                there[kind]["count"],
+                there[kind]["histogram"],
+            )
+            assert (times.mean, times.std) == pytest.approx(
+                (there[kind]["mean"], there[kind]["std"])
+            )
+    store.jobs.complete("runs", "worker-runs", now=NOW + 60)
+    assert store.jobs.stats("work", NOW).run.count == 2
+    assert problems(store) == []
+
+
 def test_jobs_leave_in_the_order_of_the_original(
     store: Store, original: OriginalQless, reader: RedisReader
 ) -> None:

@@ -279,6 +279,7 @@ JOBS = _calls(
     ("stats_by", {"queue": "q", "by": "worker", "since": NOW - 86_400, "until": NOW}),
     ("stats_by", {"queue": "q", "by": "weather"}),
     ("import_jobs", {"jobs": [{"id": "moved", "queue": "there", "data": "[1]", "time": NOW}]}),
+    ("import_jobs", {"jobs": [], "statistics": [{"queue": "there", "date": NOW, "retries": 2}]}),
     ("import_jobs", {"jobs": [{"id": "lost", "queue": "there", "state": "dancing"}]}),
     ("digest", {"ids": ["moved", "nobody"]}),
     ("timeout", {"ids": ["b"], "now": NOW + 5}),

@@ -15,10 +15,17 @@ from holdfast.errors import BadInput
 from holdfast.job_import.redis_reader import RedisReader
 from holdfast.job_import.transfer import Source
 from holdfast.jobs import Failure, HistoryEntry
-from holdfast.jobs.imports import ImportedJob, ImportedRecurring
+from holdfast.jobs.imports import (
+    ImportedDay,
+    ImportedJob,
+    ImportedRecurring,
+    ImportedTimes,
+)
 from holdfast.limits import IMPORTED_PER_STEP
 
 _LISTS: Final = ("-work", "-locks", "-scheduled", "-depends", "-recur")
+_COUNTED: Final = ("wait", "run", "stats")  # the kinds of statistics keys
+_TIERS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STATES: Final = ("waiting", "stalled", "running", "scheduled", "depends", "failed", "complete")
 
 
@@ -155,6 +162,33 @@ class QlessSource(Source):
             tracked=jid in self._tracked,
         )
 
+    # --- statistics -----------------------------------------------------------------------------
+
+    def statistics(self) -> Iterator[list[ImportedDay]]:
+        """Yields what was counted on each day in each queue, in pages."""
+        days: dict[tuple[str, str], None] = {}
+        for key in self._redis.keys("ql:s:*:*:*"):
+            parts = key.decode().split(":", 4)
+            if len(parts) == 5 and parts[2] in _COUNTED and _is_number(parts[3]):
+                days[parts[3], parts[4]] = None
+        order = sorted(days)
+        for begin in range(0, len(order), IMPORTED_PER_STEP):
+            yield [self._day(*each) for each in order[begin : begin + IMPORTED_PER_STEP]]
+
+    def _day(self, date: str, queue: str) -> ImportedDay:
+        wait, run, tallies = (
+            {name.decode(): float(value) for name, value in found.items()}
+            for found in self._redis.hashes([f"ql:s:{kind}:{date}:{queue}" for kind in _COUNTED])
+        )
+        return ImportedDay(
+            queue=queue,
+            date=float(date),
+            wait=_times(wait),
+            run=_times(run),
+            retries=int(tallies.get("retries", 0)),
+            failures=int(tallies.get("failures", 0)),
+        )
+
     # --- recurring jobs -------------------------------------------------------------------------
 
     def recurring(self) -> Iterator[list[ImportedRecurring]]:
@@ -168,6 +202,25 @@ class QlessSource(Source):
                     for jid, found in zip(runs, hashes, strict=True)
                     if found
                 ]
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
+
+
+def _times(fields: dict[str, float]) -> ImportedTimes:
+    """Reads the times of a day; the histogram has seconds, minutes, hours and days."""
+    buckets = tuple(
+        (_TIERS[name[0]] * int(name[1:]), int(number))
+        for name, number in sorted(fields.items())
+        if name[0] in _TIERS and name[1:].isdecimal()
+    )
+    return ImportedTimes(
+        count=int(fields.get("total", 0)),
+        mean=fields.get("mean", 0.0),
+        vk=fields.get("vk", 0.0),
+        buckets=buckets,
+    )
 
 
 def _entry(entry: list[Any]) -> HistoryEntry:

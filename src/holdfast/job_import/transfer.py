@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import BadArgument
-from holdfast.jobs.imports import ImportedJob, ImportedRecurring, combined
+from holdfast.jobs.imports import ImportedDay, ImportedJob, ImportedRecurring, combined
 from holdfast.limits import MAX_REPORTED_PROBLEMS
 
 
@@ -41,6 +41,10 @@ class Source(ABC):
         """Yields recurring jobs; most sources have none."""
         yield from ()
 
+    def statistics(self) -> Iterator[list[ImportedDay]]:
+        """Yields what the source has counted in the past; most sources count nothing."""
+        yield from ()
+
     def settings(self) -> dict[str, str]:
         """Returns options to set."""
         return {}
@@ -57,6 +61,7 @@ class Transfer(msgspec.Struct, kw_only=True):
     imported: int = 0
     present: int = 0
     recurring: int = 0
+    days: int = 0
     left_out: int = 0
     differing: int = 0
     states: dict[str, int] = msgspec.field(default_factory=dict)
@@ -84,6 +89,8 @@ def transfer(source: Source, jobs: Any, progress: Callable[[int], None]) -> Tran
             progress(done.read)
     for recurring in source.recurring():
         done.recurring += jobs.import_jobs([], recurring=recurring).imported
+    for days in source.statistics():
+        done.days += jobs.import_jobs([], statistics=days).imported
     done.left_out = source.left_out_count
     done.problems += source.left_out
     return done

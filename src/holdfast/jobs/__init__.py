@@ -8,7 +8,14 @@ from holdfast.jobs.arguments import JsonText
 from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.figures import QueueFigures, TimesFigures
-from holdfast.jobs.imports import Imported, ImportedJob, ImportedRecurring, JobsDigest
+from holdfast.jobs.imports import (
+    Imported,
+    ImportedDay,
+    ImportedJob,
+    ImportedRecurring,
+    ImportedTimes,
+    JobsDigest,
+)
 from holdfast.jobs.layer import REMOVERS, Jobs
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
@@ -45,8 +52,10 @@ __all__ = [
     "Failure",
     "HistoryEntry",
     "Imported",
+    "ImportedDay",
     "ImportedJob",
     "ImportedRecurring",
+    "ImportedTimes",
     "Job",
     "JobPage",
     "JobSearch",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.declarations import operation
+from holdfast.engine.contract import read_counter
 from holdfast.errors import BadArgument
 from holdfast.jobs import deadlines, dependencies, lists, recurring, statistics, tags
 from holdfast.jobs.arguments import (
@@ -46,7 +47,7 @@ from holdfast.jobs.records import (
     Tag,
 )
 from holdfast.keys import pack_str
-from holdfast.limits import MAX_JOB_HISTORY_ENTRIES
+from holdfast.limits import MAX_IMPORTED_COUNT, MAX_JOB_HISTORY_ENTRIES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -105,6 +106,34 @@ class ImportedRecurring(
     tags: tuple[Tag, ...] = ()
 
 
+class ImportedTimes(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """Times of one day: how many, their mean, the sum of their squared deviations, a histogram.
+
+    `buckets` are pairs of whole seconds and how many times took so long, or as long as the minute,
+    hour or day that begins there.
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    vk: float = 0.0
+    buckets: tuple[tuple[int, int], ...] = ()
+
+
+class ImportedDay(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """The statistics of a queue on one day (UTC), which `date` falls into."""
+
+    queue: str
+    date: float
+    wait: ImportedTimes = ImportedTimes()
+    run: ImportedTimes = ImportedTimes()
+    retries: int = 0
+    failures: int = 0
+
+
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs were taken over, and how many were here already."""
 
@@ -131,18 +160,23 @@ class ImportOperations:
         jobs: Sequence[ImportedJob],
         *,
         recurring: Sequence[ImportedRecurring] = (),
+        statistics: Sequence[ImportedDay] = (),
     ) -> Imported:
         """Takes over jobs of another queue as they are: state, history, failure, lock and time.
 
         A job whose id is here already is passed over. A job comes after those that it depends on;
-        what does not exist counts as complete. Publishes nothing, and counts nothing in statistics.
-        Reads 4 keys for each and writes 3; each tag adds 4, each dependency 3.
+        what does not exist counts as complete. Publishes nothing, and counts nothing in statistics:
+        those of past days can be given, and are passed over where something was counted here.
+        Reads 4 keys for each and writes 3; each tag adds 4, each dependency 3. A day reads and
+        writes 4.
         """
-        check_jobs_count(len(jobs) + len(recurring))
+        given = len(jobs) + len(recurring) + len(statistics)
+        check_jobs_count(given)
         ledger = self._ledger
         taken = sum(import_job(ledger, job) for job in jobs)
         taken += sum(_import_recurring(ledger, job) for job in recurring)
-        return Imported(imported=taken, present=len(jobs) + len(recurring) - taken)
+        taken += sum(_import_day(ledger, day) for day in statistics)
+        return Imported(imported=taken, present=given - taken)
 
     @operation(reads=True)
     def digest(self, ids: Sequence[str]) -> JobsDigest:
@@ -320,3 +354,20 @@ def _import_recurring(ledger: "Ledger", new: ImportedRecurring) -> bool:
     )
     recurring.recur(ledger, record, ledger.tx.now)
     return True
+
+
+def _import_day(ledger: "Ledger", new: ImportedDay) -> bool:
+    """Takes over a queue's day if nothing of it was counted here; returns whether it did."""
+    keys = ledger.keys.queue(check_name(new.queue, "queue"))
+    day = statistics.day_of(check_time(new.date))
+    taken = False
+    for kind, times in (("wait", new.wait), ("run", new.run)):
+        check_numbers(mean=times.mean, vk=times.vk)
+        taken |= times.count > 0 and statistics.take_over(
+            ledger, keys, day, kind, (times.count, times.mean, times.vk), times.buckets
+        )
+    for name, number in (("retries", new.retries), ("failures", new.failures)):
+        if number > 0 and not read_counter(ledger.tx.get(keys.tally(day, name))):
+            statistics.tally(ledger, keys, name, day, min(number, MAX_IMPORTED_COUNT))
+            taken = True
+    return taken

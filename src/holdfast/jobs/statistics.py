@@ -25,7 +25,7 @@ from holdfast.jobs.breakdown import COMPLETED, FAILED, LOST, pack_end, pack_note
 from holdfast.jobs.layout import HIGH, LOW, QueueKeys, below
 from holdfast.jobs.records import JobRecord, QueueStats, Times
 from holdfast.keys import pack_int, unpack
-from holdfast.limits import JOBS_PER_STEP, MAX_NOTES_BYTES
+from holdfast.limits import JOBS_PER_STEP, MAX_IMPORTED_COUNT, MAX_NOTES_BYTES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
@@ -291,6 +291,40 @@ def _turn_flow(ledger: "Ledger", keys: QueueKeys, key: bytes, day: int, kind: st
     # One whose histogram was dropped has no buckets.
     tx.put(key, empty_flow(day, NOTHING if summary is None else summary.ljust(len(NOTHING), b"\0")))
     return gone
+
+
+def take_over(
+    ledger: "Ledger",
+    keys: QueueKeys,
+    day: int,
+    kind: str,
+    times: tuple[int, float, float],
+    buckets: Iterable[tuple[int, int]],
+) -> bool:
+    """Makes the times that another queue has counted those of a day, if nothing was counted here.
+
+    Returns whether it did. Reads 2 keys, writes 1.
+    """
+    tiers = [0] * (_LONGER + 1)
+    for seconds, number in buckets:
+        tiers[bucket_of(max(0, seconds))] += number
+    used = max([1, *(at + 1 for at, number in enumerate(tiers) if number)])
+    count, mean, vk = times
+    summary = _SUMMARY.pack(min(count, MAX_IMPORTED_COUNT), mean, vk)
+    bounded = [min(max(0, number), MAX_IMPORTED_COUNT) for number in tiers[:used]]
+    summary += b"".join(map(_pack_bucket, bounded))
+    key = keys.popped if kind == "wait" else keys.ended
+    flow = ledger.tx.get(key)
+    if flow is not None and _unpack_flow(flow)[0] == day:
+        notes = split_notes(flow)[1]
+        is_new = not _unpack_flow(flow)[2]
+        summary = flow[:_DAY_BYTES] + summary + notes
+    else:
+        key = keys.summary(day, kind)
+        is_new = ledger.tx.get(key) is None
+    if is_new:
+        ledger.tx.put(key, summary)
+    return is_new
 
 
 def tally(ledger: "Ledger", keys: QueueKeys, name: str, day: int, delta: int = 1) -> None:

@@ -9,7 +9,7 @@ from holdfast.jobs.breakdown import By
 from holdfast.jobs.bulk import Action, BulkAction
 from holdfast.jobs.failures import Match
 from holdfast.jobs.figures import JobTotals, QueueFigures
-from holdfast.jobs.imports import Imported, ImportedJob, ImportedRecurring, JobsDigest
+from holdfast.jobs.imports import Imported, ImportedDay, ImportedJob, ImportedRecurring, JobsDigest
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import (
     Batch,
@@ -266,12 +266,16 @@ class CalledJobs(CalledLayer):
         )
 
     def import_jobs(
-        self, jobs: Sequence[ImportedJob], *, recurring: Sequence[ImportedRecurring] = ()
+        self,
+        jobs: Sequence[ImportedJob],
+        *,
+        recurring: Sequence[ImportedRecurring] = (),
+        statistics: Sequence[ImportedDay] = (),
     ) -> Imported:
         """Takes over jobs of another queue as they are: state, history, failure, lock and
         time.
         """
-        return self._call(_IMPORT_JOBS, jobs, recurring)
+        return self._call(_IMPORT_JOBS, jobs, recurring, statistics)
 
     def jobs(
         self,
