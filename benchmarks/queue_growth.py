@@ -2,8 +2,9 @@
 
 Run: python -m benchmarks.queue_growth [--quick]
 
-Batches, rates, deadlines, dead letters, statistics, figures and imports, each in queues of 1,000
-and of 1,000,000 waiting jobs (200,000 with --quick), interval mode.
+Batches, rates, deadlines, dead letters, statistics, figures, imports and bulk actions on jobs that
+an index finds, each in queues of 1,000 and of 1,000,000 waiting jobs (200,000 with --quick), in
+interval mode.
 """
 
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import holdfast
 from benchmarks.rounds import Contender, reach, report, run_benchmark, seconds_each
-from holdfast.jobs import ImportedJob, NewJob
+from holdfast.jobs import ImportedJob, JobSearch, NewJob
 from holdfast.store import Store
 
 SMALL = 1_000
@@ -81,6 +82,14 @@ def fail_and_requeue(store: Store, id: str) -> None:
     store.jobs.requeue(None, job.id)
 
 
+def cancel_tagged(store: Store, id: str) -> None:
+    """Cancels one job, found by its tag, as a bulk action, from its start to its end."""
+    store.jobs.put("emails", "k", id=id, tags=[id])
+    store.jobs.bulk_start("cancel", JobSearch(tag=id), id=f"bulk-{id}")
+    while not store.jobs.bulk(f"bulk-{id}").ended:  # type: ignore[union-attr]  # it was just started
+        store.sweep()
+
+
 OPERATIONS: dict[str, Operation] = {
     "put into a batch": lambda store, id: store.jobs.put("emails", "k", id=id, batch="batch"),
     "put with a deadline": lambda store, id: store.jobs.put("emails", "k", expires=10**10),
@@ -94,6 +103,7 @@ OPERATIONS: dict[str, Operation] = {
         store.jobs.import_jobs([ImportedJob(id=id, queue="emails", time=1.0)]),
         store.jobs.digest([id]),
     ),
+    "put, cancel in a bulk action": cancel_tagged,
 }
 
 
