@@ -390,6 +390,16 @@ def test_records_that_no_schema_file_could_give_are_refused(schema: Schema) -> N
             generate([schema], language)
 
 
+def test_a_list_of_sets_has_a_default_in_go() -> None:
+    column = Column(name="c", type="List", subtype="Set", default=[[False], [b"\x95"]])
+    schema = Schema(name="s", tables=(Table(schema="s", name="T", columns=(column,)),))
+
+    source = generate([schema], "go")
+
+    sets = 'map[interface{}]struct{}{false: {}}, map[interface{}]struct{}{"\\x95": {}}'
+    assert "[]map[interface{}]struct{}{" + sets + "}" in source
+
+
 @pytest.mark.parametrize("package", ["", "a b", "func", "a\nimport os", "1", "../a"])
 def test_a_go_package_has_a_name(package: str) -> None:
     with pytest.raises(InvalidEntitySchema, match="can't be the name of a Go package"):

@@ -213,7 +213,7 @@ def _value(value: Any, kind: str) -> str:
 
 
 def _list(value: list[Any], kind: str) -> str:
-    if kind.endswith("]struct{}"):
+    if kind.startswith("map[") and kind.endswith("]struct{}"):  # or it is a list of such
         key = kind.removeprefix("map[").removesuffix("]struct{}")
         # Bytes can't be keys of a map, so they are texts there.
         items = [_value(item, "string" if isinstance(item, bytes) else key) for item in value]
