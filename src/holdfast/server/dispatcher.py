@@ -205,7 +205,14 @@ class Dispatcher:
                 ends.append(begin(space.prefix))
 
         ends.append(self.notice_feed.listen(hear, space=DIRECTORY, topic_prefix=SPACE_CREATED))
-        return lambda: ends[0]()
+        # What the write that creates the space says is kept until `begin` has been called.
+        keep = self.notice_feed.listen(lambda notice: None, space=NOWHERE)
+
+        def leave() -> None:
+            keep()
+            ends[0]()
+
+        return leave
 
     async def has_space(self, name: str) -> bool:
         """Returns whether there is a space of that name."""
