@@ -442,6 +442,7 @@ ACCEPTED_PER_TURN: Final = 16  # connections; more of them wait for the next tur
 ENDED_PER_TURN: Final = 32  # connections: to forget one takes longer than to see that it ends
 LARGE_PIECE_BYTES: Final = 64 * 1024  # a larger part of an answer waits for a turn with time left
 TURN_SENT_BYTES: Final = 1024 * 1024  # in one turn: the kernel copies them at its end
+MAX_DELAYED_REPLY_BYTES: Final = 4_096  # a larger reply is not kept for the end of its turn
 MAX_UNDELAYED_BYTES: Final = 1_024  # so few are parsed at once, even at the end of a turn
 PARSED_PER_TURN_BYTES: Final = 16 * 1024  # of one connection: a few thousand short words
 COMMANDS_PER_TURN: Final = 250  # of one connection before the others get their turn

@@ -19,6 +19,7 @@ Command = list[bytes]
 NULL_2: Final = b"$-1\r\n"
 NULL_3: Final = b"_\r\n"
 OK: Final = b"+OK\r\n"
+PONG: Final = b"+PONG\r\n"
 
 _BREAKS: Final = re.compile(r"[\r\n]+")
 _ARRAY: Final = re.compile(rb"\*(\d{1,20})\r\n")
@@ -28,7 +29,7 @@ _HTTP: Final = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 _TLS: Final = 0x16  # the first byte of a greeting in TLS
 _STAR: Final = 0x2A
 _PAIR: Final = b"*2\r\n"  # begins a command of two words
-_SMALL_BYTES: Final = 4_096  # of a command that is read at one glance
+SMALL_BYTES: Final = 4_096  # of a command that is read at one glance
 _PARSED_BYTES: Final = 128 * 1024  # of a packet that hiredis reads
 _LARGE_ARRAY: Final = re.compile(rb"\*\d{4}")
 _LARGE_OTHER: Final = re.compile(rb"[%~>|]\d{4}")  # maps, sets, pushes and attributes
@@ -79,6 +80,11 @@ class CommandReader:
         return len(self._held) + (self._size if self._missing else 0)
 
     @property
+    def is_between_commands(self) -> bool:
+        """Whether nothing has come of the next command, and more can follow."""
+        return not self._held and not self._missing and self.error is None
+
+    @property
     def awaited(self) -> int:
         """Bytes that are missing of a word: until they have come, there is nothing to parse."""
         return max(0, self._wanted - len(self._held)) if self._held else 0
@@ -108,10 +114,9 @@ class CommandReader:
         """The commands of `data` if it can be read by the faster ways; if None, use `feed`."""
         if self._held or self._missing or len(data) > min(self._glance_bytes, self.max_bytes):
             return None
-        whole = None
-        if len(data) <= _SMALL_BYTES:
-            whole = _read_pair(data) if data[:4] == _PAIR else _read_one(data)
-        return self._read_whole(data) if whole is None else whole
+        if len(data) <= SMALL_BYTES and (only := read_only(data)) is not None:
+            return [only]
+        return self._read_whole(data)
 
     def _read_whole(self, data: bytes) -> list[Command] | None:
         """The commands, if `data` is made of whole ones and hiredis may see it.
@@ -248,13 +253,22 @@ class CommandReader:
         return end + 1
 
 
-def _read_pair(data: bytes) -> list[Command] | None:
+def read_only(data: bytes) -> Command | None:
+    """The command that `data` is, if it is all of it, small, and written as libraries write it.
+
+    >>> read_only(b"*1\\r\\n$4\\r\\nPING\\r\\n")
+    [b'PING']
+    """
+    return _read_pair(data) if data[:4] == _PAIR else _read_one(data)
+
+
+def _read_pair(data: bytes) -> Command | None:
     """The command of two words that `data` begins, if it is all of it: so operations are called.
 
     It is compared with what it should be, letter by letter, which takes a third of a parser's time.
 
     >>> _read_pair(b"*2\\r\\n$4\\r\\nECHO\\r\\n$2\\r\\nhi\\r\\n")
-    [[b'ECHO', b'hi']]
+    [b'ECHO', b'hi']
     """
     parts = data.split(b"\r\n", 4)
     if len(parts) != 5:
@@ -266,14 +280,14 @@ def _read_pair(data: bytes) -> list[Command] | None:
         or rest[-2:] != b"\r\n"
     ):
         return None
-    return [[first, rest[:-2]]]
+    return [first, rest[:-2]]
 
 
-def _read_one(data: bytes) -> list[Command] | None:
+def _read_one(data: bytes) -> Command | None:
     """The only command of `data`, if it is small and no word has a line break inside.
 
-    >>> _read_one(b"*1\\r\\n$4\\r\\nPING\\r\\n")
-    [[b'PING']]
+    >>> _read_one(b"*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\na\\r\\n$1\\r\\nb\\r\\n")
+    [b'SET', b'a', b'b']
     """
     if b"\r\n*" in data:
         return None
@@ -284,7 +298,7 @@ def _read_one(data: bytes) -> list[Command] | None:
     words = parts[2::2]
     if parts[1::2] != [b"$%d" % len(word) for word in words]:
         return None
-    return [words]
+    return words
 
 
 def _may_be_large(data: bytes) -> bool:

@@ -14,7 +14,7 @@ from holdfast.server.blocking_calls import WAITS
 from holdfast.server.bounds import Bounds
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.options import DispatcherOptions
-from holdfast.server.resp import RespServer
+from holdfast.server.resp_server import RespServer
 from tests.server.running import DEADLINE, RawClient
 
 

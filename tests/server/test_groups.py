@@ -128,7 +128,7 @@ def test_listeners_hear_of_a_commit_on_the_loop_before_its_caller(tmp_path: Path
 def test_a_single_client_does_not_wait_for_others(tmp_path: Path, pauses: list[float]) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
         in_threads(server)
-        server.dispatcher._group_wait.commit_seconds = 60.0  # as if the disk were slow
+        server.dispatcher.write_groups.group_wait.commit_seconds = 60.0  # as if the disk were slow
 
         for _ in range(20):
             client.ask("JOBS.PUT", '{"queue":"q"}')
@@ -141,8 +141,8 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
 ) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
         in_threads(server)
-        server.dispatcher._group_wait.commit_seconds = 60.0
-        server.dispatcher._group_wait.in_play = 1_000
+        server.dispatcher.write_groups.group_wait.commit_seconds = 60.0
+        server.dispatcher.write_groups.group_wait.in_play = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 
@@ -152,8 +152,8 @@ def test_a_group_stops_waiting_for_those_who_do_not_come(
 def test_where_commits_are_quick_no_group_waits(tmp_path: Path, pauses: list[float]) -> None:
     with small_server(tmp_path) as server, server.connect() as client:
         in_threads(server)
-        server.dispatcher._group_wait.commit_seconds = GROUP_WAIT_STEP_SECONDS
-        server.dispatcher._group_wait.in_play = 1_000
+        server.dispatcher.write_groups.group_wait.commit_seconds = GROUP_WAIT_STEP_SECONDS
+        server.dispatcher.write_groups.group_wait.in_play = 1_000
 
         client.ask("JOBS.PUT", '{"queue":"q"}')
 
@@ -218,7 +218,7 @@ def test_writes_that_take_long_together_are_all_done_in_order(
             outcomes: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
             seen: list[int] = []
             steps = [Step(store, partial(_note, seen, number)) for number in range(50)]
-            dispatcher.write_many(steps, outcomes.set_result)
+            dispatcher.write_groups.put(steps, outcomes.set_result)
             found = [each.error for each in await outcomes]
             await dispatcher.close()
             return [found, seen]

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import time
 
@@ -507,3 +508,58 @@ def test_an_exact_connection_gets_errors_as_objects(client: RawClient) -> None:
     }
     client.ask("RESET")
     assert "{" not in str(client.ask("JOBS.RETRY", '{"id": "nobody", "worker": "w"}'))
+
+
+# --- packets -------------------------------------------------------------------------------------
+
+_TALK = [
+    command("PING"),
+    command("ECHO", "a\r\nb"),
+    command("JOBS.PUT", '{"queue":"talk","id":"one"}'),
+    command("JOBS.LENGTH", '{"queue":"talk"}'),
+    command("MULTI"),
+    command("JOBS.PUT", '{"queue":"talk","id":"one"}'),
+    command("JOBS.LENGTH", '{"queue":"talk"}'),
+    command("EXEC"),
+    command("NONSENSE"),
+    command("HELLO", "3"),
+    command("JOBS.LENGTH", '{"queue":"talk"}'),
+    command("RESET"),
+    command("QUIT"),
+]
+
+
+def _heard(server: Server, packets: list[bytes], *, waits: bool) -> bytes:
+    """Returns all that the server says to packets, sent at once or each after a reply."""
+    heard = b""
+    with server.connect() as client:
+        client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for packet in packets:
+            client.socket.sendall(packet)
+            if waits:
+                heard += client.socket.recv(65536)
+        return heard + client.rest()
+
+
+def test_however_commands_are_cut_into_packets_the_replies_are_the_same(server: Server) -> None:
+    whole = b"".join(_TALK)
+    pieces = [whole[begin : begin + 7] for begin in range(0, len(whole), 7)]
+    number = re.compile(rb"\$2\r\nid\r\n:\d+")  # of the connection
+
+    one_by_one, at_once, in_pieces = (
+        number.sub(b"", _heard(server, packets, waits=waits))
+        for packets, waits in ((_TALK, True), ([whole], False), (pieces, False))
+    )
+
+    assert one_by_one.startswith(b"+PONG\r\n$4\r\na\r\nb\r\n$5\r\n")
+    assert one_by_one.endswith(b"$1\r\n1\r\n+RESET\r\n+OK\r\n")
+    assert one_by_one == at_once == in_pieces
+
+
+def test_a_client_that_sends_no_more_still_gets_the_answer_to_its_last_command(
+    client: RawClient,
+) -> None:
+    client.socket.sendall(command("PING"))
+    client.socket.shutdown(socket.SHUT_WR)
+
+    assert client.rest() == b"+PONG\r\n"

@@ -203,7 +203,7 @@ def ping(session: RespSession, words: wire.Command) -> Plan:
         return wrong_arguments("ping")
     if session.subscriptions and session.protocol == 2:
         return wire.array([wire.bulk(b"pong"), wire.bulk(words[1] if len(words) > 1 else b"")])
-    return wire.bulk(words[1]) if len(words) > 1 else wire.simple("PONG")
+    return wire.bulk(words[1]) if len(words) > 1 else wire.PONG
 
 
 @command("ECHO")

@@ -1,54 +1,41 @@
 """Runs operations for all connections of a server: reads at once, writes in groups.
 
-All writes that have arrived while the engine was busy form the next group: one commit, one wait for
-the disk, then all replies. Clients that were just answered mostly come again at once: if the disk
-is slow, the next group waits a moment for them, instead of leaving with the first. A write that
-fails, fails alone. What takes several transactions (`long`) runs in a thread of its own, so that it
-holds up no one.
+How groups of writes are committed is in `write_groups.py`. What takes several transactions (`long`)
+runs in a thread of its own, so that it holds up no one.
 """
 
 import asyncio
 import itertools
 import logging
-import queue
 import re
-import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from holdfast.admin import SettingEntry
 from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome, Transaction
-from holdfast.engine.group_wait import GroupWait
 from holdfast.errors import (
     BadInput,
     Forbidden,
     HoldfastError,
     ServerBusy,
     ServerFailed,
-    StoreUnreachable,
     UnknownSpace,
 )
 from holdfast.keys import pack, prefix_range, unpack
 from holdfast.limits import (
     LARGE_READ_THREADS,
     LONG_OPERATIONS,
-    LOOP_COMMITS_PAUSE_SECONDS,
-    MAX_GROUP_ON_LOOP,
-    MAX_GROUP_TRANSACTIONS,
     MAX_OPEN_SPACES,
     MAX_QUEUED_LONG,
-    MAX_QUEUED_WRITES,
     READING_THREADS,
 )
 from holdfast.metrics.middleware import networks
@@ -58,7 +45,6 @@ from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 from holdfast.server.browser_checks import Hosts
-from holdfast.server.group_time import transact_in_parts
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
 from holdfast.server.notice_feed import NoticeFeed
@@ -67,6 +53,7 @@ from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
 from holdfast.server.turns import Turns
+from holdfast.server.write_groups import WriteGroups
 from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
 from holdfast.store import Space, Step, Store, Tx, View
 from holdfast.tables import EVERY_DOMAIN
@@ -81,19 +68,6 @@ _BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx], Any]
 Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
-
-
-class GroupedWrites(NamedTuple):
-    """The transactions of one caller in the next group."""
-
-    steps: Sequence[Step]
-    answer: Answer  # called on the loop
-    # Asked just before, if its client may be gone and it is then not to be written.
-    is_wanted: Callable[[], bool] | None
-    is_small: bool  # a request of a few kilobytes, which most probably is done at once
-
-
-Group: TypeAlias = list[GroupedWrites]
 
 
 class Dispatcher:
@@ -143,10 +117,9 @@ class Dispatcher:
             space=DIRECTORY,
             topic_prefix=SPACE_DROPPED,
         )
-        self._turns: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
-        self._group_wait = GroupWait()
-        self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
-        self._writer.start()
+        self.write_groups = WriteGroups(
+            store, self._loop, self.turns, self.recorder, self.notice_feed, self.report
+        )
         self._directory = ThreadPoolExecutor(1, thread_name_prefix="holdfast-directory")
         self._long = ThreadPoolExecutor(LONG_OPERATIONS, thread_name_prefix="holdfast-long")
         # Whether a read waits for a network, and would hold up all others on the loop.
@@ -154,15 +127,9 @@ class Dispatcher:
         self.large_reads = LargeReads()
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
-        self._waiting: deque[GroupedWrites] = deque()
-        self._enqueued = 0  # writes so far, counted by the loop
-        self._dequeued = 0  # and by the writer: each number has one who counts
         self._threads = 0  # long operations that run or wait for a thread
         self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
         self._sessions = itertools.count(1)
-        self._committing = False
-        self._loop_commits_after = 0.0  # by the monotonic clock
-        self._written: set[Space] = set()  # spaces, since `take_written`
 
     def known_space(self, name: str) -> Space | None:
         """The space of that name, if it has been opened before."""
@@ -286,7 +253,7 @@ class Dispatcher:
             arguments = self._placed_backup(arguments)
         work = self.recorder.work_of(operation, arguments)
         running = self.in_thread(lambda: work(space))
-        running.add_done_callback(lambda _: self._written.add(space))
+        running.add_done_callback(lambda _: self.note_written(space))
         return running
 
     def _placed_backup(self, arguments: Any) -> Any:
@@ -352,7 +319,7 @@ class Dispatcher:
             if not future.done():
                 future.set_result(outcomes[0])
 
-        self.write_many(
+        self.write_groups.put(
             [Step(space, work)], answer, lambda: not future.cancelled(), is_small=is_small
         )
         outcome = await future
@@ -365,25 +332,6 @@ class Dispatcher:
             self._keep(space)
         return result
 
-    def write_many(
-        self,
-        steps: Sequence[Step],
-        answer: Answer,
-        is_wanted: Callable[[], bool] | None = None,
-        *,
-        is_small: bool = False,
-    ) -> None:
-        """Runs transactions in the next group, in this order, each for itself."""
-        queued = self._enqueued - self._dequeued
-        if queued + len(steps) > MAX_QUEUED_WRITES:
-            raise ServerBusy(f"{queued} writes are waiting already")
-        self._waiting.append(GroupedWrites(steps, answer, is_wanted, is_small))
-        self._enqueued += len(steps)
-        if not self._committing:
-            self._committing = True
-            # Later in this round of the loop, so that all that has arrived with it comes along.
-            self._loop.call_soon(self._begin_group)
-
     def in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Runs what takes long in a thread, at most `LONG_OPERATIONS` of them at a time."""
         if self._threads >= LONG_OPERATIONS + MAX_QUEUED_LONG:
@@ -394,7 +342,7 @@ class Dispatcher:
                 return call()
             finally:
                 # Here too, those who listen hear of it before those who asked.
-                self._tell()
+                self.write_groups.tell()
 
         def ended(_: object) -> None:
             self._threads -= 1
@@ -406,12 +354,11 @@ class Dispatcher:
 
     def note_written(self, space: Space) -> None:
         """A space was written to otherwise than by an operation."""
-        self._written.add(space)
+        self.write_groups.written.add(space)
 
     def take_written(self) -> set[bytes]:
         """The prefixes of the spaces that were written to since this was asked last."""
-        written, self._written = self._written, set()
-        return {space.prefix for space in written} - {NOWHERE}
+        return {space.prefix for space in self.write_groups.take_written()} - {NOWHERE}
 
     # --- waits -----------------------------------------------------------------------------------
 
@@ -450,7 +397,7 @@ class Dispatcher:
         """Returns the server's current figures: connections, queues, memory."""
         return {
             "connections": self.connections,
-            "queued_writes": self._enqueued - self._dequeued,
+            "queued_writes": self.write_groups.queued,
             "long_operations": self._threads,
             "waits": len(self._ends),
             "open_spaces": len(self._spaces),
@@ -478,117 +425,9 @@ class Dispatcher:
 
     async def close(self) -> None:
         """Finishes what has begun."""
-        while self._waiting or self._committing or self.turns.is_behind:
-            await asyncio.sleep(0.001)
-        self._turns.put(False)
-        await self._loop.run_in_executor(None, self._writer.join)
+        await self.write_groups.close()
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()
         self.password_checks.close()
         self._readers.shutdown()
         self.notice_feed.close()
-
-    # --- groups ----------------------------------------------------------------------------------
-
-    def _write_groups(self) -> None:
-        """Runs in the writer's thread: commits one group after the other, and tells the loop once
-        for each."""
-        while self._turns.get():
-            self._group_wait.wait(lambda: len(self._waiting))
-            group = self._next_group()
-            if len(group) == 1:
-                steps = group[0].steps
-            else:
-                steps = [step for request in group for step in request.steps]
-            begin = time.perf_counter()
-            try:
-                outcomes = transact_in_parts(self.store, steps)
-            except BaseException as error:
-                outcomes = [Outcome(error=error)] * len(steps)
-            seconds = time.perf_counter() - begin
-            self._group_wait.note(len(group) + len(self._waiting), seconds)
-            self.recorder.note_commit(len(steps), seconds)
-            self._tell()  # those who listen hear of it before those who asked
-            self._loop.call_soon_threadsafe(self._answer, group, outcomes)
-
-    def _begin_group(self) -> None:
-        """Commits what waits: on the loop if that takes only a moment, else in the writer's
-        thread. To wake a thread and to be woken by it costs more than a short commit itself."""
-        if not self._may_commit_on_loop() or not self._commit_on_loop():
-            self._turns.put(True)
-
-    def _may_commit_on_loop(self) -> bool:
-        waiting = self._waiting
-        return (
-            len(waiting) <= MAX_GROUP_ON_LOOP
-            and all([request.is_small for request in waiting])
-            and sum([len(request.steps) for request in waiting]) <= MAX_GROUP_ON_LOOP
-            and time.monotonic() >= self._loop_commits_after
-        )
-
-    def _commit_on_loop(self) -> bool:
-        group = self._next_group()
-        steps = [step for request in group for step in request.steps]
-        begin = time.monotonic()
-        outcomes = self.store.try_transact_many(steps) if steps else []
-        if outcomes is None:
-            self._waiting.extendleft(reversed(group))
-            self._dequeued -= len(steps)
-            now = time.monotonic()
-            if now - begin > _TRIED_SECONDS:
-                self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
-            return False
-        self.recorder.note_commit(len(steps), time.monotonic() - begin)
-        if self._tell():
-            self._loop.call_soon(self._answer, group, outcomes)
-        else:
-            self._answer(group, outcomes)
-        return True
-
-    def _tell(self) -> bool:
-        """Has the notices of what was committed handed out, and says if there are any. Whatever
-        fails at that, what was done is done, and is answered so."""
-        try:
-            return self.notice_feed.catch_up()
-        except StoreUnreachable:
-            pass  # they are heard when the engine is back
-        except Exception as error:
-            self.report(error)
-        return False
-
-    def _next_group(self) -> Group:
-        group: Group = []
-        size = 0
-        while self._waiting and size < MAX_GROUP_TRANSACTIONS:
-            request = self._waiting.popleft()
-            size += len(request.steps)
-            # Whose client went away before its turn is not written.
-            if request.is_wanted is None or request.is_wanted():
-                group.append(request)
-        self._dequeued += size
-        return group
-
-    def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
-        self.turns.go_through(self._answers(group, outcomes))
-
-    def _answers(self, group: Group, outcomes: list[Outcome[Any]]) -> Iterator[None]:
-        """Answers one request after the other; the next group is committed meanwhile, and is
-        answered when all of this one are."""
-        if self._waiting:
-            self._loop.call_soon(self._begin_group)
-        else:
-            self._committing = False
-        begin = 0
-        written = self._written
-        for request in group:
-            written.update(map(_space_of, request.steps))
-            end = begin + len(request.steps)
-            try:
-                request.answer(outcomes[begin:end])
-            except Exception as error:
-                self.report(error)  # one that can't be answered keeps no one else from it
-            begin = end
-            yield
-
-
-_space_of = itemgetter(0)  # of a `Step`

@@ -1,4 +1,4 @@
-"""The RESP server: any Redis client in any language.
+"""One connection of the RESP server: any Redis client in any language.
 
 A connection is a queue of commands. Reads are answered at once; writes that follow each other are
 given to the next group together, and replies keep the order of the commands. What a command does
@@ -6,11 +6,9 @@ is in `commands.py` and in `compat/`; this file has packets, order and limits.
 """
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from holdfast import wire
 from holdfast.compat.meduza import resp as meduza
@@ -21,23 +19,24 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import (
     COMMANDS_PER_TURN,
     LARGE_PIECE_BYTES,
+    MAX_DELAYED_REPLY_BYTES,
     MAX_GROUP_TRANSACTIONS,
     MAX_PIPELINED_BYTES,
     MAX_SMALL_REQUEST_BYTES,
     MAX_STRANGER_BYTES,
     MAX_UNDELAYED_BYTES,
     PARSED_PER_TURN_BYTES,
-    SERVER_DRAIN_SECONDS,
     SMALL_REQUESTS_BYTES,
 )
 from holdfast.server import connection_commands, pubsub, word_commands  # noqa: F401  # they serve commands
 from holdfast.server.commands import plan_of
-from holdfast.server.dispatcher import Answer, Dispatcher
-from holdfast.server.listening import listen
 from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
+from holdfast.server.write_groups import Answer
 from holdfast.store import Step
 
-_LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
+if TYPE_CHECKING:
+    from holdfast.server.resp_server import RespServer
+
 _TOO_MANY: Final = wire.error("ERR max number of clients reached")
 
 
@@ -62,6 +61,9 @@ class RespConnection(asyncio.Protocol):
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
+        # Nothing is waiting, held or to be closed, as between two requests of most clients.
+        self._is_clear = False
+        self._delayed = b""  # a reply that is sent at the end of this turn
         self._last_heard = server.loop.time()
 
     # --- asyncio's side ---------------------------------------------------------------------------
@@ -74,9 +76,13 @@ class RespConnection(asyncio.Protocol):
         self._idle = self._server.loop.call_later(self._bounds.idle_seconds, self._close_idle)
         if not self._server.admit(self):
             self._answer_and_close(_TOO_MANY)
+        else:
+            self._is_clear = True
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
+        self._is_clear = False
+        self._delayed = b""
         self._commands.clear()
         self._server.dispatcher.back_pressure.remove(self)
         self._unparsed = b""
@@ -90,8 +96,11 @@ class RespConnection(asyncio.Protocol):
         self._server.forget(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_clear and len(data) <= MAX_UNDELAYED_BYTES and self._answer_only(data):
+            return
         if self._closing:
             return
+        self._is_clear = False
         self._last_heard = self._server.loop.time()
         if self._parses_later:
             self._unparsed += data
@@ -106,6 +115,55 @@ class RespConnection(asyncio.Protocol):
             self._parse(data)
         else:
             self._take(whole, len(data))
+
+    def _answer_only(self, data: bytes) -> bool:
+        """Answers the one command that `data` is, with nothing before it that waits. Returns False,
+        and has done nothing, if it is anything else, or has to wait for a turn.
+
+        Most packets are such. None of what limits a queue of commands can be reached by them.
+        """
+        session = self.session
+        if session.batch is not None or self._turns.is_over():
+            return False
+        words = wire.read_only(data)
+        if words is None:
+            return False
+        self._last_heard = self._server.loop.time()
+        plan = plan_of(session, words)
+        if type(plan) is bytes:
+            self._send_soon(plan)
+        elif type(plan) is Read and not plan.is_large and not self._reads_in_threads:
+            self._send_soon(session.run(plan))
+        else:
+            self._is_clear = False
+            self._received = len(data)
+            self._go_on_with(plan)
+        return True
+
+    def _go_on_with(self, plan: Plan) -> None:
+        if isinstance(plan, Write):
+            self._begin(plan)
+        else:
+            self._planned = self.session.later(plan) if isinstance(plan, Read) else plan
+            self._go_on()
+
+    def _send_soon(self, reply: bytes) -> None:
+        """Sends a small reply at the end of this turn, together with those of other clients.
+
+        Each reply that finds its client asleep has to wake it, which costs more than most requests.
+        Together, they mostly find it awake.
+        """
+        if self._delayed or len(reply) > MAX_DELAYED_REPLY_BYTES:
+            self._write([reply])
+        else:
+            self._delayed = reply
+            self._server.delay(self)
+
+    def send_delayed(self) -> None:
+        """Sends what was delayed to the end of the turn."""
+        reply, self._delayed = self._delayed, b""
+        if reply:
+            self._transport.write(reply)
 
     def _parse(self, data: bytes) -> None:
         """Makes commands of what has come; what is much, in several turns."""
@@ -144,6 +202,8 @@ class RespConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more: what it has sent is answered, and no wait outlives it."""
         self._closing = True
+        self._is_clear = False
+        self.send_delayed()
         unanswered = self._busy or bool(self._commands) or self._parses_later
         if unanswered and self._awaited is None:
             return True
@@ -152,6 +212,7 @@ class RespConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         # The client does not read: it gets no further answers until it does, and not forever.
         self._stalled = True
+        self._is_clear = False
         self._server.dispatcher.back_pressure.add(self)
 
     def resume_writing(self) -> None:
@@ -169,6 +230,8 @@ class RespConnection(asyncio.Protocol):
     def finish(self) -> None:
         """Answers what has come and closes."""
         self._closing = True
+        self._is_clear = False
+        self.send_delayed()
         self._transport.pause_reading()
         if not self._busy and not self._commands and not self._parses_later:
             self._transport.close()
@@ -223,6 +286,8 @@ class RespConnection(asyncio.Protocol):
     def _write(self, replies: list[bytes]) -> None:
         if replies:
             written = replies[0] if len(replies) == 1 else b"".join(replies)
+            if self._delayed:
+                self.send_delayed()
             self._transport.write(written)
             if len(written) > LARGE_PIECE_BYTES:
                 self._turns.sent(len(written))
@@ -241,6 +306,13 @@ class RespConnection(asyncio.Protocol):
         self._pause_if_queue_is_full()
         if self._taken:
             self._pause_if_memory_is_short()
+        self._is_clear = (
+            self._reader.is_between_commands
+            and not self._taken
+            and not (self._pauses or self._closing or self._commands)
+            and self._planned is None
+            and not (self._busy or self._parses_later)
+        )
 
     def _next_plan(self) -> Plan | None:
         if self._planned is not None:
@@ -312,7 +384,7 @@ class RespConnection(asyncio.Protocol):
         try:
             # What a client has sent is done, even if it did not wait for the answer.
             is_small = self._received + self.session.held_bytes <= MAX_SMALL_REQUEST_BYTES
-            self._server.dispatcher.write_many(steps, answered, is_small=is_small)
+            self._server.dispatcher.write_groups.put(steps, answered, is_small=is_small)
         except HoldfastError as error:
             refused = [self.session.failure(write, error) for write in writes]
             self._server.loop.call_soon(self._resume, refused)
@@ -390,6 +462,7 @@ class RespConnection(asyncio.Protocol):
         """Sends what was not asked for: messages of subscriptions."""
         if self._transport.is_closing():
             return
+        self.send_delayed()
         self._transport.write(data)
         self._turns.sent(len(data))
         if not self._stalled:
@@ -401,7 +474,9 @@ class RespConnection(asyncio.Protocol):
 
     def _answer_and_close(self, reply: bytes) -> None:
         self._closing = True
+        self._is_clear = False
         self._commands.clear()
+        self.send_delayed()
         self._transport.write(reply)
         self._transport.close()
 
@@ -412,61 +487,3 @@ class RespConnection(asyncio.Protocol):
             self._transport.close()
             return
         self._idle = self._server.loop.call_later(max(1.0, rest), self._close_idle)
-
-
-class RespServer:
-    """Listens, and keeps the list of connections."""
-
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self.dispatcher = dispatcher
-        self.loop = asyncio.get_running_loop()
-        self.has_tls = False
-        self._connections: set[RespConnection] = set()
-        self._empty = asyncio.Event()
-
-    async def open(
-        self, host: str, port: int, *, tls: ssl.SSLContext | None = None
-    ) -> asyncio.Server:
-        def connection() -> asyncio.Protocol:
-            return RespConnection(self)
-
-        server = await self.loop.create_server(connection, host, port, start_serving=False)
-        listening = [each.dup() for each in server.sockets]
-        server.close()
-        self.has_tls = tls is not None
-        self._servers = await listen(listening, connection, tls)
-        return self._servers[0]
-
-    def admit(self, connection: RespConnection) -> bool:
-        if self._closed or not self.dispatcher.admit():
-            return False
-        self._connections.add(connection)
-        return True
-
-    def forget(self, connection: RespConnection) -> None:
-        if connection in self._connections:
-            self._connections.remove(connection)
-            self.dispatcher.leave()
-        if not self._connections:
-            self._empty.set()
-
-    async def close(self) -> None:
-        """Accepts no one, and lets every connection finish what it has begun."""
-        self._closed = True
-        for server in self._servers:
-            server.close()
-        self.dispatcher.end_waits()
-        self.dispatcher.back_pressure.hurry()
-        for connection in list(self._connections):
-            connection.finish()
-        deadline = self.loop.time() + SERVER_DRAIN_SECONDS
-        while self._connections and self.loop.time() < deadline:
-            for connection in self._connections:  # who reads nothing is not waited for
-                self.dispatcher.back_pressure.add(connection)
-            self._empty.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), _LOOK_SECONDS)
-        for connection in list(self._connections):
-            connection.drop()
-
-    _closed = False

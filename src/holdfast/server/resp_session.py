@@ -316,7 +316,8 @@ class RespSession:
     # --- batches ---------------------------------------------------------------------------------
 
     def begin_batch(self) -> None:
-        self.batch, self.batch_failed, self._batch_bytes = [], False, 0
+        self.batch, self.batch_failed = [], False
+        self._batch_bytes = self._batch_words = 0
 
     @property
     def held_bytes(self) -> int:

@@ -25,7 +25,7 @@ from holdfast.server.bounds import Bounds
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
-from holdfast.server.resp import RespServer
+from holdfast.server.resp_server import RespServer
 from holdfast.server.tls import Certificate
 from holdfast.server.uvicorn_server import HttpServer
 from holdfast.store import Store

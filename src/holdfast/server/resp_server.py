@@ -1,0 +1,87 @@
+"""The RESP server: it listens, and keeps the list of its connections."""
+
+import asyncio
+import ssl
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+from holdfast.limits import SERVER_DRAIN_SECONDS
+from holdfast.server.dispatcher import Dispatcher
+from holdfast.server.listening import listen
+from holdfast.server.resp import RespConnection
+
+_LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
+
+
+class RespServer:
+    """Listens, and keeps the list of connections."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.loop = asyncio.get_running_loop()
+        self.has_tls = False
+        self._connections: set[RespConnection] = set()
+        self._delayed: deque[RespConnection] = deque()  # that have a reply to send
+        self._empty = asyncio.Event()
+
+    async def open(
+        self, host: str, port: int, *, tls: ssl.SSLContext | None = None
+    ) -> asyncio.Server:
+        def connection() -> asyncio.Protocol:
+            return RespConnection(self)
+
+        server = await self.loop.create_server(connection, host, port, start_serving=False)
+        listening = [each.dup() for each in server.sockets]
+        server.close()
+        self.has_tls = tls is not None
+        self._servers = await listen(listening, connection, tls)
+        return self._servers[0]
+
+    def admit(self, connection: RespConnection) -> bool:
+        if self._closed or not self.dispatcher.admit():
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: RespConnection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self.dispatcher.leave()
+        if not self._connections:
+            self._empty.set()
+
+    def delay(self, connection: RespConnection) -> None:
+        """Sends the delayed reply of a connection when all have been read from."""
+        if not self._delayed:
+            self.loop.call_soon(self._send_delayed)
+        self._delayed.append(connection)
+
+    def _send_delayed(self) -> None:
+        delayed, turns = self._delayed, self.dispatcher.turns
+        while delayed:
+            delayed.popleft().send_delayed()
+            if turns.is_over() and delayed:
+                self.loop.call_soon(self._send_delayed)
+                return
+
+    async def close(self) -> None:
+        """Accepts no one, and lets every connection finish what it has begun."""
+        self._closed = True
+        for server in self._servers:
+            server.close()
+        self.dispatcher.end_waits()
+        self.dispatcher.back_pressure.hurry()
+        for connection in list(self._connections):
+            connection.finish()
+        deadline = self.loop.time() + SERVER_DRAIN_SECONDS
+        while self._connections and self.loop.time() < deadline:
+            for connection in self._connections:  # who reads nothing is not waited for
+                self.dispatcher.back_pressure.add(connection)
+            self._empty.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), _LOOK_SECONDS)
+        for connection in list(self._connections):
+            connection.drop()
+
+    _closed = False

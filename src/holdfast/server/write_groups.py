@@ -1,0 +1,217 @@
+"""Commits the writes of all connections in groups.
+
+All writes that have arrived while the engine was busy form the next group: one commit, one wait for
+the disk, then all replies. Clients that were just answered mostly come again at once: if the disk
+is slow, the next group waits a moment for them, instead of leaving with the first. A write that
+fails, fails alone. A group that takes only a moment is committed on the event loop, any other in
+the writer's thread.
+"""
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from holdfast.engine.contract import Outcome
+from holdfast.engine.group_wait import GroupWait
+from holdfast.errors import ServerBusy, StoreUnreachable
+from holdfast.limits import (
+    LOOP_COMMITS_PAUSE_SECONDS,
+    MAX_GROUP_ON_LOOP,
+    MAX_GROUP_TRANSACTIONS,
+    MAX_QUEUED_WRITES,
+)
+from holdfast.server.group_time import transact_in_parts
+from holdfast.server.notice_feed import NoticeFeed
+from holdfast.server.recorder import Recorder
+from holdfast.server.turns import Turns
+from holdfast.store import Space, Step, Store
+
+_TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
+
+Answer: TypeAlias = Callable[[list[Outcome[Any]]], None]
+
+
+class GroupedWrites(NamedTuple):
+    """The transactions of one caller in the next group."""
+
+    steps: Sequence[Step]
+    answer: Answer  # called on the loop
+    # Asked just before, if its client may be gone and it is then not to be written.
+    is_wanted: Callable[[], bool] | None
+    is_small: bool  # a request of a few kilobytes, which most probably is done at once
+
+
+Group: TypeAlias = list[GroupedWrites]
+
+
+class WriteGroups:
+    """The writes that wait, and those that are being committed. Lives on one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
+        recorder: Recorder,
+        notice_feed: NoticeFeed,
+        report: Callable[[BaseException], None],
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._turns = turns
+        self._recorder = recorder
+        self._notice_feed = notice_feed
+        self._report = report
+        self.group_wait = GroupWait()
+        self.written: set[Space] = set()  # spaces, since `take_written`
+        self._waiting: deque[GroupedWrites] = deque()
+        self._enqueued = 0  # writes so far, counted by the loop
+        self._dequeued = 0  # and by the writer: each number has one who counts
+        self._committing = False
+        self._loop_commits_after = 0.0  # by the monotonic clock
+        self._orders: queue.SimpleQueue[bool] = queue.SimpleQueue()  # the writer's; False ends it
+        self._writer = threading.Thread(target=self._write_groups, name="holdfast-writer")
+        self._writer.start()
+
+    @property
+    def queued(self) -> int:
+        """How many writes wait."""
+        return self._enqueued - self._dequeued
+
+    def take_written(self) -> set[Space]:
+        """Returns the spaces that were written to since this was asked last."""
+        written, self.written = self.written, set()
+        return written
+
+    def put(
+        self,
+        steps: Sequence[Step],
+        answer: Answer,
+        is_wanted: Callable[[], bool] | None = None,
+        *,
+        is_small: bool = False,
+    ) -> None:
+        """Runs transactions in the next group, in this order, each for itself."""
+        if self.queued + len(steps) > MAX_QUEUED_WRITES:
+            raise ServerBusy(f"{self.queued} writes are waiting already")
+        self._waiting.append(GroupedWrites(steps, answer, is_wanted, is_small))
+        self._enqueued += len(steps)
+        if not self._committing:
+            self._committing = True
+            # Later in this round of the loop, so that all that has arrived with it comes along.
+            self._loop.call_soon(self._begin_group)
+
+    async def close(self) -> None:
+        """Commits and answers what has come, and ends the writer's thread."""
+        while self._waiting or self._committing or self._turns.is_behind:
+            await asyncio.sleep(0.001)
+        self._orders.put(False)
+        await self._loop.run_in_executor(None, self._writer.join)
+
+    def _write_groups(self) -> None:
+        """Runs in the writer's thread: commits one group after the other, and tells the loop once
+        for each."""
+        while self._orders.get():
+            self.group_wait.wait(lambda: len(self._waiting))
+            group = self._next_group()
+            if len(group) == 1:
+                steps = group[0].steps
+            else:
+                steps = [step for request in group for step in request.steps]
+            begin = time.perf_counter()
+            try:
+                outcomes = transact_in_parts(self._store, steps)
+            except BaseException as error:
+                outcomes = [Outcome(error=error)] * len(steps)
+            seconds = time.perf_counter() - begin
+            self.group_wait.note(len(group) + len(self._waiting), seconds)
+            self._recorder.note_commit(len(steps), seconds)
+            self.tell()  # those who listen hear of it before those who asked
+            self._loop.call_soon_threadsafe(self._answer, group, outcomes)
+
+    def _begin_group(self) -> None:
+        """Commits what waits: on the loop if that takes only a moment, else in the writer's
+        thread. To wake a thread and to be woken by it costs more than a short commit itself."""
+        if not self._may_commit_on_loop() or not self._commit_on_loop():
+            self._orders.put(True)
+
+    def _may_commit_on_loop(self) -> bool:
+        waiting = self._waiting
+        return (
+            len(waiting) <= MAX_GROUP_ON_LOOP
+            and all([request.is_small for request in waiting])
+            and sum([len(request.steps) for request in waiting]) <= MAX_GROUP_ON_LOOP
+            and time.monotonic() >= self._loop_commits_after
+        )
+
+    def _commit_on_loop(self) -> bool:
+        group = self._next_group()
+        steps = [step for request in group for step in request.steps]
+        begin = time.monotonic()
+        outcomes = self._store.try_transact_many(steps) if steps else []
+        if outcomes is None:
+            self._waiting.extendleft(reversed(group))
+            self._dequeued -= len(steps)
+            now = time.monotonic()
+            if now - begin > _TRIED_SECONDS:
+                self._loop_commits_after = now + LOOP_COMMITS_PAUSE_SECONDS
+            return False
+        self._recorder.note_commit(len(steps), time.monotonic() - begin)
+        if self.tell():
+            self._loop.call_soon(self._answer, group, outcomes)
+        else:
+            self._answer(group, outcomes)
+        return True
+
+    def tell(self) -> bool:
+        """Has the notices of what was committed handed out, and says if there are any. Whatever
+        fails at that, what was done is done, and is answered so."""
+        try:
+            return self._notice_feed.catch_up()
+        except StoreUnreachable:
+            pass  # they are heard when the engine is back
+        except Exception as error:
+            self._report(error)
+        return False
+
+    def _next_group(self) -> Group:
+        group: Group = []
+        size = 0
+        while self._waiting and size < MAX_GROUP_TRANSACTIONS:
+            request = self._waiting.popleft()
+            size += len(request.steps)
+            # Whose client went away before its turn is not written.
+            if request.is_wanted is None or request.is_wanted():
+                group.append(request)
+        self._dequeued += size
+        return group
+
+    def _answer(self, group: Group, outcomes: list[Outcome[Any]]) -> None:
+        self._turns.go_through(self._answers(group, outcomes))
+
+    def _answers(self, group: Group, outcomes: list[Outcome[Any]]) -> Iterator[None]:
+        """Answers one request after the other; the next group is committed meanwhile, and is
+        answered when all of this one are."""
+        if self._waiting:
+            self._loop.call_soon(self._begin_group)
+        else:
+            self._committing = False
+        begin = 0
+        written = self.written
+        for request in group:
+            written.update(map(_space_of, request.steps))
+            end = begin + len(request.steps)
+            try:
+                request.answer(outcomes[begin:end])
+            except Exception as error:
+                self._report(error)  # one that can't be answered keeps no one else from it
+            begin = end
+            yield
+
+
+_space_of = itemgetter(0)  # of a `Step`
