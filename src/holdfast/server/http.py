@@ -38,6 +38,7 @@ from holdfast.server.http_exchange import (
     HttpRequest,
     HttpResponse,
     Receive,
+    RequestIds,
     Scope,
     Send,
     answer,
@@ -111,6 +112,7 @@ class HttpApi:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
+        self._request_ids = RequestIds()
         self.stopped = asyncio.Event()  # whatever waits for something to happen ends
         # Uploads wait for their clients, so they have threads of their own.
         self.uploads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="holdfast-upload")
@@ -119,7 +121,11 @@ class HttpApi:
         if scope["type"] != "http":
             return
         request = HttpRequest(
-            scope, receive, self.dispatcher.memory_budget, self.dispatcher.bounds.request_bytes
+            scope,
+            receive,
+            self.dispatcher.memory_budget,
+            self.dispatcher.bounds.request_bytes,
+            self._request_ids,
         )
         try:
             response = await self._answer(request)

@@ -31,7 +31,7 @@ from holdfast.limits import (
 )
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
-from holdfast.server.http_exchange import JSON, error_headers
+from holdfast.server.http_exchange import IS_WHOLE, JSON, error_headers
 from holdfast.server.listening import listen
 
 try:
@@ -42,6 +42,7 @@ except ImportError as error:
     raise MissingDriver.of_server(error) from error
 
 _PIECE_BYTES: Final = 4_096  # that the parser gets at once: it can't stop in the midst of a piece
+_HELD_BYTES: Final = 4_096  # of a head, or a piece of a stream, that waits for what follows
 _TURN_BYTES: Final = 16_384  # of one connection that are parsed before the others have their turn
 
 
@@ -55,6 +56,36 @@ class _Flow(FlowControl):
     def resume_reading(self) -> None:
         if self.read_paused and self._may_read():
             super().resume_reading()
+
+
+class _JoinedWrites:
+    """uvicorn's way to the transport, on which a head waits for the body that mostly follows at
+    once: as two writes they are two calls of the system, and two packets."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._held:
+            data, self._held = self._held + data, b""
+        elif len(data) <= _HELD_BYTES:
+            self._held = data
+            self._loop.call_soon(self.flush)
+            return
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        """Sends what no other write has followed."""
+        held, self._held = self._held, b""
+        if held and not self.is_closing():
+            self._transport.write(held)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -86,6 +117,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.connections.add(self)
         self.transport = transport
         self.flow = _Flow(transport, self._may_read)
+        self._joined = _JoinedWrites(transport, self.loop)
         self.client = _address(transport.get_extra_info("peername"))
         self.server = _address(transport.get_extra_info("sockname"))
         self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
@@ -109,6 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
             active.message_event.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never stays open
+        self._joined.flush()
         return self.scheme == "http" and self.dispatcher.turns.ends_later(self.transport.close)
 
     # --- what comes ------------------------------------------------------------------------------
@@ -232,9 +265,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._active = cycle
+        cycle.transport = self._joined
+        cycle.scope[IS_WHOLE] = self._is_whole
         super()._start_asgi_task(cycle, app)
 
+    def _is_whole(self) -> bool:
+        """Returns whether the body of the request that is being answered has come."""
+        return not self._active.more_body
+
     def on_response_complete(self) -> None:
+        self._joined.flush()
         if self.flow.write_paused and not self.transport.is_closing():
             self._waits_to_begin = True  # the client has to read first
             return
