@@ -1,9 +1,11 @@
 """A server on a full disk: it says that it is not ready, lets things be deleted, and recovers."""
 
 import resource
+import time
 from pathlib import Path
 
 import holdfast
+from tests.server.running import DEADLINE
 from tests.server.serving import serving
 
 
@@ -29,15 +31,28 @@ def test_a_server_that_checks_a_damaged_store_goes_on(tmp_path: Path) -> None:
         with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
             for number in range(300):
                 client.jobs.put("emails", data="x" * 500, id=f"job-{number}")
-        file = tmp_path / "data" / "data.mdb"
-        pages = bytearray(file.read_bytes())
-        with file.open("r+b") as opened:
-            for place in range(2 * 4096, len(pages), 4096):
-                if pages[place + 10] == 2 and pages[place + 12] > 30:  # a leaf with many keys
-                    opened.seek(place)
-                    opened.write(bytes(4096))
+        _damage(tmp_path / "data" / "data.mdb")
         with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
             problems = client.admin.check_engine()
 
         assert any("is damaged" in problem for problem in problems)
         assert server.get("/livez").status == 200
+
+
+def _damage(file: Path) -> None:
+    """Overwrites leaves with many keys, as soon as what was committed has reached the file."""
+    deadline = time.monotonic() + DEADLINE
+    while not (places := _full_leaves(file.read_bytes())):
+        assert time.monotonic() < deadline
+    with file.open("r+b") as opened:
+        for place in places:
+            opened.seek(place)
+            opened.write(bytes(4096))
+
+
+def _full_leaves(pages: bytes) -> list[int]:
+    return [
+        place
+        for place in range(2 * 4096, len(pages), 4096)
+        if pages[place + 10] == 2 and pages[place + 12] > 30
+    ]

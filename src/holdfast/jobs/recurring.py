@@ -98,12 +98,14 @@ class RecurringOperations:
 
     @operation()
     def recur_pause(self, id: str) -> None:
-        """Spawns no more jobs from a recurring job until `recur_resume`. Reads 1 key, writes 3.
+        """Spawns no more jobs from a recurring job until `recur_resume`.
 
         >>> id = store.jobs.recur("reports", "Nightly", cron="30 2 * * *")
         >>> store.jobs.recur_pause(id)
         >>> store.jobs.recur_get(id).paused
         True
+
+        Reads 1 key, writes 3.
         """
         pause(self._ledger, check_jid(id))
 

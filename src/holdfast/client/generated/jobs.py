@@ -454,9 +454,7 @@ class CalledJobs(CalledLayer):
         return self._call(_RECUR_GET, id)
 
     def recur_pause(self, id: str) -> None:
-        """Spawns no more jobs from a recurring job until `recur_resume`. Reads 1 key, writes
-        3.
-        """
+        """Spawns no more jobs from a recurring job until `recur_resume`."""
         return self._call(_RECUR_PAUSE, id)
 
     def recur_resume(self, id: str, *, now: float | None = None) -> None:
