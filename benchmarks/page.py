@@ -88,11 +88,18 @@ def _targets(results: Results, *, met: bool) -> str:
     if not chosen:
         return f"{title}\n\nNothing.\n"
     lines = [title, "", "| benchmark | what | reached | wanted |", "|---|---|---|---|"]
+    if not met:
+        lines = [
+            title,
+            "",
+            "| benchmark | what | reached | wanted | why |",
+            "|---|---|---|---|---|",
+        ]
     for book, target in chosen:
         sign = "at most" if target.at_most else "at least"
         lines.append(
             f"| [{book.name}](#{book.name}) | {_cell(target.what)} | {target.reached:.2f} "
-            f"| {sign} {target.wanted:g} |"
+            f"| {sign} {target.wanted:g} |" + ("" if met else f" {_cell(target.reason)} |")
         )
     return "\n".join([*lines, ""])
 

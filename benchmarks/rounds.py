@@ -40,6 +40,7 @@ class Target(msgspec.Struct, frozen=True):
     reached: float
     wanted: float
     at_most: bool
+    reason: str = ""  # why it is missed, as far as we know
 
     @property
     def met(self) -> bool:
@@ -135,9 +136,9 @@ def keep(
     return table
 
 
-def reach(what: str, reached: float, wanted: float, *, at_most: bool) -> bool:
+def reach(what: str, reached: float, wanted: float, *, at_most: bool, reason: str = "") -> bool:
     """Prints a target, what came of it, and whether it is met."""
-    target = Target(what, reached, wanted, at_most)
+    target = Target(what, reached, wanted, at_most, reason)
     BOOK.targets.append(target)
     print(f"  {'met   ' if target.met else 'MISSED'} {target}")
     return target.met

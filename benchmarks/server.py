@@ -55,17 +55,26 @@ class Question(NamedTuple):
     theirs: tuple[str, ...]
     is_synced: bool
     wanted: Mapping[Setting, float]  # as many requests per second as Valkey, times this
+    reason: str  # why it is missed, where it is
 
 
 SETTINGS: Final = (Setting(1), Setting(8), Setting(32), Setting(64), Setting(32, 16))
 QUESTIONS: Final = (
-    Question("PING", ("PING",), ("PING",), False, {Setting(32): 0.8}),
+    Question(
+        "PING",
+        ("PING",),
+        ("PING",),
+        False,
+        {Setting(32): 0.8},
+        "reading and sending in uvloop take three times as long as our own 4 µs",
+    ),
     Question(
         "an entity beside GET",
         ("ENTITIES.GET", '{"table":"shop.Users","ids":["ann"]}'),
         ("GET", "key"),
         False,
         dict.fromkeys(SETTINGS[:4], 0.45),
+        "the layer's own Python, from arguments to Extended JSON, takes 20 µs with warm caches",
     ),
     Question(
         "a synced job put beside SET",
@@ -73,6 +82,7 @@ QUESTIONS: Final = (
         ("SET", "key:__rand_int__", "x" * 50),
         True,
         dict(zip(SETTINGS, (0.8, 0.6, 0.5, 0.5), strict=False)),
+        "a put writes four keys with history and statistics in 20 to 35 µs of Python",
     ),
 )
 
@@ -142,7 +152,8 @@ def show(question: Question, setting: Setting, rates: Mapping[str, list[float]])
     pairs = zip(rates[OURS], rates["Valkey"], strict=True)
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)
     if setting in question.wanted:
-        reach(f"{title}: of Valkey's rate", ratio, question.wanted[setting], at_most=False)
+        what, wanted = f"{title}: of Valkey's rate", question.wanted[setting]
+        reach(what, ratio, wanted, at_most=False, reason=question.reason)
 
 
 if __name__ == "__main__":
