@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-engines test-pythons campaign docs screenshots client bench bench-full serve
+.PHONY: help setup check test test-engines test-pythons campaign docs docs-site screenshots client bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -25,8 +25,11 @@ test-pythons: ## run everything on every Python that is installed; args="tests/j
 campaign: ## attack the store for minutes, and write docs/reliability.md; args="--minutes 10 --seed 1"
 	@.ci/campaign $(args)
 
-docs:  ## generate docs/reference/ and docs/limits.md from the source
+docs:  ## generate docs/reference/ and docs/limits.md from the source, and draw the diagrams
 	@.ci/docs
+
+docs-site: ## build the documentation site into build/site, and fail at a link that leads nowhere
+	@.ci/docs-site
 
 screenshots: ## make the pictures of the dashboard for README and docs
 	@.ci/screenshots
