@@ -56,6 +56,19 @@ class Reader:
         self.page.goto(f"{self.url}{path}", wait_until="load")
         return self.page
 
+    @contextmanager
+    def as_phone(self) -> Iterator[None]:
+        """Shows the same page dark, in a window of 360 pixels."""
+        size = self.page.viewport_size
+        assert size is not None
+        self.page.emulate_media(color_scheme="dark")
+        self.page.set_viewport_size({"width": 360, "height": 700})
+        try:
+            yield
+        finally:
+            self.page.emulate_media(color_scheme="light")
+            self.page.set_viewport_size(size)
+
     def excess_width(self) -> int:
         """Returns by how much the page is wider than the window."""
         found: int = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")

@@ -122,3 +122,24 @@ def seed_metrics(space: ClientSpace) -> None:
         space.metrics.incr("visits", None, number)
         space.metrics.set("load", None, number)
         space.metrics.record("seconds", None, number / 10)
+
+
+def seed_hostile_data(space: ClientSpace) -> None:
+    """Puts entities, rows, events and metrics that try to be more than text, or are very large."""
+    large = "x" * 1_048_576
+    space.entities.deploy(SHOP_YAML)
+    hostile = {"id": HOSTILE_TEXT, "name": HOSTILE_TEXT, HOSTILE_TEXT: HOSTILE_TEXT}
+    odd = {"id": "odd", "name": large, "tags": {f"tag-{n}" for n in range(10_000)}, "raw": b"\xff"}
+    space.entities.put_raw("shop.Users", [hostile, odd])
+    space.tables.create(REVISIONS)
+    for rev, body in ((1, HOSTILE_TEXT), (2, f"x {HOSTILE_TEXT}"), (3, large)):
+        row = {"title": HOSTILE_TEXT, "rev": rev, "body": body, "author": HOSTILE_TEXT}
+        space.tables.put("revisions", row)
+    handlers = [
+        {"targets": ["['seen']"], "add": "who", "max_stored_values": 9},
+        {"targets": ["[who]"], "count_frequency": "who", "max_stored_values": 9},
+    ]
+    space.events.deploy({HOSTILE_TEXT: handlers}, name="hostile")
+    space.events.send({"name": HOSTILE_TEXT, "attributes": {"who": HOSTILE_TEXT}})
+    space.metrics.define({"visits": {"help": HOSTILE_TEXT}})
+    space.metrics.incr("visits", [HOSTILE_TEXT])

@@ -4,7 +4,6 @@ Run: python -m tests.dashboard.screenshots [FOLDER]
 """
 
 import math
-import os
 import random
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import holdfast
 from holdfast.client.client import Client
 from holdfast.server.recorder import SPACE, SPECS
 from tests.dashboard.browser import chromium
+from tests.dashboard.data_seeding import seed_entities, seed_events, seed_metrics, seed_tables
 from tests.dashboard.seeding import seed_jobs
 from tests.server.serving import serving
 
@@ -38,19 +38,28 @@ PICTURES = (
     Picture("job", "shop/jobs/receipt-1", ("light", "dark"), 680),
     Picture("workflow", "shop/jobs/order-1042", height=760),
     Picture("queues", "shop/queues", height=460),
-    Picture("queue", "shop/queues/receipts?state=failed"),
+    Picture("queue", "shop/queues/receipts?state=failed", height=600),
     Picture("failures", "shop/failures", height=320),
     Picture("workers", "shop/workers", height=460),
     Picture("schedules", "shop/schedules", height=320),
+    Picture("entities", "shop/entities/shop.Users?c0=country&v0=de", height=460),
+    Picture("tables", "shop/tables/revisions", height=560),
+    Picture("revisions", "shop/tables/revisions/rows/Page_003%2F2", height=400),
+    Picture("events", "shop/events/keys/popular", height=520),
+    Picture("metrics", "shop/metrics/visits", height=560),
+    Picture("limits", "shop/limits?condition=logins&limit=3", height=420),
+    Picture("spaces", "shop/spaces", height=400),
+    Picture("settings", "shop/settings", height=560),
 )
 
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    os.environ["HOLDFAST_NO_RECORD"] = "1"  # the past is written here, and would not be flat
-    with tempfile.TemporaryDirectory() as data, serving(Path(data)) as server:
+    options = ("--no-record", "--backups", "backups")  # its past is written here
+    with tempfile.TemporaryDirectory() as data, serving(Path(data) / "data", *options) as server:
         with holdfast.connect(f"holdfast://127.0.0.1:{server.resp_port}") as client:
-            seed_jobs(client.space("shop"))
+            for seed in (seed_jobs, seed_entities, seed_tables, seed_events, seed_metrics):
+                seed(client.space("shop"))
             write_past(client)
         with chromium() as browser:
             for picture in PICTURES:
@@ -59,7 +68,8 @@ def main() -> None:
                         viewport={"width": 1280, "height": picture.height}, color_scheme=scheme
                     )
                     page.goto(f"{server.url}/ui/{picture.path}")
-                    page.locator("#live-state:not([hidden])").wait_for()
+                    page.wait_for_load_state("load")
+                    page.locator(".scripted").wait_for()
                     behind = f"-{scheme}" if len(picture.schemes) > 1 else ""
                     page.screenshot(path=folder / f"dashboard-{picture.name}{behind}.png")
                     page.close()

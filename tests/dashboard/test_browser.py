@@ -1,6 +1,7 @@
 """The dashboard in Chromium: looks, accessibility, live parts, keyboard, and without a script."""
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser
@@ -8,14 +9,36 @@ from playwright.sync_api import Browser
 import holdfast
 from holdfast.client.client import Client, ClientSpace
 from tests.dashboard.browser import Reader, chromium
+from tests.dashboard.data_seeding import (
+    HOSTILE_TEXT,
+    seed_entities,
+    seed_events,
+    seed_hostile_data,
+    seed_metrics,
+    seed_tables,
+)
 from tests.server.serving import Server
 
 LOOKED_AT = [
-    "shop/", "shop/queues", "shop/queues/receipts", "shop/queues/receipts?state=failed",
-    "shop/jobs/receipt-1", "shop/jobs/merge", "shop/jobs/order-1042", "shop/failures",
+    "shop/", "shop/queues", "shop/queues/receipts?state=failed", "shop/jobs/receipt-1",
+    "shop/jobs/merge", "shop/jobs/order-1042", "shop/failures",
     "shop/failures/SMTPServerDisconnected", "shop/workers", "shop/schedules",
-    "shop/schedules/nightly", "shop/throttles?name=smtp", "shop/tracked", "shop/search?q=vip",
-    "shop/bulk", "hostile/", "hostile/queues", "hostile/failures", "hostile/jobs/long",
+    "shop/schedules/nightly", "shop/throttles", "shop/throttles?name=smtp", "shop/tracked",
+    "shop/search?q=vip", "shop/bulk", "hostile/jobs/long",
+    "data/entities", "data/entities/shop.Users?c0=country&v0=de", "data/entities/shop.Users?c0=age",
+    "data/entities/shop.Users/ids/user-001", "data/schemas?schema=shop", "data/tables",
+    "data/tables/revisions", "data/tables/revisions/rows/Page_001%2F2", "data/events",
+    "data/events/keys/popular", "data/events/playground", "data/metrics", "data/metrics/visits",
+    "data/limits?condition=logins&limit=3", "data/spaces", "data/spaces/data", "data/users",
+    "data/backups", "data/check", "data/settings", "data/slow",
+]  # fmt: skip
+_KEY = quote(HOSTILE_TEXT, safe="")
+HOSTILE_PAGES = [
+    "", "queues", "failures", "schedules", "workers", "jobs/long", "entities",
+    "entities/shop.Users", f"entities/shop.Users/ids/{_KEY}", "entities/shop.Users/ids/odd",
+    "tables/revisions", f"tables/revisions/rows/{quote(f'{_KEY}/2', safe='')}", "events",
+    "events/schemas/hostile", f"events/keys/{_KEY}", "metrics", "metrics/visits", "spaces/hostile",
+    f"search?q={_KEY}", f"limits?condition={_KEY}",
 ]  # fmt: skip
 
 
@@ -34,35 +57,30 @@ def wide(browser: Browser, server: Server, client: object) -> Iterator[Reader]:
 
 
 @pytest.fixture(scope="module")
-def phone(browser: Browser, server: Server, client: object) -> Iterator[Reader]:
-    """A small phone, dark."""
-    size = {"width": 360, "height": 700}
-    reader = Reader(browser, f"{server.url}/ui/", viewport=size, color_scheme="dark")
-    yield reader
-    reader.close()
+def data(client: Client) -> None:
+    """The space `data`, which has a little in each layer but jobs, and more that is hostile."""
+    space = client.space("data")
+    seed_entities(space, 12)
+    seed_tables(space, 4)
+    seed_events(space, 12)
+    seed_metrics(space)
+    seed_hostile_data(client.space("hostile"))
 
 
 @pytest.mark.parametrize("path", LOOKED_AT)
-def test_a_page_has_no_errors_and_axe_finds_nothing_in_light(wide: Reader, path: str) -> None:
+def test_a_page_has_no_errors_fits_a_phone_and_axe_finds_nothing(
+    wide: Reader, data: None, path: str
+) -> None:
     wide.errors.clear()
 
     page = wide.open(path)
+    with wide.as_phone():
+        on_phone = wide.excess_width(), wide.violations()
 
     assert page.locator("h1").count() == 1
-    assert wide.violations() == []
-    assert wide.excess_width() == 0
+    assert on_phone == (0, [])
+    assert (wide.excess_width(), wide.violations()) == (0, [])
     assert wide.errors == []
-
-
-@pytest.mark.parametrize("path", LOOKED_AT)
-def test_a_page_fits_a_phone_and_axe_finds_nothing_in_dark(phone: Reader, path: str) -> None:
-    phone.errors.clear()
-
-    phone.open(path)
-
-    assert phone.violations() == []
-    assert phone.excess_width() == 0
-    assert phone.errors == []
 
 
 def test_a_page_follows_what_happens_in_the_store(wide: Reader, client: Client) -> None:
@@ -160,12 +178,15 @@ def test_without_a_script_pages_are_read_and_single_actions_done(
         reader.close()
 
 
-def test_hostile_data_runs_nothing(wide: Reader) -> None:
+def test_hostile_data_runs_nothing_and_breaks_no_layout(wide: Reader, data: None) -> None:
     wide.errors.clear()
 
-    for path in ("hostile/queues", "hostile/failures", "hostile/schedules", "hostile/workers"):
-        page = wide.open(path)
-        assert page.locator("img").count() == 0
-        assert page.locator("script:not([src])").count() == 0
+    for path in HOSTILE_PAGES:
+        page = wide.open(f"hostile/{path}")
+        assert page.locator("h1").count() == 1, path
+        assert page.locator("img, script:not([src])").count() == 0, path
+        assert wide.excess_width() == 0, path
+        with wide.as_phone():
+            assert wide.excess_width() == 0, path
 
     assert wide.errors == []

@@ -39,15 +39,17 @@ class Chart(NamedTuple):
 def points(
     values: Sequence[float | None], width: int, height: int, *, highest: float | None = None
 ) -> str:
-    """
-    >>> points([0, 1, 2], 10, 10)
-    '0,8 5,5 10,2'
+    """Returns the points of a line; where a value is missing, there is no point.
+
+    >>> points([0, 1, 2], 10, 10), points([None, 1, 2], 10, 10)
+    ('0,8 5,5 10,2', '5,5 10,2')
     """
     most = highest or max((value for value in values if value is not None), default=0) or 1
     step = width / max(1, len(values) - 1)
     return " ".join(
-        f"{at * step:.4g},{height - _MARGIN - (value or 0) / most * (height - 2 * _MARGIN):.4g}"
+        f"{at * step:.4g},{height - _MARGIN - value / most * (height - 2 * _MARGIN):.4g}"
         for at, value in enumerate(values)
+        if value is not None
     )
 
 

@@ -16,6 +16,8 @@
   // --- charts -------------------------------------------------------------------------------------
   const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const short = (value) => value === null ? "–" : Math.abs(value) >= 10000 ? (value / 1000).toLocaleString(undefined, { maximumFractionDigits: 1 }) + " k" : value.toLocaleString(undefined, { maximumFractionDigits: 3 });
+  const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const days = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
   const draw = (figure) => {
     const given = JSON.parse(figure.dataset.chart);
     const unit = given.unit ? " " + given.unit : "";
@@ -29,7 +31,7 @@
       cursor: { y: false },
       legend: { live: true },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
-      axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map(short) }],
+      axes: [{ ...axis, size: 34, values: (_, ticks) => ticks.map((at) => ((ticks.at(-1) - ticks[0]) > 172800 ? days : hours).format(new Date(at * 1000))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(short) }],
       series: [
         { label: "time", value: (_, at) => at === null ? "–" : shown.format(new Date(at * 1000)) },
         ...given.lines.map((line, number) => ({
@@ -82,6 +84,12 @@
     || part.querySelector("input[type=checkbox]:checked, details[open]");
   document.addEventListener("htmx:oobBeforeSwap", (event) => { if (inUse(event.detail.target)) event.preventDefault(); });
   document.addEventListener("htmx:oobAfterSwap", (event) => enrich(event.detail.target));
+  // On a phone the menu scrolls: it shows the present entry, and stays where it is when it is replaced.
+  const menu = () => document.getElementById("menu");
+  menu()?.querySelector("[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  let scrolled = 0;
+  document.addEventListener("htmx:beforeSwap", () => { scrolled = menu()?.scrollLeft ?? 0; });
+  document.addEventListener("htmx:afterSettle", () => { if (menu()) menu().scrollLeft = scrolled; });
 
   // --- copying, choosing, menus -------------------------------------------------------------------
   document.addEventListener("click", async (event) => {
