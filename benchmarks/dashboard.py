@@ -6,7 +6,8 @@ A store with 1,000,000 jobs, entities and rows, a set of as many members, 1,000 
 and 1,000 metrics (with --quick a fiftieth of each), on a server in interval mode. Each page is
 asked for over HTTP, one after the other, and the 95th percentile is what counts. The cost of
 recording is the processor time of two servers, one of which records, for jobs that are put, popped
-and completed over RESP, some at one server, then as many at the other, and so on.
+and completed over RESP, some at one server, then as many at the other, and so on. Last, Chromium
+shows the overview of a server that runs 2,000 jobs a second: how late are timers of the page?
 """
 
 import http.client
@@ -23,13 +24,14 @@ from urllib.parse import quote, unquote
 
 import holdfast
 from benchmarks.growth import BATCH, SPECS, TABLE, fill
-from benchmarks.rounds import reach, report, run_benchmark
+from benchmarks.rounds import fact, reach, report, run_benchmark
 from holdfast.client.client import Client
 from holdfast.dashboard import pages
-from holdfast.jobs import JobSearch, NewJob
+from holdfast.jobs import JobSearch, NewJob, Report
 from holdfast.store import Store
 
 ITEMS, ENTRIES, FEW = 1_000_000, 100_000, 1_000
+JOBS_A_SECOND = 2_000
 USERS, TABLE_PAGE = "entities/growth.Users", "tables/pages"
 PATHS = (
     "", "queues", "queues?after=queue-5", "queues/q", "queues/q?text=nothing",
@@ -65,8 +67,10 @@ def main(quick: bool, data: Path | None) -> None:
         with serving(large, "--no-record") as served:
             slowest = measure_pages(served, 20 if quick else 40)
         cost = measure_recording(folder, 100 if quick else 300, 10 if quick else 60)
+        late = measure_browser(folder / "busy", 3 if quick else 15)
     print("\nReach")
     reach("p95 of the slowest page, in ms", slowest * 1000, 100, at_most=True)
+    reach("p99 of how late a timer of the page is, in ms", late, 100, at_most=True)
     reach("processor time of a job cycle with recording beside without", cost, 1.02, at_most=True)
 
 
@@ -166,6 +170,46 @@ def ask(port: int, path: str) -> None:
 
 def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+# --- a browser -----------------------------------------------------------------------------------
+
+
+def measure_browser(folder: Path, seconds: float) -> float:
+    """Runs 2,000 jobs a second while Chromium shows the overview; returns how late its timers are.
+
+    A timer of 50 ms that is late by a second is a page that does not react for a second.
+    """
+    from tests.dashboard.browser import chromium
+
+    with serving(folder) as served, chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{served.http}/ui/default/")
+        page.evaluate(
+            """() => { window.late = []; let last = performance.now(); setInterval(() => {
+            const now = performance.now(); late.push(now - last - 50); last = now; }, 50); }"""
+        )
+        run_jobs(served.client, seconds)
+        late = [float(each) for each in page.evaluate("window.late")]
+        shown = page.locator("#tiles").inner_text()
+    assert "running" in shown
+    fact("p50 of how late a timer of the page is", f"{percentile(late, 0.5):.1f} ms")
+    return percentile(late, 0.99)
+
+
+def run_jobs(client: Client, seconds: float) -> None:
+    """Puts, pops and completes jobs, as many in each tenth of a second."""
+    begin = time.monotonic()
+    done = 0
+    while time.monotonic() < begin + seconds:
+        client.jobs.put_many([NewJob(queue="busy", klass="k") for _ in range(JOBS_A_SECOND // 10)])
+        jobs = client.jobs.pop("busy", "w", JOBS_A_SECOND // 10)
+        client.jobs.report(
+            [Report(id=job.id, worker="w", what="complete", lock=job.lock) for job in jobs]
+        )
+        done += len(jobs)
+        time.sleep(max(0.0, begin + done / JOBS_A_SECOND - time.monotonic()))
+    fact("jobs a second beside the browser", f"{done / (time.monotonic() - begin):,.0f}")
 
 
 # --- recording -----------------------------------------------------------------------------------
