@@ -2,7 +2,7 @@
 # Extra arguments for a script go into `args`: make test args="tests/test_keys.py -x"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-engines test-pythons campaign docs docs-site screenshots client bench bench-full serve
+.PHONY: help setup check test test-engines test-pythons test-integrations campaign docs docs-site screenshots client bench bench-full serve
 
 help:  ## list the tasks
 	@.ci/help $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ test-engines: ## run everything on every engine; args="--engines postgres tests/
 
 test-pythons: ## run everything on every Python that is installed; args="tests/jobs" chooses
 	@.ci/test-pythons $(args)
+
+test-integrations: ## install the wheel with its extras into a fresh environment, and run the web examples there
+	@.ci/test-integrations
 
 campaign: ## attack the store for minutes, and write docs/reliability.md; args="--minutes 10 --seed 1"
 	@.ci/campaign $(args)
