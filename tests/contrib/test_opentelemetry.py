@@ -1,15 +1,19 @@
 """Traces of runs, as OpenTelemetry's own SDK collects them."""
 
+import asyncio
+import logging
 import sys
 from collections.abc import Iterator
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, Tracer, get_current_span
 
-from holdfast.contrib.opentelemetry import OpenTelemetryMiddleware
+from holdfast.contrib.opentelemetry import OpenTelemetryMiddleware, TraceIds, traced
 from holdfast.errors import MissingDriver
 from holdfast.store import Store
 from holdfast.tasks import Outcome, Retry, Run, Snooze, Tasks, Worker
@@ -209,3 +213,63 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
 
     with pytest.raises(MissingDriver, match=r"holdfastdb\[otel\]"):
         __import__("holdfast.contrib.opentelemetry")
+
+
+# --- stores ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_engine
+def test_transactions_and_views_of_a_traced_store_are_spans_and_are_measured(
+    store: Store, tracing: Tracing
+) -> None:
+    reader = InMemoryMetricReader()
+    meters = MeterProvider([reader])
+    traced_store = traced(store, tracing.provider, meters)
+    with tracing.tracer.start_as_current_span("request") as request:
+        traced_store.jobs.put("emails", id="one")
+        assert traced_store.jobs.length("emails") == 1
+    with pytest.raises(LookupError), traced_store.transaction():
+        raise LookupError
+
+    [put] = [span for span in tracing.spans("holdfast.transact") if span.parent is not None]
+    assert put.parent is not None
+    assert put.parent.span_id == request.get_span_context().span_id
+    assert tracing.spans("holdfast.view")
+    [failed] = tracing.spans("holdfast.transaction")
+    assert failed.status.status_code is StatusCode.ERROR
+    data = reader.get_metrics_data()
+    assert data is not None
+    [metric] = data.resource_metrics[0].scope_metrics[0].metrics
+    kinds = {dict(p.attributes or {})["holdfast.operation"] for p in metric.data.data_points}
+    assert (metric.name, {"transact", "view", "transaction"} <= kinds) == (
+        "holdfast.operation.duration",
+        True,
+    )
+    meters.shutdown()
+
+
+def test_a_group_of_an_asyncio_program_is_one_span(store: Store, tracing: Tracing) -> None:
+    traced_store = traced(store, tracing.provider)
+
+    async def put_all() -> None:
+        await asyncio.gather(*(traced_store.aio.jobs.put("emails") for _ in range(5)))
+
+    asyncio.run(put_all())
+
+    groups = tracing.spans("holdfast.transact_many")
+    counts = [int(str((span.attributes or {})["holdfast.transactions"])) for span in groups]
+    assert sum(counts) == 5
+
+
+def test_records_of_a_log_have_the_ids_of_their_trace(tracing: Tracing) -> None:
+    record = logging.LogRecord("shop", logging.INFO, "", 1, "sold", (), None)
+    outside = logging.LogRecord("shop", logging.INFO, "", 1, "open", (), None)
+
+    TraceIds().filter(outside)
+    with tracing.tracer.start_as_current_span("request") as request:
+        TraceIds().filter(record)
+
+    context = request.get_span_context()
+    assert vars(record)["trace_id"] == f"{context.trace_id:032x}"
+    assert vars(record)["span_id"] == f"{context.span_id:016x}"
+    assert vars(outside)["trace_id"] == ""
