@@ -1,4 +1,4 @@
-"""The client for programs that `await`: `async with holdfast.aio.connect(url) as client`."""
+"""The async client: `async with holdfast.aio.connect(url) as client`."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ def connect(
     connections: int | None = None,
     retries: int | None = None,
 ) -> "AsyncClient":
-    """A client that is connected once it is awaited, or entered with `async with`.
+    """Returns a client that is connected once it is awaited, or entered with `async with`.
 
     URL and arguments are those of `holdfast.connect`. Calls that are made at the same time share a
     connection; `connections` bounds those that wait or take long, which have one each.

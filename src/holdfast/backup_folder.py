@@ -80,7 +80,7 @@ def backups_in(folder: Path) -> list[DatedBackup]:
 
 
 def _look(path: Path) -> DatedBackup | None:
-    """What is in a folder with the name of a backup; None if nothing in it counts."""
+    """Returns what is in a folder with the name of a backup; None if nothing in it counts."""
     try:
         made = datetime.strptime(path.name, _FORM).replace(tzinfo=UTC).timestamp()
         if (path / DATA_FILE).exists():
@@ -122,7 +122,7 @@ def make_backup(
 
 
 def _base(backups: Sequence[DatedBackup], now: float) -> DatedBackup | None:
-    """The full backup that the next difference can be made from."""
+    """Returns the full backup that the next difference can be made from."""
     full = next((each for each in backups if each.base is None and each.problem is None), None)
     if full is None or now - full.made >= FULL_BACKUP_SECONDS:
         return None

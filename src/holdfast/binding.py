@@ -55,7 +55,7 @@ class Runner(Protocol):
 
 
 def per_call(layer: type[Any]) -> type[Any]:
-    """A class with the public methods of `layer`, each one transaction of a `Runner`."""
+    """Returns a class with the public methods of `layer`, each one transaction of a `Runner`."""
 
     def init(self: Any, runner: Runner, make: Callable[[Any], Any] = layer) -> None:
         self._runner = runner

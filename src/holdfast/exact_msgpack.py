@@ -72,7 +72,7 @@ def _replaced_rare(value: Any) -> Any:
 
 
 def written(value: Any) -> Any:
-    """The `enc_hook`: what msgspec itself has no form for, in one that it has."""
+    """Converts a value that msgspec can't encode into one that it can: the `enc_hook`."""
     if isinstance(value, Instant):
         return write_instant(value)
     if isinstance(value, Mapping):

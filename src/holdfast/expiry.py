@@ -68,7 +68,8 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_ms(seconds: float) -> int:
-    """The nearest millisecond, a half to the even one: what is exact in ms survives the float.
+    """Returns the nearest millisecond, a half to the even one: what is exact in ms survives the
+    float.
 
     >>> to_ms(1_700_000_000.123), to_ms(0.0015), to_ms(0.0025)
     (1700000000123, 2, 2)

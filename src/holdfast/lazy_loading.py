@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 @cache
 def layer_package(name: str) -> ModuleType:
-    """The package of a layer. A statement `import` in its place would take a µs each time."""
+    """Returns the package of a layer. A statement `import` in its place would take a µs each
+    time."""
     return importlib.import_module(f"holdfast.{name}")
 
 

@@ -80,7 +80,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(each for each in sentences[1:] or sentences if _COST.search(each))
 
     def refusal(self, argument: str, *, is_beyond: bool) -> type[HoldfastError]:
-        """The error for an argument of the wrong type: the layer's own, if it has one."""
+        """Returns the error for an argument of the wrong type: the layer's own, if it has one."""
         own = getattr(LAYER_CLASSES[self.layer][0], "_error_for_argument", None)
         return (own and own(self.name, argument, is_beyond=is_beyond)) or BadInput
 
@@ -130,7 +130,7 @@ def refuse_in_batch(operation: Operation) -> None:
 
 
 def find(layer: str, name: str) -> Operation:
-    """The operation of that name, or an error that names the nearest one.
+    """Returns the operation of that name, or an error that names the nearest one.
 
     What has another name outside is found by the method's own name too: `entities.put_raw`.
     """
@@ -161,7 +161,7 @@ def _operations() -> dict[str, Operation]:
 
 
 def _methods(layer: type[Any]) -> list[str]:
-    """The names of the public methods that are for more than Python alone."""
+    """Returns the names of the public methods that are for more than Python alone."""
     return [
         name
         for name in dir(layer)
@@ -172,7 +172,7 @@ def _methods(layer: type[Any]) -> list[str]:
 
 
 def _summary(doc: str) -> str:
-    """The first line of a docstring, or all of a first sentence that goes on behind it.
+    """Returns the first line of a docstring, or all of a first sentence that goes on behind it.
 
     >>> _summary("Puts a job.\\n\\nMore."), _summary("Puts a job,\\nor moves it.")
     ('Puts a job.', 'Puts a job, or moves it.')
@@ -236,7 +236,7 @@ def _operation(layer: str, owner: type[Any], method: str, kind: Kind) -> Operati
 
 
 def _travelling(expected: Any) -> Any:
-    """The type to decode an argument into.
+    """Returns the type to decode an argument into.
 
     A method may be generous: a record or a dict, a string or a datetime. Outside, both look alike,
     so the more general one is decoded and the method makes of it what it needs.

@@ -114,7 +114,7 @@ class SpaceRunner:
         self._engine.transact(lambda tx: expiry.postpone_failed(tx, failure), space=self.prefix)
 
     def view(self) -> AbstractContextManager[Reader]:
-        """A view that refuses a dropped space: it would be found empty, or half empty."""
+        """Returns a view that refuses a dropped space: it would be found empty, or half empty."""
         return self._engine.view(space=self.prefix, guard=self._guard)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
@@ -197,7 +197,7 @@ class NewSpaceRunner(SpaceRunner):
 
     @contextmanager
     def _rehearsed(self) -> Iterator[Reader]:
-        """The space as it would be if it were created now, with the tables that all spaces have.
+        """Returns the space as it would be if it were created now, with the default tables.
 
         They are written in a transaction that is always undone.
         """

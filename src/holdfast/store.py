@@ -172,7 +172,7 @@ class Space:
 
     @Once
     def admin(self) -> "StoreAdmin":
-        """Looking after this space, and after the store that it is in."""
+        """Returns the administration of this space and its store."""
         from holdfast.admin import StoreAdmin
 
         return StoreAdmin(self._home or Store(self._engine), self, self._runner)
@@ -210,7 +210,7 @@ class Space:
         return LayersView(self._runner.view(), self._shared)
 
     def subscribe(self, topic_prefix: str = "") -> Subscription:
-        """The notices of this space from now on, in the order of their commits."""
+        """Returns the notices of this space from now on, in the order of their commits."""
         return self._runner.subscribe(topic_prefix)
 
     def read_clock(self) -> float:
@@ -239,7 +239,7 @@ class Store(Space):
 
     @Once
     def aio(self) -> "AsyncStore":
-        """This store for programs that `await`: `await store.aio.jobs.put("emails")`.
+        """Returns this store for programs that `await`: `await store.aio.jobs.put("emails")`.
 
         Calls do not hold up the event loop, and those of many tasks share a commit.
         """
@@ -315,7 +315,7 @@ class Store(Space):
         return [answered[n] if n in answered else next(others) for n in range(len(steps))]
 
     def spaces(self) -> list[str]:
-        """The names of all spaces."""
+        """Returns the names of all spaces."""
         return Domains(self.engine).names()
 
     def page_of_spaces(self, *, after: str | None, limit: int) -> list[tuple[str, bytes]]:
@@ -429,7 +429,7 @@ def _removed(outcomes: list[Outcome[Any]], steps: Sequence[Step]) -> list[Outcom
 
 
 def _again(step: Step) -> Outcome[Any]:
-    """The removal that rode on a step failed: the step is run once more, by itself."""
+    """Runs a step again alone, because a removal that was part of it failed."""
     try:
         return Outcome(result=step.space.transact(step.work))
     except Exception as error:

@@ -134,7 +134,7 @@ def _end(tx: Transaction) -> None:
 
 
 def _spaces(source: Engine) -> list[bytes]:
-    """The prefixes of all spaces, and of those that are being emptied."""
+    """Returns the prefixes of all spaces, and of those that are being emptied."""
     with source.view(space=DIRECTORY) as view:
         numbers = [int(value) for _, value in view.scan(*prefix_range(pack(0, "space")))]
         dropped = [unpack(key)[2] for key, _ in view.scan(*prefix_range(pack(0, "dropped")))]
@@ -172,7 +172,8 @@ def _write(tx: Transaction, put: _Pairs, gone: list[bytes]) -> None:
 
 
 def _batches(reader: Reader, begin: bytes, end: bytes) -> Iterator[tuple[_Pairs, bool]]:
-    """The pairs of a range in bounded batches; the last one, maybe empty, is told as such."""
+    """Yields the pairs of a range in bounded batches; the last one, maybe empty, is told as
+    such."""
     batch: _Pairs = []
     size = 0
     for key, value in reader.scan(begin, end):

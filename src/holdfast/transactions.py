@@ -135,7 +135,7 @@ def _limiter_on(tx: Transaction) -> "Metrics":
 
 
 def events_on(tx: Transaction) -> "Events":
-    """A handler that enqueues puts its job in the transaction of its event."""
+    """Returns the events layer, whose handlers put jobs in the transaction of their event."""
     jobs = layer_package("jobs").Jobs
     made: Events = layer_package("events").Events(
         tx, enqueue=jobs(tx).put, enqueue_dry_run=lambda dry_run: jobs(dry_run).put

@@ -90,7 +90,8 @@ class CommandReader:
         return max(0, self._wanted - len(self._held)) if self._held else 0
 
     def feed(self, data: bytes) -> list[Command]:
-        """The commands that `data` completes; afterwards `error` says whether more can follow."""
+        """Returns the commands that `data` completes; afterwards `error` says whether more can
+        follow."""
         commands: list[Command] = []
         if self._held:
             self._held += data
@@ -111,7 +112,8 @@ class CommandReader:
         return commands
 
     def feed_whole(self, data: bytes) -> list[Command] | None:
-        """The commands of `data` if it can be read by the faster ways; if None, use `feed`."""
+        """Returns the commands of `data` if it can be read by the faster ways; if None, use
+        `feed`."""
         if self._held or self._missing or len(data) > min(self._glance_bytes, self.max_bytes):
             return None
         if len(data) <= SMALL_BYTES and (only := read_only(data)) is not None:
@@ -119,7 +121,7 @@ class CommandReader:
         return self._read_whole(data)
 
     def _read_whole(self, data: bytes) -> list[Command] | None:
-        """The commands, if `data` is made of whole ones and hiredis may see it.
+        """Returns the commands, if `data` is made of whole ones and hiredis may see it.
 
         hiredis reads all of RESP: it sets memory aside for as many elements as a header names, and
         takes other types for words. So no header with a large number reaches it, and what it has
@@ -254,7 +256,8 @@ class CommandReader:
 
 
 def read_only(data: bytes) -> Command | None:
-    """The command that `data` is, if it is all of it, small, and written as libraries write it.
+    """Returns the command that `data` is, if it is all of it, small, and written as libraries write
+    it.
 
     >>> read_only(b"*1\\r\\n$4\\r\\nPING\\r\\n")
     [b'PING']
@@ -263,7 +266,8 @@ def read_only(data: bytes) -> Command | None:
 
 
 def _read_pair(data: bytes) -> Command | None:
-    """The command of two words that `data` begins, if it is all of it: so operations are called.
+    """Returns the command of two words that `data` begins, if it is all of it: so operations are
+    called.
 
     It is compared with what it should be, letter by letter, which takes a third of a parser's time.
 
@@ -284,7 +288,7 @@ def _read_pair(data: bytes) -> Command | None:
 
 
 def _read_one(data: bytes) -> Command | None:
-    """The only command of `data`, if it is small and no word has a line break inside.
+    """Returns the only command of `data`, if it is small and no word has a line break inside.
 
     >>> _read_one(b"*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\na\\r\\n$1\\r\\nb\\r\\n")
     [b'SET', b'a', b'b']
@@ -314,7 +318,7 @@ def _may_be_large(data: bytes) -> bool:
 
 
 def _written(commands: list[Command]) -> bytes:
-    """The commands as a client's library writes them."""
+    """Returns the commands as a client's library writes them."""
     pack = hiredis.pack_command
     return b"".join([pack(tuple(words)) for words in commands])  # type: ignore[arg-type]  # its hint is a tuple of one
 
@@ -330,7 +334,7 @@ def _unfinished(data: bytes, at: int, expected: str) -> int:
 
 
 def _split(line: bytes) -> Command:
-    r"""The words of a line, with quotes and escapes as Redis has them.
+    r"""Returns the words of a line, with quotes and escapes as Redis has them.
 
     >>> _split(rb'''ECHO "a b\n\x41" 'it\'s' a\b {"to":"ann"}''')
     [b'ECHO', b'a b\nA', b"it's", b'a\\b', b'{"to":"ann"}']
@@ -365,7 +369,7 @@ def last_words(failed: BadFrame | RequestTooLarge) -> bytes:
 
 
 def _http_refusal(failed: HttpOnRespPort) -> bytes:
-    """The answer in HTTP, so that curl and browsers show it."""
+    """Returns the answer in HTTP, so that curl and browsers show it."""
     body = f"{failed.message}. {failed.hint}\n".encode()
     return (
         b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -386,7 +390,7 @@ def simple(text: str) -> bytes:
 
 
 def error(text: str) -> bytes:
-    """An error line: its first word is the code, and line breaks become blanks."""
+    """Returns an error line: its first word is the code, and line breaks become blanks."""
     return b"-%b\r\n" % _BREAKS.sub(" ", text).encode(errors="replace")
 
 
@@ -401,7 +405,7 @@ def double(number: float, protocol: int) -> bytes:
 
 
 def text_of(word: bytes) -> str:
-    """A word as text; bytes that are no text survive on their way there and back."""
+    """Returns a word as text; bytes that are no text survive on their way there and back."""
     return word.decode("utf-8", "surrogateescape")
 
 
@@ -414,7 +418,7 @@ def null(protocol: int) -> bytes:
 
 
 def array(items: Iterable[bytes]) -> bytes:
-    """An array of replies that are written already."""
+    """Returns an array of replies that are written already."""
     parts = list(items)
     return b"*%d\r\n%b" % (len(parts), b"".join(parts))
 
@@ -426,7 +430,7 @@ def push(items: Iterable[bytes], protocol: int) -> bytes:
 
 
 def mapping(pairs: Iterable[tuple[bytes, bytes]], protocol: int) -> bytes:
-    """A map in protocol 3, an array of keys and values in protocol 2."""
+    """Returns a map in protocol 3, an array of keys and values in protocol 2."""
     parts = [part for pair in pairs for part in pair]
     if protocol == 3:
         return b"%%%d\r\n%b" % (len(parts) // 2, b"".join(parts))

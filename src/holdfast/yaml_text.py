@@ -55,7 +55,7 @@ class YamlProblem(Exception):
 
 
 def compose(content: str | bytes) -> yaml.Node | None:
-    """The root of the text's tree, None for an empty text; raises `YamlProblem`."""
+    """Returns the root of the text's tree, None for an empty text; raises `YamlProblem`."""
     try:
         data = content.encode() if isinstance(content, str) else content
         text = _TRAILING_BLANKS.sub("", data.decode().removeprefix("\ufeff"))
@@ -133,7 +133,8 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def merged(node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """The pairs of a mapping, and behind them those that `<<` brings in; the first of a name wins.
+    """Yields the pairs of a mapping, and behind them those that `<<` brings in; the first of a name
+    wins.
 
     A source of `<<` that is no mapping is a `YamlProblem`.
     """
@@ -195,5 +196,5 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def shortened(text: str) -> str:
-    """A text that fits into a message."""
+    """Returns a text that fits into a message."""
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Looking after a store: what is in it, whether it is sound, copies of it, and who may use it."""
+"""Administers a store: its contents, its checks, its copies and its users."""
 
 from holdfast.admin.home import Home, Server
 from holdfast.admin.maintenance import MaintenanceRuns

@@ -19,7 +19,7 @@ Look: TypeAlias = Callable[[Reader, bytes, bytes], Iterator[str]]
 
 
 def _nothing(reader: Reader, key: bytes, value: bytes) -> Iterator[str]:
-    """Expiry and metrics keep nothing twice, so that nothing of theirs can disagree."""
+    """Checks nothing: expiry and metrics store nothing twice, so nothing of theirs can disagree."""
     return iter(())
 
 

@@ -148,7 +148,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A user that was added or got a new token. The token is told this once; None: it has none."""
+    """A user that was added or got a new token. The token is shown only here; None if there is
+    none."""
 
     name: str
     token: str | None = None

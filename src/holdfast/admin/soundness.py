@@ -24,7 +24,7 @@ class SoundnessOperations:
 
     @operation(reads=True, role="admin")
     def check(self, *, after: str | None = None) -> CheckStep:
-        """Looks whether the layers of this space agree with themselves, a part at a time.
+        """Checks the layers of this space for contradictions, a part at a time.
 
         Indexes, lists and counts are compared with the records. Hand `next` back as `after`
         until it is None. Others may write meanwhile. Reads up to 1,000 keys and what belongs to
@@ -37,7 +37,7 @@ class SoundnessOperations:
 
     @operation(reads=True, role="admin", scope="store")
     def check_directory(self, *, after: str | None = None) -> CheckStep:
-        """Looks at the keys of the store that belong to no space: the directory of spaces, users.
+        """Checks the keys of the store that belong to no space: the directory of spaces, and users.
 
         With these, all spaces have as many keys as a backup. Hand `next` back as `after` until it
         is None. Reads up to 1,000 keys.

@@ -45,7 +45,7 @@ _read_pair: Final = msgspec.json.Decoder(_Pair).decode
 
 
 def dump_step(reader: Reader, after: str | None) -> SpaceDump:
-    """The next lines behind the place `after`; the first ones begin with the head."""
+    """Returns the next lines after `after`; the first ones begin with the header."""
     begin, end = prefix_range(reader.space)
     lines = [] if after is not None else [_HEAD]
     if after is not None:
@@ -67,7 +67,7 @@ def dump_step(reader: Reader, after: str | None) -> SpaceDump:
 
 
 def dump(reader: Reader) -> Iterator[SpaceDump]:
-    """All lines, on one snapshot."""
+    """Yields all lines, on one snapshot."""
     after = None
     while True:
         step = dump_step(reader, after)

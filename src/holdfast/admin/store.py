@@ -55,7 +55,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(reads=True, role="admin")
     def status(self) -> Status:
-        """The store and this space at a glance.
+        """Returns the store and this space at a glance.
 
         Reads a few keys for each table, queue and schema.
         """
@@ -117,7 +117,8 @@ class StoreAdmin(SoundnessOperations):
     def inspect(
         self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
     ) -> Inspection:
-        """The stored keys of this space that begin with the parts in `prefix`, and what they hold.
+        """Returns the stored keys of this space that begin with the parts in `prefix`, and what
+        they hold.
 
         `prefix` is a layer and parts, as in `jobs, 29, 'receipt'`; empty is all. Reads `limit`
         keys.
@@ -142,7 +143,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(local=True, role="admin")
     def dump(self) -> Iterator[SpaceDump]:
-        """All of this space as lines of text, on one snapshot, for `load_some`.
+        """Yields all of this space as lines of text, on one snapshot, for `load_some`.
 
         The snapshot is held until the last step is taken.
         """
@@ -151,7 +152,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(reads=True, role="admin")
     def dump_some(self, *, after: str | None = None) -> SpaceDump:
-        """The next lines of a dump of this space, for those who can't hold a snapshot.
+        """Returns the next lines of a dump of this space, for callers that can't hold a snapshot.
 
         Hand `next` back as `after`. Each step is consistent in itself: let nobody write meanwhile.
         Reads 1,000 keys.
@@ -219,7 +220,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(role="admin", scope="store")
     def drop_space(self, name: str, *, progress: Callable[[int], None] | None = None) -> bool:
-        """Removes a space with all that is in it, and says whether there was one.
+        """Removes a space and everything in it; returns whether it existed.
 
         Works in bounded steps between which others write. Reads and deletes every key of the space,
         1,000 in a transaction.
@@ -252,7 +253,7 @@ class StoreAdmin(SoundnessOperations):
         password: str | None = None,
         replace: bool = False,
     ) -> NewUser:
-        """Adds a user; without a password, makes a token and tells it.
+        """Adds a user; without a password, makes a token and returns it.
 
         A grant is `ROLE[:SPACE[:LAYER]]`: read, write or admin, in one space and layer or in all;
         at least one is needed. With `replace`, a user of that name is replaced, its grants and
@@ -271,7 +272,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(role="admin", scope="store")
     def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
-        """Gives a user these grants in place of the old ones; password and token stay.
+        """Replaces the grants of a user; password and token stay.
 
         Over the network, refuses to take the grant `admin` from the last user who has it,
         which reads a key for each user. Reads 1 key, writes 1.
@@ -282,7 +283,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(role="admin", scope="store")
     def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
-        """Makes a new token for a user and tells it; the old one is refused at once.
+        """Makes a new token for a user and returns it; the old one is refused at once.
 
         With `revoke`, there is no token afterwards. Over the network, refuses to take the last way
         in from the last user who may change users. Reads 1 key, writes 1.
@@ -293,7 +294,7 @@ class StoreAdmin(SoundnessOperations):
 
     @operation(role="admin", scope="store")
     def remove_user(self, name: str) -> bool:
-        """Removes a user, and says whether there was one.
+        """Removes a user; returns whether it existed.
 
         Over the network, refuses to remove the last user with the grant `admin`, which reads a key
         for each user. Reads 1 key, deletes 1.

@@ -143,7 +143,7 @@ class StoreSubscription:
         return self._queue.popleft() if self._queue else None
 
     async def poll(self) -> list[Notice]:
-        """All notices of commits that have returned, and were not yet given."""
+        """Returns all notices of finished commits that were not returned yet."""
         self._refuse_outside()
         await asyncio.to_thread(self._notices.hand_out)
         notices = list(self._queue)
@@ -151,7 +151,7 @@ class StoreSubscription:
         return notices
 
     async def close(self) -> None:
-        """Ends it. A waiting `get` returns None."""
+        """Ends the subscription. A waiting `get` returns None."""
         if self._leave is not None:
             self._leave()
         self._end()

@@ -124,7 +124,7 @@ class AsyncStoreSpace(AsyncSpace):
         return StoreSubscription(self.runs.notices, self._created, topic_prefix)
 
     async def _space(self) -> "Space":
-        """The space, opened when it is first used; its first write creates it."""
+        """Returns the space, opened when it is first used; its first write creates it."""
         if self._opened is None:
             store, name = self.runs.store, self.name
             self._opened = await self.runs.in_thread(lambda: store.space(name, create=False))

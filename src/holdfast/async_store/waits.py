@@ -85,7 +85,7 @@ def _hand_back(
 
 
 def _until_next(view: "View", queues: Sequence[str]) -> float | None:
-    """The seconds until something in the queues comes due by itself."""
+    """Returns the seconds until something in the queues comes due by itself."""
     wake = view.jobs.next_wake(*queues)
     return None if wake is None else max(0.001, wake - view.now)
 

@@ -11,7 +11,8 @@ _BAR_COLUMNS: Final = 30
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """A block for each value, as high as it is beside the highest; a blank where none is known.
+    """Returns one block for each value, as high as its share of the highest; a blank where it is
+    unknown.
 
     >>> sparkline([0, 1, 2, 4]), sparkline([3, None, 3]), sparkline([0, 0])
     ('▁▃▅█', '█ █', '▁▁')
@@ -26,7 +27,7 @@ def _block(value: float, top: float) -> str:
 
 
 def bar(value: float, top: float) -> str:
-    """A bar beside the longest one.
+    """Returns a bar whose length is the value's share of the longest.
 
     >>> bar(15, 30), bar(1, 1_000), bar(0, 5)
     ('███████████████', '█', '')

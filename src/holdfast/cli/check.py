@@ -51,7 +51,7 @@ def command(location: Location, out: Output) -> None:
 def problems_of(
     opened: Opened, spaces: list[str], out: Output, *, engine: bool = True
 ) -> tuple[int, list[dict[str, str | None]]]:
-    """How many keys were looked at, and what is wrong with which space (None: the engine)."""
+    """Returns how many keys were checked, and the problems by space (None: the engine)."""
     found: list[dict[str, str | None]] = []
     if engine:
         with out.progress("engine"):

@@ -61,7 +61,7 @@ def command(out: Output, backups: str, max_age: float | None, scratch: str | Non
 
 
 def _newest(folder: Path, out: Output) -> tuple[Path, float | None]:
-    """The backup to restore, and when it was made if its name says so."""
+    """Returns the backup to restore, and when it was made if its name says so."""
     from holdfast.backup_folder import backups_in
     from holdfast.engine.lmdb.environment import CHANGES_FILE, DATA_FILE
 

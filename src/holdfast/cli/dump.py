@@ -64,7 +64,7 @@ def _total(opened: Opened, subject: Subject) -> int | None:
 
 
 def _pieces(opened: Opened, subject: Subject, kind: str) -> Iterator[tuple[bytes, int]]:
-    """What is written, and how many records each piece has."""
+    """The pieces to write, each with its number of records."""
     if subject.kind == "space":
         return _of_space(opened)
     if subject.kind == "entities":
@@ -114,7 +114,7 @@ def _of_rows(opened: Opened, table: str, kind: str) -> Iterator[tuple[bytes, int
 
 
 def _as_array(lines: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
-    """An array of JSON with one record on each line."""
+    """Yields an array of JSON with one record on each line."""
     before = b"[\n"
     for piece, number in lines:
         if number:

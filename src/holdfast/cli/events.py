@@ -355,7 +355,7 @@ def _good(event: Any) -> Any:
 
 
 def _events(file: IO[bytes]) -> Iterator[Any]:
-    """One event, those of an array, or one from each line: whichever the first line begins.
+    """Yields one event, those of an array, or one from each line: whichever the first line begins.
 
     Of lines, one that is no JSON comes as a `_BadLine`.
     """

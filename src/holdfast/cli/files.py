@@ -12,7 +12,7 @@ import click
 
 
 def title_of(file: str) -> str:
-    """What messages call a file."""
+    """Returns the name of a file in messages."""
     return "<stdin>" if file == "-" else file
 
 
@@ -45,7 +45,7 @@ def reading(file: str) -> Iterator[IO[bytes]]:
 
 
 def size_of(file: IO[bytes]) -> int | None:
-    """How many bytes a file has; None for a pipe or a terminal."""
+    """Returns how many bytes a file has; None for a pipe or a terminal."""
     try:
         status = os.fstat(file.fileno())
     except (OSError, ValueError):

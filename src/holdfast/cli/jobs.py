@@ -227,7 +227,7 @@ def _last_queue(job: "Job") -> str:
 
 
 def _failed(space: "Space", queue: str | None, count: int) -> "list[Job]":
-    """The first failed jobs; a page may hold fewer than it was asked for."""
+    """Returns the first failed jobs; a page may hold fewer than it was asked for."""
     from holdfast.jobs import Match
 
     failed: list[Job] = []

@@ -97,7 +97,7 @@ class Piece(NamedTuple):
 
 
 def _pieces(records: Iterator[Record], *, atomic: bool) -> Iterator[Piece]:
-    """A few hundred kilobytes together, or all of it; what comes before a damage comes too."""
+    """Pieces of a few hundred kilobytes, or all of it; what precedes damage is included."""
     from holdfast.errors import BadDump
 
     piece: list[Record] = []
@@ -170,7 +170,8 @@ def _load_rows(opened: Opened, piece: Piece, done: Loaded, *, atomic: bool) -> N
 
 
 def _placed(error: "BadDump", done: Loaded, unit: str, *, atomic: bool) -> "BadDump":
-    """The same error, with its place in the whole file and with all that was loaded before it."""
+    """Returns the error with its place in the whole file, and with the counts of what was loaded
+    before."""
     if error.number is None:
         return error
     loaded = 0 if atomic else done.count

@@ -42,7 +42,7 @@ class Opened:
         self.is_server = is_server
 
     def at(self, name: str) -> "Space":
-        """Another space of the same store."""
+        """Returns another space of the same store."""
         return self.space if name == self.space.name else cast("Space", self._store.space(name))
 
 
@@ -74,7 +74,7 @@ class Location:
             yield Opened(store, space, is_server=False)
 
     def refuse_server(self, why: str) -> None:
-        """For what a server can't do."""
+        """Raises for a command that a server can't do."""
         if self.url is not None:
             raise Failure("not_on_a_server", why, "Give --data FOLDER.", is_json=_is_json())
 
@@ -134,7 +134,7 @@ def _stronger(ctx: click.Context, url: str | None) -> str:
 
 
 def open_store(data: str, *, creates: bool = False) -> "Store":
-    """The store, with the durability that others who have it open use."""
+    """Returns the store, opened with the durability of the processes that already use it."""
     from holdfast.errors import StoreBusy
     from holdfast.store import open
 
@@ -181,7 +181,7 @@ def _refuse_unknown(names: list[str], name: str) -> None:
 
 
 def _refuse_unknown_there(client: "Client", name: str) -> None:
-    """The same on a server, for those who may see its spaces."""
+    """Refuses an unknown space of a server, for users who may list its spaces."""
     from holdfast.errors import Forbidden
 
     try:

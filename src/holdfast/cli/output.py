@@ -72,7 +72,7 @@ class Failure(click.ClickException):
 
 
 def explained(error: Exception, *, is_json: bool) -> click.ClickException | None:
-    """An error that people can do something about; None for a mistake of ours."""
+    """Returns an error that people can do something about; None for a mistake of ours."""
     from holdfast.errors import HoldfastError
 
     if isinstance(error, Failure):
@@ -92,7 +92,7 @@ def explained(error: Exception, *, is_json: bool) -> click.ClickException | None
 
 
 class Output:
-    """How one command speaks."""
+    """The output of one command."""
 
     def __init__(self, *, is_json: bool) -> None:
         self.is_json = is_json
@@ -112,7 +112,7 @@ class Output:
         click.echo(text)
 
     def note(self, text: str) -> None:
-        """Something beside the result."""
+        """Prints a remark beside the result."""
         if not self.is_json:
             click.echo(text, err=True)
 
@@ -150,7 +150,7 @@ class Output:
         click.echo("\n\n".join(shown))
 
     def has_bar(self, *, is_beside_data: bool = False) -> bool:
-        """Whether `progress` draws a bar: only then is a total worth what it costs."""
+        """Returns whether `progress` draws a bar: only then is a total worth what it costs."""
         is_in_the_way = is_beside_data and sys.stdout.isatty()
         return sys.stderr.isatty() and not self.is_json and not is_in_the_way
 
@@ -163,7 +163,7 @@ class Output:
         *,
         is_beside_data: bool = False,
     ) -> Iterator[Callable[[float], None]]:
-        """A bar on a terminal, told how far things are; elsewhere nothing.
+        """Shows a progress bar on a terminal; nothing elsewhere.
 
         It is drawn on standard error. `is_beside_data`: data goes to standard output, so on a
         terminal that shows both there is no bar.
@@ -223,7 +223,7 @@ def _cell(value: Any) -> str:
 
 
 def figures(done: float, total: float | None, noun: str) -> str:
-    """How far something is, in words.
+    """Progress in words.
 
     >>> figures(1_000, 2_500, "key"), figures(1, None, "entity"), figures(512, 2048, "byte")
     ('1,000 of 2,500 keys', '1 entity', '512 B of 2.0 KiB')
@@ -242,7 +242,7 @@ def terminal_width() -> int:
 
 
 def cell_width(text: str) -> int:
-    """How many columns of a terminal a text takes: some characters take two, others none.
+    """Returns how many columns of a terminal a text takes: some characters take two, others none.
 
     >>> cell_width("ann"), cell_width("日本")
     (3, 4)
@@ -268,7 +268,7 @@ def _padded(cell: str, width: int, is_number: bool) -> str:
 
 
 def moment(seconds: float) -> str:
-    """A time for people, with its zone.
+    """Returns a time for people, with its zone.
 
     >>> moment(1_800_000_000)
     '2027-01-15 08:00:00Z'
@@ -292,7 +292,7 @@ def age(since: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in the largest unit that divides it.
+    """Returns a length of time in the largest unit that divides it.
 
     >>> duration(86_400), duration(90), duration(5_400)
     ('1 d', '90 s', '90 min')
@@ -304,7 +304,7 @@ def duration(seconds: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes for people.
+    """Returns bytes for people.
 
     >>> size(512), size(1_536), size(3 * 1024**3)
     ('512 B', '1.5 KiB', '3.0 GiB')

@@ -55,7 +55,7 @@ class ProgressBar:
         return ["━" * full + "─" * (_WIDTH - full)]
 
     def _left(self, done: float) -> list[str]:
-        """The time that the rest will take if it goes on as it went."""
+        """Returns the time that the rest will take if it goes on as it went."""
         if not self._total or not done:
             return []
         seconds = int((self._clock() - self._begun) * max(0.0, self._total - done) / done)

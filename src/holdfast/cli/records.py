@@ -38,7 +38,7 @@ class Records(NamedTuple):
 
 
 def read_records(source: IO[bytes], subject: Subject, kind: str | None, space: "Space") -> Records:
-    """The records of a file in the format that was asked for, or that it begins as."""
+    """Returns the records of a file in the format that was asked for, or that it begins as."""
     if kind is not None:
         subject.format(kind)
     begin = _begin(source)
@@ -67,13 +67,13 @@ def _refuse_other_kind(begin: bytes, subject: Subject) -> None:
 
 
 def _may_be_csv(begin: bytes) -> bool:
-    """Whether it is a text that does not begin as JSON does."""
+    """Returns whether the data is text that does not begin like JSON."""
     first = begin.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS)
     return bool(first) and first[:1] not in b"{[" and b"\0" not in first
 
 
 def _begin(source: IO[bytes]) -> bytes:
-    """The first bytes that are not blank, with what comes before them."""
+    """Returns the first bytes that are not blank, with what comes before them."""
     begin = source.read(_PIECE_BYTES)
     while begin and not begin.strip(_BLANKS):
         more = source.read(_PIECE_BYTES)
@@ -105,7 +105,7 @@ def _lines_or_documents(
 
 
 def _array(begin: bytes, source: IO[bytes]) -> Records:
-    """An array of JSON: line by line as `dump` writes it, otherwise as a whole."""
+    """Returns an array of JSON: line by line as `dump` writes it, otherwise as a whole."""
     first, _, rest = begin.lstrip(_BLANKS).partition(b"\n")
     if first.rstrip() == b"[" and rest.lstrip(_BLANKS)[:1] in (b"{", b"]"):
         before = begin.count(b"\n", 0, begin.index(b"[")) + 1
@@ -142,7 +142,7 @@ def _array_elements(text: bytes) -> Iterator[Record]:
 
 
 def _text(begin: bytes, source: IO[bytes]) -> Iterator[str]:
-    """The lines of a file, each with its end."""
+    """Yields the lines of a file, each with its end."""
     decoder = getincrementaldecoder("utf-8-sig")()
     rest = ""
     for piece in _pieces(begin, source):
@@ -152,7 +152,7 @@ def _text(begin: bytes, source: IO[bytes]) -> Iterator[str]:
 
 
 def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
-    """Rows of CSV below a line of names, as lines of JSON. An empty cell is no value."""
+    """Yields rows of CSV below a line of names, as lines of JSON. An empty cell is no value."""
     import msgspec
 
     from holdfast.errors import BadDump

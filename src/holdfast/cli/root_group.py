@@ -41,7 +41,7 @@ class Group(click.Group):
 
 
 def _summary(command: click.Command) -> str:
-    """The first paragraph of a command's help."""
+    """Returns the first paragraph of a command's help."""
     return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 

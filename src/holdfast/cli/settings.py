@@ -164,7 +164,7 @@ class FileSettings(MutableMapping[str, Any]):
 
 
 def read_file(config: str | None) -> FileSettings | None:
-    """The settings of the file, checked; None if there is none."""
+    """Returns the settings of the file, checked; None if there is none."""
     path = Path(config or FILE)
     if config is None and not path.exists():
         return None
@@ -183,7 +183,7 @@ def read_file(config: str | None) -> FileSettings | None:
 
 
 def _problems(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What can't be in a file: the key, and the words for it."""
+    """Yields what can't be in a file: the key, and the words for it."""
     common = {setting.name for setting in _COMMON}
     served = {setting.name for setting in _SERVE}
     for key, value in values.items():

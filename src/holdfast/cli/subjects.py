@@ -33,7 +33,7 @@ class Subject(NamedTuple):
         return {"space": "key", "entities": "entity", "tables": "row"}[self.kind]
 
     def report(self, count: int) -> dict[str, Any]:
-        """What happened, for programs."""
+        """Returns what happened, for programs."""
         counted = {"space": "keys", "entities": "entities", "tables": "rows"}[self.kind]
         named = "space" if self.kind == "space" else "table"
         return {named: self.name, "layer": self.kind, "count": count, counted: count}
@@ -55,7 +55,7 @@ _SHOWN: Final[dict[Kind, str]] = {
 
 
 class Format(click.Choice[str]):
-    """A format; the name that it had once is answered with the one that it has."""
+    """A format; a former name is answered with the present one."""
 
     def __init__(self) -> None:
         super().__init__(["ndjson", "json", "csv", "bson"])
@@ -67,7 +67,7 @@ class Format(click.Choice[str]):
 
 
 def find_subject(space: "Space", name: str, out: Output) -> Subject:
-    """What `name` means in this space: `all`, or a table of either layer."""
+    """Returns what `name` means in this space: `all`, or a table of either layer."""
     if name == WHOLE_SPACE:
         return Subject("space", space.name)
     layer, _, rest = name.partition(":")

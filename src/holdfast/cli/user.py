@@ -144,7 +144,7 @@ def _show_token(out: Output, user: "NewUser") -> None:
 
 
 def _ask() -> str:
-    """The password: typed twice on a terminal, one line otherwise."""
+    """Returns the password: typed twice on a terminal, one line otherwise."""
     if sys.stdin.isatty():
         return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
     given = sys.stdin.readline().rstrip("\n")

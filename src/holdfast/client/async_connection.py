@@ -1,4 +1,4 @@
-"""One connection of the client for `await`: many calls at once, answered in their order."""
+"""One connection of the async client: many calls at once, answered in order."""
 
 import asyncio
 import select
@@ -19,7 +19,7 @@ from holdfast.keepalive import keep_alive
 
 
 class _Asked:
-    """Commands that were sent together, and who waits for their replies."""
+    """Commands that were sent together, and the waiter for their replies."""
 
     __slots__ = ("count", "deadline", "future", "replies")
 
@@ -31,7 +31,7 @@ class _Asked:
 
 
 class AsyncConnection(asyncio.Protocol):
-    """Talks to a server. What is asked within one turn of the loop travels in one packet."""
+    """A connection to a server. Calls of one turn of the loop share a packet."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -50,7 +50,7 @@ class AsyncConnection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, target: Target, tls: ssl.SSLContext | None) -> "AsyncConnection":
-        """A connection that has said who it is; raises `Unreachable` if there is no server."""
+        """Returns a connection that is logged in; raises `Unreachable` if there is no server."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(target.connect_timeout):
@@ -122,7 +122,7 @@ class AsyncConnection(asyncio.Protocol):
         return future
 
     def listen(self, hear: Callable[[Any], None]) -> None:
-        """Hands all that comes from now on to a function, asked for or not."""
+        """Passes everything that arrives from now on to a function."""
         self._hear = hear
 
     def read_on(self, goes_on: bool) -> None:
@@ -136,7 +136,7 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def say(self, data: bytes) -> None:
-        """Sends a command whose reply is heard among others."""
+        """Sends a command whose reply arrives among other messages."""
         self._transport.write(data)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class AsyncConnection(asyncio.Protocol):
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """One timer serves all questions: it goes off when the oldest is late, or earlier."""
+        """Sets the one timer of all calls; it fires when the oldest is late, or earlier."""
         deadline = self._asked[0].deadline
         if self._timer is not None:
             if self._timer.when() <= deadline:

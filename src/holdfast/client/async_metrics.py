@@ -28,7 +28,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
     """Counters in time sequences, gauges, distributions, and rate limits."""
 
     def _clock(self) -> float:
-        """The time that writers, readers and limiters go by."""
+        """Returns the time that writers, readers and limiters go by."""
         return time.time()
 
     async def writer(
@@ -39,7 +39,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> "AsyncWriter":
-        """A writer that buffers in memory; every flush is one transaction."""
+        """Returns a writer that buffers in memory; every flush is one transaction."""
         outbox = _Outbox()
         writer = Writer(
             outbox,
@@ -58,7 +58,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> "AsyncReader":
-        """A reader; what is asked for together is fetched in one call."""
+        """Returns a reader; what is asked for together is fetched in one call."""
         metrics = await self.define(specs, on_conflict, prefix=prefix)
         named = self._scope.arguments(prefix, namespace)
         inner = ClientReader(_not_here, metrics, **named, future=future, clock=self._clock)
@@ -75,7 +75,7 @@ class AsyncMetrics(ScopedMetrics, AwaitedMetrics):
         on_conflict: OnConflict = "refuse",
         sleep: AsyncSleep = asyncio.sleep,
     ) -> "AsyncLimiter":
-        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
+        """Returns a limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
 
         With `on_conflict="discard"` its first call deletes, before anything else, what other
         windows or other numbers of buckets have counted under these names.
@@ -210,7 +210,7 @@ class AsyncRatePromise:
         self._promise = promise
 
     async def total(self) -> Any:
-        """An integer if the resolution is one, else a float."""
+        """Returns an integer if the resolution is one, else a float."""
         return (await self._fetched()).total()
 
     async def per_second(self) -> float:
@@ -254,7 +254,7 @@ class AsyncReader(AsyncPromiseReads):
         self._where = where
 
     def now(self) -> float:
-        """The time that all reads speak of."""
+        """Returns the time at which all reads are made."""
         return self._reader.now()
 
     def set_current_time(self, at: float) -> None:
@@ -266,14 +266,14 @@ class AsyncReader(AsyncPromiseReads):
         self._reader.reset_current_time()
 
     def latest(self, seconds: float) -> TimeRange:
-        """The last `seconds` until now."""
+        """Returns the last `seconds` until now."""
         return self._reader.latest(seconds)
 
     def time_range(self, start: float, end: float) -> TimeRange:
         return self._reader.time_range(start, end)
 
     def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> AsyncRatePromise:
-        """A promise of the rate over a range. Reads nothing yet."""
+        """Returns a promise of the rate over a range. Reads nothing yet."""
         return AsyncRatePromise(self, cast(Promise, self._reader.get_rate(metric, entity, asked)))
 
     def get_rates(

@@ -1,4 +1,4 @@
-"""The connections of the client for `await`. The rules for retries are those of `pool.py`.
+"""The connections of the async client. The rules for retries are those of `pool.py`.
 
 Calls that are answered at once share one connection for each space, in which they follow each
 other closely; what waits or takes long has a connection of its own meanwhile.
@@ -75,7 +75,7 @@ class AsyncPool:
             return reply
 
     async def shared(self, space: str, end: float) -> AsyncConnection:
-        """The connection of a space that all calls share which are answered at once."""
+        """Returns the connection of a space that all calls share, except those that wait."""
         connection = self._shared.get(space)
         if connection is None or not connection.is_open:
             connection = await self._connect_shared(space, end)
@@ -122,7 +122,7 @@ class AsyncPool:
         return connection
 
     async def open(self, space: str) -> AsyncConnection:
-        """A new connection in that space."""
+        """Returns a new connection in that space."""
         if self._closed:
             hint = "Connect again with `holdfast.aio.connect`."
             raise StoreClosed("the client was closed", hint=hint)
@@ -188,13 +188,13 @@ class AsyncPool:
         return None
 
     def forget(self, space: str) -> None:
-        """The space was dropped: who enters it again enters another of the same name."""
+        """Forgets a dropped space: a new one of the same name is another."""
         shared = self._shared.pop(space, None)
         for connection in [*self._idle.pop(space, []), *([shared] if shared else [])]:
             connection.close()
 
     def close(self) -> None:
-        """Closes all connections; who waits for an answer gets none."""
+        """Closes all connections; waiting calls get no answer."""
         self._closed = True
         self._close_all()
 

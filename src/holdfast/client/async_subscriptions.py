@@ -42,7 +42,7 @@ class AsyncSubscription:
 
     @property
     def missed(self) -> int:
-        """Returns how often the connection broke: some notices may not have been heard."""
+        """Returns how often the connection broke; each time, notices may have been missed."""
         return self._missed
 
     async def get(self, timeout: float | None = None) -> Notice | None:
@@ -60,7 +60,7 @@ class AsyncSubscription:
         return notice
 
     async def poll(self) -> list[Notice]:
-        """All notices of commits that have returned, and were not yet given."""
+        """Returns all notices of finished commits that were not returned yet."""
         connection = await self._listening()
         connection.read_on(True)
         pongs, self._polls = self._pongs, True
@@ -80,7 +80,7 @@ class AsyncSubscription:
         return notices
 
     async def close(self) -> None:
-        """Ends it. A waiting `get` returns None."""
+        """Ends the subscription. A waiting `get` returns None."""
         self._closed = True
         if self._connection is not None:
             self._connection.close()
@@ -108,12 +108,12 @@ class AsyncSubscription:
         self._arrived.set()
 
     def _pause_if_queue_is_full(self) -> None:
-        """Reads no further while more waits than is sensible: then the server sees who is slow."""
+        """Stops reading while too much waits, so that the server sees a slow subscriber."""
         if self._connection is not None and not self._polls:
             self._connection.read_on(len(self._queue) < MAX_QUEUED_NOTICES)
 
     async def _listening(self) -> "AsyncConnection":
-        """The connection; a new one if the last has broken."""
+        """Returns the connection; a new one if the last has broken."""
         if self._connection is None:
             raise BadInput("nobody listens yet", hint="Begin with `async with ... as notices`.")
         if not self._connection.is_open and not self._closed:
@@ -153,7 +153,8 @@ class AsyncKeySubscription:
         self._key = key
 
     async def get(self, timeout: float | None = None) -> str | None:
-        """The next changed key, or None after `timeout` seconds of silence or when closed."""
+        """Returns the next changed key, or None after `timeout` seconds of silence or when
+        closed."""
         while (notice := await self._notices.get(timeout)) is not None:
             changed = notice.topic.removeprefix(CHANGED)
             if self._key in (None, changed):
@@ -161,7 +162,7 @@ class AsyncKeySubscription:
         return None
 
     async def poll(self) -> list[str]:
-        """All keys changed by commits that have returned, and were not yet given."""
+        """Returns all keys changed by finished commits that were not returned yet."""
         changed = [notice.topic.removeprefix(CHANGED) for notice in await self._notices.poll()]
         return [key for key in changed if self._key in (None, key)]
 

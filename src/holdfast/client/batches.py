@@ -58,7 +58,7 @@ class Handle(Generic[T]):
         self._error = error
 
     def _then(self, make: Callable[[T], U]) -> "Handle[U]":
-        """This handle, with a result that is made of the operation's own."""
+        """Returns this handle, with a result that is made of the operation's own."""
         read = self._read
         self._read = lambda reply: make(read(reply))
         changed: Any = self
@@ -118,7 +118,7 @@ class Recording:
         return handle
 
     def _taken(self) -> list[bytes]:
-        """The commands, which are sent once."""
+        """Returns the recorded commands, to be sent once."""
         if self._is_sent:
             raise BadInput("this was sent already", hint="Begin a new one.")
         self._is_sent = True
@@ -142,7 +142,7 @@ class Batch(Recording):
         return b"".join([calls.MULTI, *commands, calls.EXEC])
 
     def _settle(self, replies: Sequence[Any]) -> None:
-        """Takes the replies, or raises the one error that has undone all, with its position."""
+        """Takes the replies, or raises the error that undid the batch, with its position."""
         try:
             for position, reply in enumerate(replies[1:-1]):
                 if type(reply) is ReplyError:
@@ -168,7 +168,7 @@ class Pipeline(Recording):
                 handle.settle(reply)
 
     def _settle_one(self, position: int, reply: Any) -> None:
-        """Takes the reply to one operation, or the reason why it has no reply."""
+        """Takes the reply to one operation, or the reason why there is none."""
         handle = self._handles[position]
         if isinstance(reply, calls.Broken):
             handle.refuse(reply.error(only_reads=self._calls[position].only_reads))
@@ -179,7 +179,8 @@ class Pipeline(Recording):
                 handle.settle(reply)
 
     def _refuse_rest(self, begin: int, end: int, broken: calls.Broken) -> None:
-        """Those from `begin` were sent and not answered, those from `end` never left."""
+        """Refuses the rest: calls from `begin` were sent and not answered, those from `end` were
+        never sent."""
         for position in range(begin, len(self._handles)):
             reason = calls.Broken(broken.reason, was_sent=broken.was_sent and position < end)
             error = reason.error(only_reads=self._calls[position].only_reads)

@@ -133,14 +133,14 @@ class Call(Generic[T]):
         return msgspec.msgpack.Decoder(result, ext_hook=exact_msgpack.extension).decode
 
     def arguments(self) -> Callable[..., Any]:
-        """A record of the arguments that leaves out what is as its default."""
+        """Returns a record of the arguments without those equal to their defaults."""
         fields = [(n, Any, d) for n, d in zip(self.names, self.defaults, strict=True)]
         return msgspec.defstruct(
             "Arguments", fields, omit_defaults=True, rename=public_name, gc=False
         )
 
     def given(self, values: Values) -> dict[str, Any]:
-        """The arguments that are not as their defaults, by their public names."""
+        """Returns the arguments that differ from their defaults, by their public names."""
         every = zip(self._public_names, values, self.defaults, strict=True)
         return {name: value for name, value, default in every if value is not default}
 
@@ -181,7 +181,7 @@ def _exact_encoder(call: Call[Any]) -> Encode:
 
 
 def _jobs_encoder(operation: str, call: Call[Any]) -> Encode:
-    """Refuses data that JSON can't give back here: once it is encoded, a set looks like a list."""
+    """Refuses data that JSON can't represent, before encoding makes a set look like a list."""
     from holdfast.jobs.arguments import check_json
 
     encode = _plain_encoder(call)
@@ -235,7 +235,7 @@ def _metrics_encoder(call: Call[Any]) -> Encode:
 
 
 def as_text(value: Any) -> Any:
-    """Bytes and moments as the text that an operation takes as well."""
+    """Returns bytes and moments as the text that an operation takes as well."""
     if isinstance(value, bytes | bytearray):
         try:
             return value.decode()
@@ -299,7 +299,7 @@ def failure(reply: Any) -> HoldfastError:
 
 
 def _with_record(error: LimitExceeded) -> LimitExceeded:
-    """The error with the result of the limiter as the record that the store has raised it with."""
+    """Returns the error, with the limiter's result as a record again."""
     from holdfast.metrics.records import BatchResult
 
     if error.result is not None:

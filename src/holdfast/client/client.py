@@ -1,4 +1,4 @@
-"""The client for threads: a space of a server as `Space` is one of a store."""
+"""The sync client: a space of a server, like `Space` for a store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

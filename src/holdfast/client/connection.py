@@ -30,7 +30,7 @@ class Connection:
     def __init__(
         self, target: Target, tls: ssl.SSLContext | None, seconds: float | None = None
     ) -> None:
-        """Connects and says who it is within `seconds`, or the time-out for connecting."""
+        """Connects and logs in within `seconds`, or within the timeout for connecting."""
         end = time.monotonic() + (target.connect_timeout if seconds is None else seconds)
         self._target = target
         self._reader = ReplyReader()
@@ -72,12 +72,12 @@ class Connection:
             replies.append(self._receive(end))
 
     def say(self, data: bytes, timeout: float) -> None:
-        """Sends a command whose reply is heard among others."""
+        """Sends a command whose reply arrives among other messages."""
         self._limit(timeout)
         self._send(data)
 
     def hear(self, timeout: float | None) -> Any:
-        """Returns the next reply, asked for or not."""
+        """Returns the next reply or message."""
         reply = self._next()
         if reply is not False:
             return reply
@@ -149,7 +149,7 @@ class Connection:
     # --- greetings -------------------------------------------------------------------------------
 
     def _greet(self, end: float) -> None:
-        """Logs in and asks for exact values; a refusal is raised as the error that it is."""
+        """Logs in and asks for exact values; raises the error of a refusal."""
         commands = greeting(self._target)
         replies: list[Any] = []
         try:
@@ -168,7 +168,8 @@ class Connection:
 
 
 def open_socket(target: Target, tls: ssl.SSLContext | None, end: float) -> socket.socket:
-    """A socket that is connected to the server, or `Unreachable` when `end` has come."""
+    """Returns a socket that is connected to the server, or raises `Unreachable` when `end` has
+    come."""
     opened: socket.socket | None = None
     try:
         opened = _connected(target, end)
@@ -210,7 +211,7 @@ def _left(end: float) -> float:
 
 
 def _set_timeout(opened: socket.socket, seconds: float) -> None:
-    """Lets the kernel keep the time: Python's own way costs a second system call for each one."""
+    """Sets the kernel's timeout: Python's own would cost a second system call per call."""
     whole = int(min(seconds, _FOREVER))
     value = _TIMEVAL.pack(whole, max(1, int((seconds - whole) * 1e6)) if seconds < _FOREVER else 0)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)

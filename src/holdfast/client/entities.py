@@ -60,7 +60,8 @@ class ClientEntities(CalledEntities, ModelCalls):
         return conversions.replies(listed, super().execute(listed))
 
     def subscribe(self, table: str = "") -> "ClientSubscription":
-        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        """Returns the change notices of one table, or of all, from now on; `read_notice` reads
+        them."""
         return self._space.subscribe(topic_of(table))
 
     @staticmethod
@@ -93,7 +94,8 @@ class BatchEntities(RecordedEntities):
         return super().execute(puts)._then(done)
 
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> Handle[list[M]]:
-        """The objects with these ids, in their order; those that are missing are left out."""
+        """Returns the objects with these ids, in their order; those that are missing are left
+        out."""
         columns = names(model, properties)
         handle = self.get_raw(mapper.table_of(model), texts(ids), properties=columns)
         return handle._then(lambda found: mapper.load(model, found))
@@ -101,7 +103,7 @@ class BatchEntities(RecordedEntities):
     def get_one(
         self, model: type[M], id: str, *, properties: Sequence[Any] = ()
     ) -> Handle[M | None]:
-        """The object with this id, or None."""
+        """Returns the object with this id, or None."""
         handle = self.get(model, id, properties=properties)
         return handle._then(lambda found: next(iter(found), None))
 
@@ -123,7 +125,8 @@ class BatchEntities(RecordedEntities):
     def select(
         self, model: type[M] | Select[M], *filters: Where, **options: Any
     ) -> Handle[Page[M]]:
-        """A page of the objects that all filters match; without a filter, of all objects."""
+        """Returns a page of the objects that all filters match; without a filter, of all
+        objects."""
         chosen = selection(model, filters, options)
         handle = self.select_raw(*selected(chosen), **select_options(chosen))
         return handle._then(lambda found: mapper.page(chosen.model, found))

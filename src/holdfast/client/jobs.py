@@ -20,11 +20,11 @@ class ClientJobs(CalledJobs):
     """The job queue of one space of a server."""
 
     def queue(self, name: str) -> QueueHandle:
-        """A handle on one queue: `client.jobs.queue("emails").pop("worker")`."""
+        """Returns a handle on one queue: `client.jobs.queue("emails").pop("worker")`."""
         return QueueHandle(self, name)  # type: ignore[arg-type]  # it has the calls of a store
 
     def __getitem__(self, id: str) -> JobHandle:
-        """A handle on one job: `client.jobs["welcome"].complete("worker")`."""
+        """Returns a handle on one job: `client.jobs["welcome"].complete("worker")`."""
         return JobHandle(self, id)  # type: ignore[arg-type]  # it has the calls of a store
 
     @property
@@ -55,7 +55,8 @@ class ClientJobs(CalledJobs):
         return []
 
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+        """Returns the job as soon as it is complete or failed, or as it is after `timeout`
+        seconds."""
         for step in wait_steps(timeout):
             job = super().result_wait(id, timeout=step)
             if job.state in ENDED:

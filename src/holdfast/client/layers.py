@@ -46,7 +46,7 @@ class RecordedLayer:
     if not TYPE_CHECKING:  # or every name would be one
 
         def __getattr__(self, name: str) -> Any:
-            """Says why a call of the client is no part of a batch."""
+            """Raises an error that says why a call can't be part of a batch."""
             from holdfast.error_text import no_attribute
 
             advice = {}
@@ -87,7 +87,8 @@ def _handle_of(result: Any) -> Any:
 
 
 def _copy(method: Any, make_result: Callable[[Any], Any]) -> Any:
-    """A copy and no wrapper: a call costs nothing more, and `help` shows signature and text."""
+    """Returns a copy, not a wrapper: a call costs nothing more, and `help` shows signature and
+    text."""
     copy = FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__)
     copy.__kwdefaults__ = method.__kwdefaults__
     copy.__doc__ = method.__doc__

@@ -78,7 +78,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         namespace: str = NAMESPACE,
         on_conflict: OnConflict = "refuse",
     ) -> Writer:
-        """A writer that buffers in memory; every flush is one transaction.
+        """Returns a writer that buffers in memory; every flush is one transaction.
 
         If no answer to a flush comes it raises `OutcomeUnknown`, and what it held is gone: nothing
         is counted twice.
@@ -99,7 +99,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         future: Future = "clamp",
         on_conflict: OnConflict = "refuse",
     ) -> "ClientReader":
-        """A reader; what is asked for together is fetched in one call."""
+        """Returns a reader; what is asked for together is fetched in one call."""
         return ClientReader(
             self.rates,
             self.define(specs, on_conflict, prefix=prefix),
@@ -118,7 +118,7 @@ class ClientMetrics(ScopedMetrics, CalledMetrics):
         on_conflict: OnConflict = "refuse",
         sleep: Sleep = time.sleep,
     ) -> Limiter:
-        """A limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
+        """Returns a limiter, each call of which is one transaction. `sleep` is how `acquire` waits.
 
         With `on_conflict="discard"` it begins with a call that deletes what other windows or other
         numbers of buckets have counted under these names; else such conditions are refused when
@@ -148,7 +148,7 @@ class BatchMetrics(ScopedMetrics, RecordedMetrics):
         bucket_count: int = BUCKET_COUNT,
         algorithm: Algorithm = "estimate",
     ) -> "BatchLimiter":
-        """A limiter whose calls are part of the batch."""
+        """Returns a limiter whose calls are part of the batch."""
         plan = make_plan(conditions, bucket_count, algorithm)
         return BatchLimiter(self, plan, self._scope.arguments(prefix, namespace))
 
@@ -229,7 +229,7 @@ class _StoreLimits:
 
 
 def asked(plan: LimiterPlan) -> tuple[dict[str, Any], int, str]:
-    """A plan as plain arguments: conditions, number of buckets, algorithm."""
+    """Returns a plan as plain arguments: conditions, number of buckets, algorithm."""
     conditions = {}
     for name, condition in plan.conditions.items():
         conditions[name] = {"limit": condition.limit, "window": condition.window}
@@ -260,14 +260,14 @@ class Promise(RatePromise[Any]):
 
     @property
     def now(self) -> float:
-        """The time that it speaks of."""
+        """The time at which it is read."""
         return self._now
 
     def fill(self, rate: Rate) -> None:
         self._total, self._exact = rate.total, rate.exact
 
     def total(self) -> Any:
-        """An integer if the resolution is one, else a float."""
+        """Returns an integer if the resolution is one, else a float."""
         if self._total is None:
             self._reader.fetch()
         return self._total
@@ -293,7 +293,7 @@ class ClientReader(Reader):
         self._promises: list[Promise] = []
 
     def get_rate(self, metric: str, entity: EntityLike, asked: TimeRange) -> RatePromise[Any]:
-        """A promise of the rate over a range. Reads nothing yet."""
+        """Returns a promise of the rate over a range. Reads nothing yet."""
         promise = Promise(self, metric, as_entity(entity), asked)
         if promise.is_open:
             self._promises.append(promise)
@@ -308,7 +308,7 @@ class ClientReader(Reader):
                 promise.fill(rate)
 
     def wanted(self) -> list[tuple[float, list[Promise]]]:
-        """Returns the promises to fetch, by the time that they speak of; mostly there is one."""
+        """Returns the promises to fetch, by their time; usually there is one."""
         by_time: dict[float, list[Promise]] = {}
         for promise in self._promises:
             if promise.is_open:

@@ -129,7 +129,7 @@ class Pool:
     # --- connections -----------------------------------------------------------------------------
 
     def take(self, space: str, end: float, *, is_checked: bool = True) -> Connection:
-        """A connection in that space, for the caller alone.
+        """Returns a connection in that space, for the caller alone.
 
         If it `is_checked`, the server has not closed it meanwhile. What only reads needs
         no such care: it is sent again.
@@ -153,7 +153,7 @@ class Pool:
             return connection
 
     def _another(self, end: float) -> Connection | None:
-        """None if one may be opened; else the next that is free, in whatever space."""
+        """Returns None if a new one may be opened; otherwise the next free one, of any space."""
         with self._free:
             self._waiting += 1
             try:
@@ -189,7 +189,7 @@ class Pool:
         return connection
 
     def _patience(self, end: float) -> float:
-        """The seconds that a call has left for a connection."""
+        """The seconds a call may still wait for a connection."""
         return min(self.target.connect_timeout, max(0.001, end - time.monotonic()))
 
     def _enter(self, connection: Connection, space: str, end: float) -> None:
@@ -203,7 +203,7 @@ class Pool:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """The caller has had its answer."""
+        """Returns a connection to the pool."""
         idle = self._idle.get(connection.space)
         if idle is None:
             idle = self._idle.setdefault(connection.space, [])
@@ -225,7 +225,7 @@ class Pool:
             self._free.notify()
 
     def forget(self, space: str) -> None:
-        """The space was dropped: who enters it again enters another of the same name."""
+        """Forgets a dropped space: a new one of the same name is another."""
         idle = self._idle.get(space, [])
         with suppress(IndexError):
             while True:
@@ -246,5 +246,5 @@ class Pool:
 
 
 def pause_before(tries: int) -> float:
-    """The seconds before the next try, after so many."""
+    """Returns the pause before the next attempt, given the number of attempts."""
     return min(RETRY_SECONDS * 2.0 ** (tries - 1), MAX_RETRY_SECONDS)

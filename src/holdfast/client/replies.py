@@ -35,7 +35,7 @@ class _Open:
 
 
 class ReplyReader:
-    """Makes replies of the bytes of one connection: words, numbers, errors, null and lists.
+    """Parses the bytes of one connection into replies: words, numbers, errors, null and lists.
 
     A map or a set of protocol 3 comes as a list; a client of ours does not ask for them.
     """
@@ -58,7 +58,7 @@ class ReplyReader:
             self._held_bytes += len(data)
 
     def gets(self) -> Any:
-        """The next reply; False if it has not come yet. Raises `ProtocolError`."""
+        """Returns the next reply; False if it has not come yet. Raises `ProtocolError`."""
         data = self._data
         if not (self._at or self._held or self._open) and len(data) <= _SMALL_BYTES:
             # Most replies are one small word, alone in its packet.
@@ -71,7 +71,7 @@ class ReplyReader:
         return self._read()
 
     def _join(self) -> bool:
-        """Puts what has come to what was left; False if a long word is not complete with it."""
+        """Appends received bytes to the rest; False if a long word is still incomplete."""
         if len(self._data) - self._at + self._held_bytes < self._wanted:
             return False
         self._data = b"".join([self._data[self._at :], *self._held])
@@ -131,7 +131,7 @@ class ReplyReader:
                 return innermost.items
 
     def _read_item(self) -> Any:
-        """The next word, number or header, or `_INCOMPLETE`."""
+        """Returns the next word, number or header, or `_INCOMPLETE`."""
         data, at = self._data, self._at
         end = data.find(b"\r\n", at, at + MAX_REPLY_LINE_BYTES)
         if end < 0:

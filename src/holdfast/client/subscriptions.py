@@ -1,4 +1,4 @@
-"""Notices of commits, as a client hears them."""
+"""Notices of commits for a client."""
 
 import threading
 import time
@@ -37,7 +37,7 @@ class ClientSubscription:
 
     @property
     def missed(self) -> int:
-        """Returns how often the connection broke: some notices may not have been heard."""
+        """Returns how often the connection broke; each time, notices may have been missed."""
         return self._missed
 
     def get(self, timeout: float | None = None) -> Notice | None:
@@ -66,7 +66,7 @@ class ClientSubscription:
         return notices
 
     def close(self) -> None:
-        """Ends it. A waiting `get` returns None."""
+        """Ends the subscription. A waiting `get` returns None."""
         self._closed = True
         self._connection.hang_up()
         with self._turn:
@@ -117,7 +117,7 @@ class ClientSubscription:
         self._take(reply)
 
     def _catch_up(self) -> None:
-        """Asks the server for a sign of life: all that was committed before comes before it."""
+        """Pings the server: everything committed before arrives before the answer."""
         end = time.monotonic() + self._target.timeout
         if self._is_broken:
             self._connect_again(end)

@@ -25,7 +25,8 @@ class ClientTables(CalledTables):
         distinct: bool = False,
         form: Form = "python",
     ) -> Iterator[Item]:
-        """All rows of a slice, one after the other, in constant memory. Each page is a snapshot."""
+        """Yields all rows of a slice, one after the other, in constant memory. Each page is a
+        snapshot."""
         token: str | None = None
         while True:
             page = self.get(
@@ -55,7 +56,7 @@ class ClientTables(CalledTables):
         index: str | None = None,
         with_ttl: bool = False,
     ) -> Iterator[bytes]:
-        """The rows of a slice as lines of NDJSON or CSV, in constant memory."""
+        """Returns the rows of a slice as lines of NDJSON or CSV, in constant memory."""
         names = _names(list(self.schema(table)["attributes"]) if proj is None else proj)
         items = self.scan(
             table,
@@ -84,7 +85,8 @@ class AsyncTables(AwaitedTables):
         distinct: bool = False,
         form: Form = "python",
     ) -> AsyncIterator[Item]:
-        """All rows of a slice, one after the other, in constant memory. Each page is a snapshot."""
+        """Yields all rows of a slice, one after the other, in constant memory. Each page is a
+        snapshot."""
         token: str | None = None
         while True:
             page = await self.get(
@@ -115,7 +117,7 @@ class AsyncTables(AwaitedTables):
         index: str | None = None,
         with_ttl: bool = False,
     ) -> AsyncIterator[bytes]:
-        """The rows of a slice as lines of NDJSON or CSV, in constant memory."""
+        """Yields the rows of a slice as lines of NDJSON or CSV, in constant memory."""
         names = _names(list((await self.schema(table))["attributes"]) if proj is None else proj)
         columns = [*names, "_ttl"] if with_ttl else names
         for head in transfer.lines_of([], columns, format):
@@ -141,5 +143,5 @@ class AsyncTables(AwaitedTables):
 
 
 def _names(proj: str | Sequence[str]) -> list[str]:
-    """The columns of an export, each once."""
+    """Returns the columns of an export, each once."""
     return list(dict.fromkeys([proj] if isinstance(proj, str) else proj))

@@ -1,4 +1,4 @@
-"""Where a server is, and how a client is to talk to it."""
+"""The URL of a server: its address and the options of the client."""
 
 import re
 import ssl
@@ -41,7 +41,7 @@ _HINTS: Final = {
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a URL and the arguments of `connect` say."""
+    """The parsed URL and arguments of `connect`."""
 
     host: str
     port: int = RESP_PORT
@@ -126,5 +126,5 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _shown(url: str) -> str:
-    """A URL for an error, without what may be a password."""
+    """Returns a URL for an error, without what may be a password."""
     return repr(url.rpartition("@")[2])

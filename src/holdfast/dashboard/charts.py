@@ -54,7 +54,7 @@ def points(
 
 
 def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> Markup:
-    """A small line without axes; `label` says what it shows."""
+    """Returns a small line without axes; `label` says what it shows."""
     if not any(values):
         return Markup('<span class="none" title="{}">{}</span>').format(f"{label}: nothing", NONE)
     return Markup(

@@ -103,7 +103,7 @@ async def release(visit: Visit) -> HttpResponse:
 
 @action("jobs/{id}/signal")
 async def signal(visit: Visit) -> HttpResponse:
-    """Tells a workflow something."""
+    """Sends a signal to a workflow."""
     await _call(visit, "signal", name=visit.form.get("name", ""), value=visit.form_json("value"))
     return _done(visit, "The signal was given.")
 

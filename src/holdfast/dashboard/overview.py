@@ -1,4 +1,4 @@
-"""The overview: what needs someone first, then numbers, then charts, then lists."""
+"""The overview: what needs attention first, then numbers, charts and lists."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ _LONG_WAIT = 60.0  # seconds after which a queue that nobody serves needs someon
 
 
 class Alert(NamedTuple):
-    """Something that needs someone: about which queue, what it is, and where to look."""
+    """Something that needs attention: its queue, what it is, and the page to look at."""
 
     queue: str
     text: str

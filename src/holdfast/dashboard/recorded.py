@@ -10,7 +10,7 @@ from holdfast.server.recorder import SPACE
 
 
 class Range(NamedTuple):
-    """How far a chart looks back, and in which steps, in seconds."""
+    """The time range of a chart and its steps, in seconds."""
 
     label: str
     seconds: int

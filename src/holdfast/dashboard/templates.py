@@ -69,7 +69,8 @@ def utc(moment: float) -> str:
 
 
 def when(moment: float | None) -> Markup:
-    """A moment: shown in the viewer's zone by the script, with the exact UTC time on hover."""
+    """Returns a moment: shown in the viewer's zone by the script, with the exact UTC time on
+    hover."""
     if not moment:
         return Markup(NONE)
     said = utc(moment)
@@ -79,7 +80,7 @@ def when(moment: float | None) -> Markup:
 
 
 def ago(moment: float | None, now: float) -> Markup:
-    """A moment in words: "3 min ago", or "in 5 s", with the exact UTC time on hover."""
+    """Returns a moment in words: "3 min ago", or "in 5 s", with the exact UTC time on hover."""
     if not moment:
         return Markup(NONE)
     said = utc(moment)
@@ -159,7 +160,8 @@ def size(value: float | None) -> str:
 
 
 def pretty(value: Any, most: int = MAX_SHOWN_CHARS) -> str:
-    """A value as JSON with line breaks; of a long one the beginning, and how much is left."""
+    """Returns a value as JSON with line breaks; of a long one the beginning, and how much is
+    left."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
@@ -178,5 +180,5 @@ def cut(text: str, most: int = MAX_SHOWN_CHARS) -> str:
 
 
 def text(value: Any) -> Markup:
-    """Text of users, kept apart from ours: marks of its writing direction end with it."""
+    """Isolates user text: its writing-direction marks end with it."""
     return Markup("<bdi>{}</bdi>").format(escape(value))

@@ -56,7 +56,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path) -> Checkpoint | None:
-    """The saved checkpoint, or None where the last user closed the store in peace."""
+    """Returns the saved checkpoint, or None where the last user closed the store in peace."""
     try:
         content = (path / FILE_NAME).read_bytes()
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def load(path: Path) -> Checkpoint | None:
 
 
 def remove(path: Path) -> None:
-    """Forgets the saved pages. Only for a file that has been synced and that no one writes to."""
+    """Removes the saved pages. Only for a file that is synced and that nobody writes to."""
     (path / FILE_NAME).unlink(missing_ok=True)
     (path / _NEW).unlink(missing_ok=True)
     folder.sync_folder(path)
@@ -90,5 +90,5 @@ def recover(path: Path, data_file: Path) -> bool:
 
 
 def read_meta_pages(data_file: int, page_bytes: int) -> bytes:
-    """The two meta pages, by a file descriptor of the data file."""
+    """Returns the two meta pages, by a file descriptor of the data file."""
     return os.pread(data_file, META_PAGES * page_bytes, 0)

@@ -40,7 +40,7 @@ COUNTER: Final = struct.Struct(">q")
 
 
 class Notice(msgspec.Struct, frozen=True, array_like=True):
-    """A word to the world that a transaction leaves when, and only when, it commits."""
+    """A message that a transaction publishes if, and only if, it commits."""
 
     topic: str
     payload: bytes = b""
@@ -330,7 +330,7 @@ class Draws:
         return shake_128(self._seed + self._count.to_bytes(8)).digest(count)
 
     def __enter__(self) -> Self:
-        """From here on, `draw` in this thread begins again with the first ones."""
+        """Makes `draw` in this thread start again with the first bytes."""
         self._count = 0
         _this_thread.pool.draws = self
         return self

@@ -119,7 +119,7 @@ class Folder:
         return lock_wait.try_lock(self._users)
 
     def stay(self) -> None:
-        """Goes on as one of the store's users after `is_ours_alone`."""
+        """Stays a user of the store after `is_ours_alone`."""
         fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def join(self, *, alone: bool) -> None:
@@ -142,7 +142,7 @@ class Folder:
         self.stay()
 
     def take_lease(self, *, wait: bool) -> bool:
-        """Becomes the one whose commits may wait in memory."""
+        """Takes the lease: the commits of its holder may wait in memory."""
         if wait:
             lock_wait.lock(self._lease, self.path)
             return True
@@ -153,7 +153,8 @@ class Folder:
 
     @contextmanager
     def checkpointing(self) -> Iterator[None]:
-        """Only one process at a time makes a checkpoint, so a saved one never gets older."""
+        """Lets one process at a time make a checkpoint, so that a saved one is never replaced by an
+        older."""
         lock_wait.lock(self._checkpoint, self.path)
         try:
             yield
@@ -194,7 +195,7 @@ def make_private(path: Path) -> None:
 
 
 def _restrict(file: int | Path, mode: int) -> None:
-    """Sets the mode of what belongs to this user; of others' files that is not ours to say."""
+    """Sets the mode of files of this user; those of others are left alone."""
     found = os.stat(file)
     if stat.S_IMODE(found.st_mode) != mode and found.st_uid == os.geteuid():
         os.chmod(file, mode)

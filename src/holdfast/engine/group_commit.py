@@ -1,4 +1,4 @@
-"""Group commit: the thread that gets the writer's turn runs the work of all that wait.
+"""Group commit: the thread whose turn it is runs the work of all waiting threads.
 
 A store has one writer at a time, and a durable commit costs a wait for the disk. Threads that come
 while another one writes line up; the first of them leads the next group, runs the work of all of

@@ -58,7 +58,7 @@ def _busy(pid: int, path: Path, waited: float) -> StoreBusy:
 
 
 def _holder(file: int) -> int:
-    """The process that has a file locked; 0 if the system does not tell."""
+    """Returns the process that has a file locked; 0 if the system does not tell."""
     found = os.fstat(file)
     name = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     with suppress(OSError, ValueError, IndexError):
@@ -85,7 +85,7 @@ def _command(pid: int) -> str:
 
 
 def process_of(thread: int) -> int:
-    """The process that a thread belongs to; 0 if there is no such thread."""
+    """Returns the process that a thread belongs to; 0 if there is no such thread."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{thread}/status").read_text().splitlines():
             if line.startswith("Tgid:"):

@@ -26,15 +26,15 @@ class LongKeys:
         self.whole = native_limit - DIGEST_BYTES  # keys of fewer bytes are stored as they are
 
     def fold(self, key: bytes) -> bytes:
-        """The stored form of a long key."""
+        """Returns the stored form of a long key."""
         return key[: self.whole] + blake2b(key, digest_size=DIGEST_BYTES).digest()
 
     def join(self, key: bytes, value: bytes) -> bytes:
-        """The stored value of a long key: the whole key, then its value."""
+        """Returns the stored value of a long key: the whole key, then its value."""
         return _LENGTH.pack(len(key)) + key + value
 
     def split(self, stored_value: bytes) -> tuple[bytes, bytes]:
-        """The whole key and its value.
+        """Returns the whole key and its value.
 
         >>> rule = LongKeys(511)
         >>> rule.split(rule.join(b"k" * 600, b"v")) == (b"k" * 600, b"v")
@@ -51,7 +51,8 @@ class LongKeys:
         return self.fold(self.split(stored_value)[0]) == stored_key
 
     def stored_range(self, begin: bytes, end: bytes) -> tuple[bytes, bytes]:
-        """The range of stored keys that holds all keys of begin <= key < end, maybe others too."""
+        """Returns the range of stored keys that holds all keys of begin <= key < end, maybe others
+        too."""
         if len(begin) >= self.whole:
             begin = begin[: self.whole]
         if len(end) >= self.whole:

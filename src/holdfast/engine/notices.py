@@ -29,11 +29,11 @@ class Log(Protocol):
     """The engine's record of notices, in the order of their commits."""
 
     def newest_notice(self) -> Any:
-        """The place in the log behind all commits that have returned."""
+        """Returns the place in the log behind all commits that have returned."""
         ...
 
     def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
-        """The new place, how many commits between were forgotten, and the notices."""
+        """Returns the new place, how many commits between were forgotten, and the notices."""
         ...
 
 
@@ -65,14 +65,15 @@ class NoticeHub:
         return [notice for notice in notices if any([s.wants(notice) for s in subscriptions])]
 
     def may_want(self, topic_prefix: str) -> bool:
-        """Whether anyone of this process may want topics that begin with `topic_prefix`."""
+        """Returns whether anyone of this process may want topics that begin with `topic_prefix`."""
         for subscription in self._subscriptions:
             if subscription.may_want is None or subscription.may_want(topic_prefix):
                 return True
         return False
 
     def place(self) -> Any:
-        """Up to where everyone of this process has been handed the notices; None: no one listens.
+        """Returns up to where all subscribers of this process have received notices; None without
+        any.
 
         A subscriber that begins meanwhile begins after it.
         """
@@ -80,7 +81,7 @@ class NoticeHub:
         return place if self._subscriptions else None
 
     def wake(self) -> None:
-        """A commit of this process has left notices, or someone begins to wait for some."""
+        """Wakes the hub: a commit of this process left notices, or a subscriber begins to wait."""
         self.is_behind = True
         if self._someone_waits():
             self._wake_follower()
@@ -206,7 +207,7 @@ def notice_filter(
 
 
 def bytes_of(notice: Notice) -> int:
-    """About what a notice takes in memory."""
+    """Returns about how much memory a notice takes."""
     return len(notice.payload) + len(notice.topic) + _NOTICE_BYTES
 
 

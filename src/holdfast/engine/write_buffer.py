@@ -151,7 +151,7 @@ class WriteBuffer:
         return any(begin <= key < end for begin, end in self.cleared)
 
     def _in_order(self) -> list[bytes]:
-        """All keys of `written`, in order.
+        """Returns all keys of `written`, in order.
 
         A dict keeps the order of its keys' arrival, so those that are missing in the list are the
         last ones. They are added oldest first: wherever Ctrl-C strikes, that stays true.

@@ -60,8 +60,9 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def encode(document: dict[str, Any]) -> bytes:
-    """The document as bytes, or `BadValue`. Integers must be `Int64`, or else are written as the
-    codec likes."""
+    """Returns the document as bytes, or raises `BadValue`. Integers must be `Int64`, or else are
+    written
+    as the codec likes."""
     if not HAS_PYMONGO:
         return _encode_plainly(document)
     try:

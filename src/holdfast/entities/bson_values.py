@@ -20,7 +20,7 @@ LIST_MARK: Final = "__MDZL__"
 
 
 def from_wire(value: Any, depth: int = 1) -> Any:
-    """The kept form of a decoded BSON value."""
+    """Returns the kept form of a decoded BSON value."""
     reader = _FROM.get(type(value))
     if reader is None:
         name = value.name if isinstance(value, Foreign) else type(value).__name__

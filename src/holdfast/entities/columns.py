@@ -23,7 +23,7 @@ _MUTABLE: Final = (list, set, dict)
 
 
 class _Unset:
-    """No default was given; None would be one."""
+    """Marks a missing default, since None would be one."""
 
     def __repr__(self) -> str:
         return "UNSET"
@@ -113,7 +113,7 @@ class Col(Generic[T]):
         def __set__(self, instance: object, value: T) -> None: ...
 
     def make_default(self) -> Any:
-        """The default for a new object, or UNSET."""
+        """Returns the default for a new object, or UNSET."""
         default = self.given_default
         if callable(default):
             return default()
@@ -144,11 +144,11 @@ class Col(Generic[T]):
         return Condition(self.name, messages.GE, (value,))
 
     def in_(self, *values: T) -> Condition:
-        """The filter for any of these values."""
+        """Returns the filter for any of these values."""
         return Condition(self.name, messages.IN, values)
 
     def between(self, low: T | None, high: T | None) -> Condition:
-        """The filter for low <= value <= high; None leaves an end open."""
+        """Returns the filter for low <= value <= high; None leaves an end open."""
         return Condition(self.name, messages.BETWEEN, (low, high))
 
     def asc(self) -> Ordering:
@@ -158,7 +158,7 @@ class Col(Generic[T]):
         return Ordering(self.name, False)
 
     def __add__(self, amount: float) -> Change:
-        """The change that adds `amount`; one that is missing counts as 0."""
+        """Returns the change that adds `amount`; one that is missing counts as 0."""
         if isinstance(amount, bool) or not isinstance(amount, (int, float)):
             raise BadChange(f"Invalid value for INCR of {self.name}: {amount!r} is not a number")
         return Change(messages.INCR, self.name, amount)
@@ -171,31 +171,31 @@ class Col(Generic[T]):
         return Change(messages.MUL, self.name, factor)
 
     def set(self, value: T) -> Change:
-        """The change to `value`; the same as the keyword `name=value` of `update`."""
+        """Returns the change to `value`; the same as the keyword `name=value` of `update`."""
         return Change(messages.SET, self.name, value)
 
     def unset(self) -> Change:
-        """The change that removes the property."""
+        """Returns the change that removes the property."""
         return Change(messages.PDEL, self.name)
 
     def add(self, *elements: Any) -> Change:
-        """The change that adds elements to a Set, given one by one or together."""
+        """Returns the change that adds elements to a Set, given one by one or together."""
         return Change(messages.SADD, self.name, one_by_one(elements))
 
     def remove(self, *elements: Any) -> Change:
-        """The change that takes elements out of a Set."""
+        """Returns the change that takes elements out of a Set."""
         return Change(messages.SDEL, self.name, one_by_one(elements))
 
     def append(self, element: Any) -> Change:
-        """The change that appends an element to a List."""
+        """Returns the change that appends an element to a List."""
         return Change(messages.LADD, self.name, [element])  # a list is a list of elements
 
     def put_keys(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Change:
-        """The change that sets keys of a Map, given as a dict, as keywords or both."""
+        """Returns the change that sets keys of a Map, given as a dict, as keywords or both."""
         return Change(messages.MSET, self.name, {**(values or {}), **more})
 
     def remove_keys(self, *keys: str | Sequence[str]) -> Change:
-        """The change that removes keys of a Map."""
+        """Returns the change that removes keys of a Map."""
         return Change(messages.MDEL, self.name, one_by_one(keys))
 
     def __repr__(self) -> str:
@@ -203,7 +203,7 @@ class Col(Generic[T]):
 
 
 def one_by_one(elements: tuple[Any, ...]) -> list[Any]:
-    """The elements of a Set as they were given: side by side, or in one collection."""
+    """Returns the elements of a Set as they were given: side by side, or in one collection."""
     if len(elements) == 1 and isinstance(elements[0], (set, frozenset, list, tuple)):
         return list(elements[0])
     return list(elements)
@@ -220,7 +220,7 @@ def column(
     subtype: ColumnType | None = None,
     comment: str = "",
 ) -> Any:
-    """A column of a model, beside an annotation that says its type.
+    """Returns a column of a model, beside an annotation that says its type.
 
     `name` is its name in the store if that is not the attribute's, `default` a value or a function
     that makes one, such as `now` or `set`. `required` columns must be set when an object is put.
@@ -240,7 +240,8 @@ def column(
 
 
 def col(value: T) -> Col[T]:
-    """The column itself, for type checkers that take `User.rank` for the `int` of its annotation.
+    """Returns the column itself, for type checkers that take `User.rank` for the `int` of its
+    annotation.
 
     A column annotated as `rank: Col[int]` needs no such help.
     """
@@ -252,12 +253,12 @@ def col(value: T) -> Col[T]:
 def index(
     *columns: str, unique: bool = False, sparse: bool = False, type: IndexType | None = None
 ) -> Index:
-    """An index of a model, by the names of its columns in the store."""
+    """Returns an index of a model, by the names of its columns in the store."""
     kind: IndexType = type or ("simple" if len(columns) == 1 else "compound")
     return Index(columns=columns, type=kind, unique=unique, sparse=sparse)
 
 
 def now() -> datetime:
-    """This moment, in UTC and whole milliseconds, as a Timestamp keeps it."""
+    """Returns this moment, in UTC and whole milliseconds, as a Timestamp keeps it."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)

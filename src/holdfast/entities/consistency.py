@@ -110,12 +110,12 @@ def _tables(reader: Reader) -> Iterator[TableAccess]:
 
 
 def _table_of(reader: Reader, number: int) -> TableAccess | None:
-    """The table of that number; None if it was dropped."""
+    """Returns the table of that number; None if it was dropped."""
     return next((access for access in _tables(reader) if access.number == number), None)
 
 
 def _index_of(reader: Reader, number: int) -> tuple[TableAccess, IndexAccess] | None:
-    """The index of that number; None if it was removed."""
+    """Returns the index of that number; None if it was removed."""
     for access in _tables(reader):
         for index in access.indexes:
             if index.number == number:

@@ -19,7 +19,7 @@ from holdfast.keys import pack_int, pack_str, prefix_range, unpack
 
 
 def deployed(reader: Reader, schema: str) -> Schema | None:
-    """The schema as it is deployed. Reads as many keys as it has tables."""
+    """Returns the schema as it is deployed. Reads as many keys as it has tables."""
     tables = tuple(stored.table for stored in stored_tables(reader, schema)) if schema else ()
     is_known = (
         bool(tables) or reader.get(keys_of(reader.space).schemas + pack_str(schema)) is not None
@@ -28,7 +28,8 @@ def deployed(reader: Reader, schema: str) -> Schema | None:
 
 
 def schema_names(reader: Reader) -> list[str]:
-    """The names of all deployed schemas, those without tables last. Reads 1 key per table."""
+    """Returns the names of all deployed schemas, those without tables last. Reads 1 key per
+    table."""
     named = [stored.table.schema for stored in stored_tables(reader)]
     empty = keys_of(reader.space).schemas
     named += [str(unpack(key, len(empty))[0]) for key, _ in reader.scan(*prefix_range(empty))]
@@ -36,7 +37,7 @@ def schema_names(reader: Reader) -> list[str]:
 
 
 def stored_tables(reader: Reader, schema: str = "") -> list[StoredTable]:
-    """The tables of a schema, or of all, in the order in which they were first deployed."""
+    """Returns the tables of a schema, or of all, in the order in which they were first deployed."""
     # The full name is one part of the key: without its end it is the prefix of a schema's tables.
     begins = pack_str(f"{schema}." if schema else "")[:-1]
     found = [

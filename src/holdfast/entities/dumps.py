@@ -41,7 +41,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # some editors begin a text with it
 
 
 def dump(reader: Reader, access: TableAccess, format: DumpFormat) -> Iterator[bytes]:
-    """The live entities in ascending order of their ids, one document or line each."""
+    """Returns the live entities in ascending order of their ids, one document or line each."""
     return (document for _, document in _documents_of(reader, access, format, b""))
 
 
@@ -66,7 +66,7 @@ def _documents_of(
 def dump_page(
     reader: Reader, access: TableAccess, format: DumpFormat, after: str | None
 ) -> DumpPage:
-    """The documents of the entities behind the id `after`."""
+    """Returns the documents of the entities behind the id `after`."""
     begin = b"" if after is None else behind(pack_str(after))
     documents: list[bytes] = []
     last = None
@@ -104,7 +104,7 @@ def _load(writer: EntityWriter, access: TableAccess, entity: PutEntity) -> None:
 
 
 def bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces of a dump that is loaded in one transaction."""
+    """Yields the pieces of a dump that is loaded in one transaction."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -141,7 +141,7 @@ class Records:
         self.unit = "line" if self.is_json else "document"
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Each record that is not blank, with its number."""
+        """Yields each record that is not blank, with its number."""
         split = _lines if self.is_json else _documents
         number = 0
         try:
@@ -153,7 +153,7 @@ class Records:
 
 
 def batches(records: Records, size: int | None) -> Iterator[list[Numbered]]:
-    """The entities of a dump, `size` at a time; `BadDump` at the first that is damaged.
+    """Yields the entities of a dump, `size` at a time; `BadDump` at the first that is damaged.
 
     Without a `size` they come all together, or not at all.
     """
@@ -212,7 +212,8 @@ def _documents(buffer: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _grown(buffer: bytes, pieces: Iterator[bytes], wanted: int) -> bytes:
-    """The buffer with as many pieces as it takes to hold `wanted` bytes, or with all that come."""
+    """Returns the buffer with as many pieces as it takes to hold `wanted` bytes, or with all that
+    come."""
     parts, size = [buffer], len(buffer)
     while size < wanted and (piece := next(pieces, None)) is not None:
         parts.append(piece)

@@ -30,7 +30,7 @@ def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(line: bytes) -> dict[str, Any]:
-    """The document in a line, its values in kept form."""
+    """Returns the document in a line, its values in kept form."""
     try:
         document = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -41,7 +41,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def values(document: dict[str, Any]) -> dict[str, Any]:
-    """The values of a document, which JSON has been decoded to, in kept form."""
+    """Returns the values of a document, which JSON has been decoded to, in kept form."""
     return {name: _read_top(name, value) for name, value in document.items()}
 
 

@@ -34,7 +34,7 @@ def random_ids(count: int) -> Iterator[str]:
 
 
 def compound_id(values: Sequence[tuple[str, str | None, Any]], *, hashed: bool) -> str:
-    """The id of an entity whose key columns are `values`: (column, its type, value) each.
+    """Returns the id of an entity whose key columns are `values`: (column, its type, value) each.
 
     >>> compound_id([("first", "Text", "John"), ("last", "Text", "Doe")], hashed=False)
     'john|doe|'

@@ -39,7 +39,7 @@ def start_clearing(tx: Transaction, number: int, *, table: str, name: str) -> No
 
 
 def pending_work(reader: Reader) -> list[tuple[int, IndexWork]]:
-    """The indexes that are being built or cleared, by number."""
+    """Returns the indexes that are being built or cleared, by number."""
     prefix = keys_of(reader.space).work
     return [
         (int(unpack(key, len(prefix))[0]), read_work(value))

@@ -66,7 +66,9 @@ Selection: TypeAlias = ByIds | ByKeyColumns | ByPrimary | ByIndex
 
 
 def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | None) -> Selection:
-    """The selection that serves the query, or `NoIndex`. The filters are valid each by itself."""
+    """Returns the selection that serves the query, or raises `NoIndex`. The filters are valid each
+    by
+    itself."""
     if order is not None and not order.by:
         order = None
     if order is None and (planned := _by_plan(access, filters)) is not None:
@@ -90,7 +92,8 @@ def choose(access: TableAccess, filters: Sequence[Filter], order: Ordering | Non
 
 
 def _by_plan(access: TableAccess, filters: Sequence[Filter]) -> ByIndex | None:
-    """The selection of filters that ask for one value each, if such ones were here before."""
+    """Returns the selection of filters that ask for one value each, if such ones were here
+    before."""
     plan = access.plans.get(tuple([filter.property for filter in filters]))
     if plan is None:
         return None
@@ -265,7 +268,8 @@ def _is_single(filter: Filter) -> bool:
 
 
 def _equal_parts(filter: Filter) -> list[bytes]:
-    """The entry parts that `=` and IN ask for, each once. Empty text finds missing values, too."""
+    """Returns the entry parts that `=` and IN ask for, each once. Empty text finds missing values,
+    too."""
     parts: dict[bytes, None] = {}
     for value in filter.values:
         parts[entry_part(value)] = None

@@ -28,7 +28,7 @@ def is_milestone(entry: bytes) -> bool:
 
 
 def count_changes(tx: Transaction, index: IndexAccess, changes: Mapping[bytes, int]) -> None:
-    """Tells the milestones of entries that were just put (1) and deleted (-1).
+    """Updates the milestones for entries that were put (1) or deleted (-1).
 
     Ordinary entries first, against the milestones as they were; then the milestones that came or
     went, whose walks see all entries already in their places. One search per stretch between two
@@ -92,7 +92,7 @@ class _Search:
 
 
 def count_stretch(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) -> int:
-    """The number of entries with begin <= entry < end.
+    """Returns the number of entries with begin <= entry < end.
 
     Reads about 512 entries, and one counter for every 512 entries counted.
     """
@@ -109,7 +109,7 @@ def count_stretch(reader: Reader, index: IndexAccess, begin: bytes, end: bytes) 
 
 
 def stretch_before(reader: Reader, index: IndexAccess, entry: bytes) -> int:
-    """The number of entries behind the milestone before `entry`, up to `entry` itself."""
+    """Returns the number of entries behind the milestone before `entry`, up to `entry` itself."""
     before = _milestone_before(reader, index, entry)
     return _walk(reader, index, after(before) if before else b"", after(entry))
 
@@ -225,7 +225,7 @@ def _milestone_from(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
 
 
 def _milestone_before(reader: Reader, index: IndexAccess, entry: bytes) -> bytes:
-    """The last milestone before `entry`, or nothing."""
+    """Returns the last milestone before `entry`, or nothing."""
     end = index.milestones + entry
     for key, _ in reader.scan(index.milestones, end, limit=1, reverse=True):
         return key[len(index.milestones) :]

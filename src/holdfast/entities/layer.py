@@ -85,7 +85,7 @@ class Entities(StoredModelCalls):
     def get_raw(
         self, table: str, ids: Iterable[str], *, properties: Sequence[str] = ()
     ) -> list[Entity]:
-        """The entities of these ids, in this order; missing ones are left out.
+        """Returns the entities of these ids, in this order; missing ones are left out.
 
         Reads 1 key, and 1 per id.
         """
@@ -107,8 +107,8 @@ class Entities(StoredModelCalls):
         count: bool = True,
         partial: bool = False,
     ) -> Page:
-        """A page of the entities that match all `filters`, and with `count` the number of all of
-        them.
+        """Returns a page of the entities that match all `filters`, and with `count` the number of
+        all of them.
 
         The filters name the first columns of an index, or `id`, or all columns of the primary key.
         An index that is still being built raises `IndexNotReady`, unless a `partial` answer will
@@ -260,12 +260,12 @@ class Entities(StoredModelCalls):
 
     @operation(reads=True)
     def schema(self, name: str) -> Schema | None:
-        """The schema as it is deployed, or None. Reads 1 key per table."""
+        """Returns the schema as it is deployed, or None. Reads 1 key per table."""
         return deploys.deployed(self._tx, name)
 
     @operation(reads=True)
     def schemas(self) -> list[str]:
-        """The names of all deployed schemas. Reads 1 key per table."""
+        """Returns the names of all deployed schemas. Reads 1 key per table."""
         return deploys.schema_names(self._tx)
 
     @operation(reads=True)
@@ -367,7 +367,7 @@ def _entities(found: list[tuple[str, Any]], properties: Sequence[str]) -> list[E
 
 
 def project(properties: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Those of the named properties that are there."""
+    """Returns those of the named properties that are there."""
     return {name: properties[name] for name in names if name in properties}
 
 

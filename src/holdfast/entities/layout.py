@@ -95,7 +95,7 @@ def entry_value(id_part: bytes, expires: int) -> bytes:
 
 
 def id_in(id_part: bytes) -> str:
-    """The id in the last part of an index entry, or of an entity's key."""
+    """Returns the id in the last part of an index entry, or of an entity's key."""
     if 1 in id_part:
         return str(unpack(id_part)[0])
     return id_part[1:-1].decode()

@@ -69,7 +69,7 @@ class ModelCalls:
 
     @operation(reads=True, local=True)
     def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
-        """The objects with these ids, in their order; those that are missing are left out.
+        """Returns the objects with these ids, in their order; those that are missing are left out.
 
         Reads what `get_raw` does.
         """
@@ -77,7 +77,7 @@ class ModelCalls:
 
     @operation(reads=True, local=True)
     def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
-        """The object with this id, or None.
+        """Returns the object with this id, or None.
 
         Reads what `get_raw` does.
         """
@@ -101,7 +101,7 @@ class ModelCalls:
 
     @operation(reads=True, local=True)
     def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
-        """A page of the objects that all filters match; without a filter, of all objects.
+        """Returns a page of the objects that all filters match; without a filter, of all objects.
 
         Reads what `select_raw` does.
         """
@@ -204,7 +204,7 @@ def nanoseconds(span: Seconds) -> int:
 
 
 def to_put(objects: Sequence[Model], ttl: Seconds | None, mode: PutMode) -> list[Put]:
-    """The queries that put these objects: one for each stretch of the same model."""
+    """Returns the queries that put these objects: one for each stretch of the same model."""
     life = 0 if ttl is None else nanoseconds(ttl)
     puts: list[Put] = []
     entities: list[PutEntity] = []
@@ -253,7 +253,7 @@ def to_update(
     expire: Seconds | None,
     values: dict[str, Any],
 ) -> tuple[tuple[Filter, ...], list[Change]]:
-    """The filters and the changes of an update, changes by keyword first."""
+    """Returns the filters and the changes of an update, changes by keyword first."""
     shape = shape_of(model)
     filters = flat(each for each in filters_and_changes if not isinstance(each, Change))
     changes: list[Change] = []

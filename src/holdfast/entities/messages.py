@@ -188,7 +188,8 @@ Reply: TypeAlias = list[str] | Page | Updated | int | None  # of PUT, GET, UPDAT
 
 
 def changed_topic(table: str) -> str:
-    """The topic of a table's change notices; its end keeps tables apart that begin alike."""
+    """Returns the topic of a table's change notices; its end keeps tables apart that begin
+    alike."""
     return f"{CHANGED}{table}."
 
 

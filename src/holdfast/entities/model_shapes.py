@@ -69,7 +69,7 @@ class Shape:
         self._kinds = [field.kind for field in self.fields]
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The properties to put: every column that is set, checked."""
+        """Returns the properties to put: every column that is set, checked."""
         if self._pick is not None:
             try:
                 given = self._pick(values)
@@ -159,7 +159,7 @@ class Shape:
 
 
 def record(column: Col[Any]) -> Column:
-    """The column as a schema record."""
+    """Returns the column as a schema record."""
     assert column.type is not None
     return Column(
         name=column.name,
@@ -184,7 +184,8 @@ def _default(column: Col[Any]) -> Any:
 
 
 def _with_lists(value: Any) -> Any:
-    """A default as a schema tells it, each set in it as a list, sorted as the store does."""
+    """Returns a default as a schema tells it, each set in it as a list, sorted as the store
+    does."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=lambda element: identity(keep(element)))
     if isinstance(value, (list, tuple)):

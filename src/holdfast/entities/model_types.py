@@ -61,7 +61,8 @@ def _literal(values: tuple[Any, ...], where: str) -> Annotation:
 
 
 def own_annotations(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The annotations in the body of `cls` that are columns; `names` is what its author can see."""
+    """Returns the annotations in the body of `cls` that are columns; `names` is what its author can
+    see."""
     try:
         own = cls.__annotations__
     except NameError as error:  # from Python 3.14 on, annotations are read when they are asked for

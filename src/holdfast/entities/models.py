@@ -95,31 +95,32 @@ class Model(_Base):
 
     @classmethod
     def all(cls) -> Condition:
-        """The filter that every entity passes."""
+        """Returns the filter that every entity passes."""
         return EVERYTHING
 
     @classmethod
     def table_name(cls) -> str:
-        """The full name of the table, `schema.Table`."""
+        """Returns the full name of the table, `schema.Table`."""
         return shape_of(cls).name
 
     @classmethod
     def table_record(cls) -> Table:
-        """The table as a schema record."""
+        """Returns the table as a schema record."""
         return shape_of(cls).table
 
     @classmethod
     def schema_yaml(cls) -> str:
-        """A schema file with the table of this model, to deploy or to compare with."""
+        """Returns a schema file with the table of this model, to deploy or to compare with."""
         return schema_yaml(cls)
 
     def to_properties(self) -> dict[str, Any]:
-        """The columns that are set, by their names in the store; `BadValue` if one can't be put."""
+        """Returns the columns that are set, by their names in the store; `BadValue` if one can't be
+        put."""
         return shape_of(type(self)).encode(self.__dict__)
 
     @classmethod
     def from_entity(cls, entity: Entity) -> Self:
-        """An object of what the store holds; properties without a column are left out."""
+        """Returns an object of what the store holds; properties without a column are left out."""
         return shape_of(cls).load(cls, [(entity.id, entity)])[0]
 
     def __eq__(self, other: object) -> bool:
@@ -140,7 +141,7 @@ class Model(_Base):
 
 
 def shape_of(model: type[Model]) -> Shape:
-    """The shape of a model, or `BadModel` if it has no table."""
+    """Returns the shape of a model, or raises `BadModel` if it has no table."""
     try:
         return model.__shape__
     except AttributeError:
@@ -151,7 +152,7 @@ def shape_of(model: type[Model]) -> Shape:
 
 
 def schema_yaml(*models: type[Model]) -> str:
-    """One schema file with the tables of these models, which must share their schema."""
+    """Returns one schema file with the tables of these models, which must share their schema."""
     from holdfast.entities.schema import Schema
     from holdfast.entities.schema_dump import dump_schema  # loads the YAML library
 
@@ -187,7 +188,8 @@ def _check_keys(cls: type[Model], primary: Sequence[str], indexes: Sequence[Inde
 
 
 def _collect(cls: type[Model], names: Mapping[str, Any]) -> dict[str, Col[Any]]:
-    """The columns of `cls`, inherited ones first, each complete with what its annotation says."""
+    """Returns the columns of `cls`, inherited ones first, each complete with what its annotation
+    says."""
     columns = dict(cls.__own__)
     annotations = own_annotations(cls, names)
     for attribute, given in cls.__dict__.items():

@@ -76,7 +76,7 @@ def read_instant(data: bytes) -> Instant:
 
 
 def entry_part(value: Any) -> bytes:
-    """The bytes of `value` in one column of an index."""
+    """Returns the bytes of `value` in one column of an index."""
     writer = _WRITERS.get(type(value))
     return writer(value) if writer is not None else _NULL  # a Set, List or Map counts as null
 
@@ -87,13 +87,14 @@ def family(value: Any) -> bytes:
 
 
 def identity(value: Any) -> bytes:
-    """Bytes that tell the elements of a Set apart and sort them. Texts differ by case, too."""
+    """Returns bytes that tell the elements of a Set apart and sort them. Texts differ by case,
+    too."""
     exact = value.encode() if type(value) is str else b""
     return entry_part(value) + exact
 
 
 def milliseconds(moment: datetime) -> int:
-    """Since 1970, rounded down."""
+    """Returns milliseconds since 1970, rounded down."""
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
 

@@ -45,7 +45,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.action == "remove" or self.primary_changes
 
     def lines(self) -> Iterator[str]:
-        """The changes in words, for people."""
+        """Yields the changes in words, for people."""
         mark = {"create": "+", "change": "~", "keep": " ", "remove": "-"}[self.action]
         yield f"{mark} table {self.table.full_name}"
         if self.old is None or self.new is None:
@@ -73,7 +73,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return all(table.action == "keep" for table in self.tables)
 
     def lines(self) -> list[str]:
-        """The plan in words, one change a line; nothing for what stays."""
+        """Returns the plan in words, one change a line; nothing for what stays."""
         changing = [table for table in self.tables if table.action != "keep"]
         return [line for table in changing for line in table.lines()]
 

@@ -47,7 +47,7 @@ def put(
 
 
 def live_or_cleared(writer: EntityWriter, id: str, id_part: bytes) -> StoredEntity | None:
-    """The live entity of that id; one that has expired is taken away first. Reads 1 key."""
+    """Returns the live entity of that id; one that has expired is taken away first. Reads 1 key."""
     stored = writer.tx.get(writer.access.entities + id_part)
     if stored is None:
         return None

@@ -25,7 +25,7 @@ _CONTAINERS: Final = frozenset({list, dict, Ext})
 
 
 def check_filters(filters: Sequence[Filter]) -> list[Filter]:
-    """The filters with their values in kept form."""
+    """Returns the filters with their values in kept form."""
     try:
         checked = [_check_filter(filter) for filter in filters]
     except (AttributeError, TypeError):

@@ -84,7 +84,7 @@ _encode: Final = msgspec.msgpack.Encoder(enc_hook=write_instant).encode
 
 
 def write_entity(version: int, expires: int, properties: dict[str, Any]) -> bytes:
-    """The stored form; here it shows whether a number or a text can be stored at all."""
+    """Returns the stored form; here it shows whether a number or a text can be stored at all."""
     try:
         return _encode((version, expires, properties))
     except (OverflowError, UnicodeEncodeError) as error:

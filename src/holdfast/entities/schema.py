@@ -81,7 +81,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sparse: bool = False  # leaves out the entities whose indexed columns are all null
 
     def name(self, table: str) -> str:
-        """The name that the index goes by; `table` is the table's full name.
+        """Returns the name that the index goes by; `table` is the table's full name.
 
         >>> Index(columns=("name",), type="simple").name("mock.users")
         'mock.users__name_simple'

@@ -18,7 +18,7 @@ _ADMIN: Final = ("hidden", "readonly", "priority", "format")
 
 
 def read_column(text: Text, name: str, key: yaml.Node, body: yaml.Node, *, strict: bool) -> Column:
-    """The column `name` with everything that its body says."""
+    """Returns the column `name` with everything that its body says."""
     fields = text.fields(body, f"column {name}", _KEYS)
     if not isinstance(body, yaml.MappingNode) and not is_null(body):
         return Column(name=name, type=_FALLBACK)  # reported already

@@ -12,7 +12,8 @@ from holdfast.entities.schema import Column, ColumnAdmin, Index, Schema, Table, 
 
 
 def dump_schema(schema: Schema, *, filled: bool = True) -> str:
-    """The schema as YAML, with all defaults filled in, or else with only what differs from them.
+    """Returns the schema as YAML, with all defaults filled in, or else with only what differs from
+    them.
 
     >>> print(dump_schema(Schema(name="shop", tables=(Table(schema="shop", name="Users"),))))
     schema: shop
@@ -132,7 +133,7 @@ def _blank(table: Table) -> dict[str, Any]:
 
 
 def _pruned(value: Mapping[str, Any], blank: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of `value` that say something else than `blank`."""
+    """Returns the entries of `value` that say something else than `blank`."""
     kept: dict[str, Any] = {}
     for name, part in value.items():
         other = blank.get(name, ...)

@@ -48,7 +48,7 @@ class Reading(msgspec.Struct):
         return [problem for problem in self.problems if problem.severity == "warning"]
 
     def checked(self) -> list[Schema]:
-        """The schemas; raises `InvalidEntitySchema` with all errors if there are any."""
+        """Returns the schemas; raises `InvalidEntitySchema` with all errors if there are any."""
         if self.errors:
             raise InvalidEntitySchema.of(map(str, self.errors))
         return self.schemas
@@ -77,7 +77,7 @@ def load_schemas(*files: str | Path) -> list[Schema]:
 
 
 def parse_schema(content: str | bytes, *, file: str = "schema") -> Schema:
-    """The one schema of a text; `file` is what problems call it.
+    """Returns the one schema of a text; `file` is what problems call it.
 
     >>> schema = parse_schema("schema: shop\\ntables: {Packages: {columns: {name: {type: Text}}}}")
     >>> schema.tables[0].full_name, schema.tables[0].columns[0].type

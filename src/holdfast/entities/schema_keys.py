@@ -17,7 +17,7 @@ _TYPES: Final = {"Random": "random", "Compound": "compound", "Simple": "simple"}
 def read_primary(
     text: Text, table: str, columns: Sequence[Column], node: yaml.Node | None
 ) -> Primary:
-    """The primary key. Without a type it is compound when it has columns, else random."""
+    """Returns the primary key. Without a type it is compound when it has columns, else random."""
     fields = text.fields(node, f"'primary' of table {table}", _KEYS)
     options = text.fields(fields.get("options"), f"'primary' of table {table}", ("hashed",))
     named = text.words(fields.get("columns"), f"'columns' of the primary of table {table}")
@@ -38,7 +38,7 @@ def read_primary(
 def read_indexes(
     text: Text, schema: str, table: str, columns: Sequence[Column], node: yaml.Node | None
 ) -> tuple[Index, ...]:
-    """The indexes in the order of the file."""
+    """Returns the indexes in the order of the file."""
     indexes: dict[tuple[str, ...], Index] = {}
     for item in text.items(node, f"'indexes' of table {table}"):
         index = _read_index(text, schema, table, columns, item)

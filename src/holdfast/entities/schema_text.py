@@ -121,7 +121,7 @@ class Text:
     def fields(
         self, node: yaml.Node | None, what: str, known: tuple[str, ...]
     ) -> dict[str, yaml.Node]:
-        """The values under the `known` names; every other name is a warning."""
+        """Returns the values under the `known` names; every other name is a warning."""
         fields: dict[str, yaml.Node] = {}
         for name, key, value in self.entries(node, what):
             if name in known:
@@ -132,7 +132,7 @@ class Text:
         return fields
 
     def items(self, node: yaml.Node | None, what: str) -> list[yaml.Node]:
-        """The items of a list; null is an empty one."""
+        """Returns the items of a list; null is an empty one."""
         if node is None or is_null(node):
             return []
         if not isinstance(node, yaml.SequenceNode):

@@ -15,7 +15,7 @@ from holdfast.yaml_text import YamlProblem, scalar
 
 
 def read_value(text: Text, node: yaml.Node, type: str, subtype: str | None) -> Any:
-    """The value of `node` in a column of `type`, a Set as a list; raises `Misfit`."""
+    """Returns the value of `node` in a column of `type`, a Set as a list; raises `Misfit`."""
     kind = COLUMN_KINDS[type]
     if kind.read is None:
         return (
@@ -48,7 +48,7 @@ def _elements(text: Text, node: yaml.Node, type: str, subtype: str | None) -> li
 
 
 def read_element(text: Text, node: yaml.Node, subtype: str | None = None) -> Any:
-    """A value inside a container; without `subtype`, whatever YAML takes it for."""
+    """Returns a value inside a container; without `subtype`, whatever YAML takes it for."""
     if is_null(node) and not (subtype and COLUMN_KINDS[subtype].is_text):
         return None
     if subtype is not None:
@@ -71,7 +71,8 @@ def _constructed(node: yaml.Node) -> Any:
 
 
 def outside(value: Any, choices: tuple[Any, ...], type: str) -> Any:
-    """The value, or the first element of a container, that is no permitted choice; else None."""
+    """Returns the value, or the first element of a container, that is no permitted choice; else
+    None."""
     if not choices or value is None:
         return None
     kind = COLUMN_KINDS[type]

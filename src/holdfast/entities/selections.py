@@ -66,7 +66,7 @@ def find(
     is_answer: bool = True,
     meter: "AnswerMeter | None" = None,
 ) -> Found:
-    """A page of the selection, decoded. As an answer it has a bound in bytes."""
+    """Returns a page of the selection, decoded. As an answer it has a bound in bytes."""
     decode = answered(decoder.decode, meter) if is_answer else decoder.decode
     if isinstance(selection, ByIndex):
         return _find_by_index(reader, access, selection, decode, offset, limit, count)
@@ -102,7 +102,8 @@ def answered(
 
 
 def find_all(reader: Reader, access: TableAccess, selection: Selection) -> list[tuple[str, Any]]:
-    """Every entity of the selection once, in kept form, for those that will write them again."""
+    """Returns every entity of the selection once, in kept form, for those that will write them
+    again."""
     found = find(
         reader,
         access,
@@ -124,7 +125,7 @@ def count_all(reader: Reader, access: TableAccess, selection: Selection) -> int:
 def load(
     reader: Reader, access: TableAccess, ids: Iterable[str], decode: Callable[[bytes], S]
 ) -> list[tuple[str, S]]:
-    """The live entities of these ids, in this order; missing ones are left out."""
+    """Returns the live entities of these ids, in this order; missing ones are left out."""
     ids = list(ids)
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
@@ -256,7 +257,7 @@ def _find_by_index(
 def _load_parts(
     reader: Reader, access: TableAccess, parts: list[bytes], decode: Callable[[bytes], T]
 ) -> list[tuple[str, T]]:
-    """The entities of these id parts, which the entries of an index end with."""
+    """Returns the entities of these id parts, which the entries of an index end with."""
     prefix, found = access.entities, []
     for begin in range(0, len(parts), COLLECTED_AT_ONCE):
         some = parts[begin : begin + COLLECTED_AT_ONCE]
@@ -272,7 +273,7 @@ def _has_expired(reader: Reader, access: TableAccess, now_ms: int) -> bool:
 
 
 def _skip_by_milestones(reader: Reader, selection: ByIndex, offset: int) -> tuple[ByIndex, int]:
-    """A selection that begins nearer to the page, and how many entries are left to pass by.
+    """Returns a selection that begins nearer to the page, and how many entries are left to pass by.
 
     Only that of a single stretch: of several, no one knows beforehand which of them are passed by.
     """
@@ -290,7 +291,7 @@ def _skip_by_milestones(reader: Reader, selection: ByIndex, offset: int) -> tupl
 
 
 def _take(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> list[bytes]:
-    """The id parts of the next live entries."""
+    """Returns the id parts of the next live entries."""
     taken: list[bytes] = []
     if limit:
         for key, value in entries:
@@ -315,7 +316,7 @@ def _skip(entries: Iterator[tuple[bytes, bytes]], limit: int, now_ms: int) -> in
 def _entries(
     reader: Reader, selection: ByIndex, ahead: int = _READ_AHEAD
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The entries of the selection in its order, expired ones included.
+    """Returns the entries of the selection in its order, expired ones included.
 
     Those that are surely wanted are read at once, which costs a third of reading one by one.
     """
@@ -354,7 +355,7 @@ def _with_order(
 
 
 def _count_stretches(reader: Reader, access: TableAccess, selection: ByIndex) -> int:
-    """The number of live entries, by milestones; entries that have expired are taken off.
+    """Returns the number of live entries, by milestones; entries that have expired are taken off.
 
     If very many have expired and were not yet removed, walking the selection is cheaper.
     """

@@ -58,23 +58,24 @@ class Select(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
         return msgspec.structs.replace(self, order=ordering(order))
 
     def limit(self, limit: int) -> Self:
-        """At most so many objects; -1 for all."""
+        """Limits the answer to so many objects; -1 for all."""
         return msgspec.structs.replace(self, most=limit)
 
     def offset(self, offset: int) -> Self:
         return msgspec.structs.replace(self, first=offset)
 
     def only(self, *columns: Any) -> Self:
-        """Only these columns; the others of the objects stay unset."""
+        """Selects only these columns; the others of the objects stay unset."""
         return msgspec.structs.replace(self, properties=names(self.model, columns))
 
     def uncounted(self) -> Self:
-        """Without `total`, which then is -1."""
+        """Leaves out `total`, which is then -1."""
         return msgspec.structs.replace(self, counted=False)
 
 
 def select(model: type[M]) -> Select[M]:
-    """The selection of all objects of a model, to be narrowed: `select(User).where(...)`."""
+    """Returns the selection of all objects of a model, to be narrowed:
+    `select(User).where(...)`."""
     return Select(model=model)
 
 
@@ -92,7 +93,7 @@ def flat(filters: Iterable[Where | Change]) -> tuple[Filter, ...]:
 
 
 def names(model: type[Model], columns: Sequence[Any]) -> tuple[str, ...]:
-    """The names in the store of columns, attributes, or names in the store."""
+    """Returns the names in the store of columns, attributes, or names in the store."""
     if not columns:
         return ()
     shape = shape_of(model)
@@ -147,7 +148,7 @@ def select_options(chosen: Select[M]) -> dict[str, Any]:
 
 
 def texts(ids: tuple[str, ...]) -> tuple[str, ...]:
-    """The ids, if that is what they are."""
+    """Returns the ids, if that is what they are."""
     for id in ids:
         if not isinstance(id, str):
             raise BadQuery(

@@ -38,7 +38,7 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def in_words(table: TableStats) -> dict[str, str]:
-    """The figures as Meduza's `/stats` writes them.
+    """Returns the figures as Meduza's `/stats` writes them.
 
     >>> in_words(TableStats(num_rows=1234, data_size=12_345, keys_size=134, indexes={}))
     {'num_rows': '1,234', 'data_size': '12 kB', 'keys_size': '134 B'}

@@ -131,7 +131,7 @@ class StoreEntities(_PerCall):
 
     @operation(local=True)
     def dump(self, table: str, *, format: DumpFormat = "bson") -> Iterator[bytes]:
-        """The live entities of a table as one consistent snapshot, one document at a time.
+        """Yields the live entities of a table as one consistent snapshot, one document at a time.
 
         As BSON documents, or as lines of JSON. The snapshot is held until the last one is taken.
         """
@@ -178,7 +178,8 @@ class StoreEntities(_PerCall):
     def dump_some(
         self, table: str, *, format: DumpFormat = "bson", after: str | None = None
     ) -> DumpPage:
-        """A piece of a dump, for those who can't hold a snapshot: hand `next` back as `after`.
+        """Returns a piece of a dump, for those who can't hold a snapshot: hand `next` back as
+        `after`.
 
         Each piece is consistent in itself. Reads 500 keys.
         """
@@ -211,7 +212,8 @@ class StoreEntities(_PerCall):
 
     @operation(local=True)
     def subscribe(self, table: str = "") -> Subscription:
-        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        """Returns the change notices of one table, or of all, from now on; `read_notice` reads
+        them."""
         return self._runner.subscribe(changed_topic(table) if table else CHANGED)
 
     @staticmethod

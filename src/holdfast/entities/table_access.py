@@ -41,8 +41,8 @@ class IndexAccess:
         self.nulls: Final = NULL * len(index.columns)
 
     def values_part(self, properties: dict[str, Any]) -> bytes | None:
-        """The beginning of the entity's entry, all but the id; None if a sparse index leaves it
-        out."""
+        """Returns the beginning of the entity's entry, all but the id; None if a sparse index
+        leaves it out."""
         get = properties.get
         if len(self.columns) == 2:
             first, second = self.columns
@@ -89,7 +89,7 @@ class TableAccess:
 
 
 def access_to(reader: Reader, name: str) -> TableAccess:
-    """The access of the table `schema.Table`. Reads 1 key."""
+    """Returns the access of the table `schema.Table`. Reads 1 key."""
     try:
         place = _table_key(reader.space, name)
     except TypeError:  # a name is looked at only if it is no text
@@ -111,7 +111,7 @@ def _not_deployed(name: Any, known: Iterable[str] = ()) -> InvalidTable:
 
 
 def _names(reader: Reader) -> list[str]:
-    """Some names of tables that are deployed. Reads 1 key for each."""
+    """Returns some names of tables that are deployed. Reads 1 key for each."""
     prefix = keys_of(reader.space).tables
     found = reader.scan(*prefix_range(prefix), limit=NAMES_TO_COMPARE)
     return [str(unpack(key, len(prefix))[0]) for key, _ in found]
@@ -139,7 +139,7 @@ def _access(space: bytes, stored: bytes) -> TableAccess:
 
 
 def _prefixes(indexes: Iterable[IndexAccess]) -> dict[frozenset[str], list[IndexAccess]]:
-    """The indexes that begin with a set of columns, in whatever order, by that set."""
+    """Returns the indexes that begin with a set of columns, in whatever order, by that set."""
     found: dict[frozenset[str], list[IndexAccess]] = {}
     for index in indexes:
         for length in range(1, len(index.columns) + 1):
@@ -148,7 +148,7 @@ def _prefixes(indexes: Iterable[IndexAccess]) -> dict[frozenset[str], list[Index
 
 
 def _key_columns(table: Table) -> tuple[tuple[str, str | None], ...]:
-    """The columns of a compound primary key with their types; none for a random one."""
+    """Returns the columns of a compound primary key with their types; none for a random one."""
     if table.primary.type != "compound":
         return ()
     types: dict[str, str] = {column.name: column.type for column in table.columns}

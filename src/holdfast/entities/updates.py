@@ -68,7 +68,8 @@ class ChangedEntity:
 
 
 def check_changes(changes: Sequence[Change]) -> list[Change]:
-    """The changes with their values in kept form, or the reason why no entity could take them."""
+    """Returns the changes with their values in kept form, or the reason why no entity could take
+    them."""
     return [_check(change) for change in changes]
 
 

@@ -36,7 +36,7 @@ _decode_list: Final = msgspec.msgpack.Decoder(list[Any]).decode
 
 
 def keep(value: Any, depth: int = 1) -> Any:
-    """The kept form of `value`, or `BadValue`."""
+    """Returns the kept form of `value`, or raises `BadValue`."""
     kind = type(value)
     if kind in _PLAIN or kind is Instant:
         return value
@@ -67,7 +67,8 @@ def keep(value: Any, depth: int = 1) -> Any:
 
 
 def keep_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """The kept form of all properties; one called `id` is dropped, as the id is kept apart."""
+    """Returns the kept form of all properties; one called `id` is dropped, as the id is kept
+    apart."""
     if _PLAIN.issuperset(map(type, properties.values())) and _are_names(tuple(properties)):
         return properties
     return _keep_carefully(properties)
@@ -89,7 +90,8 @@ def _keep_carefully(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_set(elements: Iterable[Any]) -> Ext:
-    """A Set: its elements distinct and in ascending order. The first of equal elements is kept."""
+    """Returns a Set: its elements distinct and in ascending order. The first of equal elements is
+    kept."""
     distinct: dict[bytes, Any] = {}
     try:
         for element in elements:
@@ -119,7 +121,7 @@ def unstorable(error: OverflowError | UnicodeEncodeError) -> BadValue:
 
 
 def _keep_extension(value: Ext) -> Any:
-    """A Set or an Instant in their stored form, which anyone may send as msgpack."""
+    """Returns a Set or an Instant in their stored form, which anyone may send as msgpack."""
     try:
         if value.code == SET_CODE:
             return keep_set(_decode_list(value.data))
@@ -133,7 +135,7 @@ def _keep_extension(value: Ext) -> Any:
 
 
 def elements_of(kept_set: Ext) -> list[Any]:
-    """The elements of a kept Set, in ascending order."""
+    """Returns the elements of a kept Set, in ascending order."""
     return [_instant(element) for element in _decode_list(kept_set.data)]
 
 
@@ -142,7 +144,7 @@ def is_set(kept: Any) -> bool:
 
 
 def give(kept: Any) -> Any:
-    """The value as a caller gets it: the opposite of `keep`."""
+    """Returns the value as a caller gets it: the opposite of `keep`."""
     kind = type(kept)
     if kind in _PLAIN:
         return kept
@@ -167,7 +169,7 @@ def kept_extension(code: int, data: memoryview | bytes) -> Any:
 
 
 def write_instant(value: Any) -> Ext:
-    """The `enc_hook` of all encoders of entities: msgspec can write all values but an Instant."""
+    """Encodes an Instant, the one value that msgspec can't; the `enc_hook` of all encoders."""
     if isinstance(value, Instant):
         return order.write_instant(value)
     raise BadValue(f"Type {type(value).__name__} not allowed for entities")

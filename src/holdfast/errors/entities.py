@@ -140,7 +140,8 @@ class BadDump(BadInput):
         what: str,
         hint: str | None = None,
     ) -> "BadDump":
-        """The error at a record; `what` says what was done, such as "7 entities were loaded"."""
+        """Returns the error at a record; `what` says what was done, such as "7 entities were
+        loaded"."""
         return cls(
             f"{unit} {number}: {reason.rstrip('.')}. {what}",
             hint=hint,

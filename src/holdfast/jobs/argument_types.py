@@ -89,7 +89,7 @@ def check(method: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _unsure(method: Callable[..., Any], types_: tuple[type, ...]) -> tuple[tuple[str, Fits], ...]:
-    """The arguments that have to be looked at, of calls with arguments of these types."""
+    """Returns the arguments that have to be looked at, of calls with arguments of these types."""
     by_name = _checks_of(method).by_name
     named = zip(by_name.items(), types_[1:], strict=True)  # all but `self`
     return tuple(
@@ -178,7 +178,7 @@ def _checks_of(method: Callable[..., Any]) -> _Checks:
 
 @functools.cache
 def kind_of(hint: Any) -> Kind:
-    """The kind of values that a type means.
+    """Returns the kind of values that a type means.
 
     >>> kind_of(int).fits(3), kind_of(int).fits("3"), kind_of(float | None).words
     (True, False, 'a number or None')
@@ -253,7 +253,7 @@ def _list_of(element: Kind) -> Kind:
 
 
 def _record(record: type[msgspec.Struct]) -> Kind:
-    """A record whose fields have their types; making one does not check them."""
+    """Returns a record whose fields have their types; making one does not check them."""
     hints = typing.get_type_hints(record)
     checks = [(each.default, *kind_of(hints[each.name])) for each in fields(record)]
 

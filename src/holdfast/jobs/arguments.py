@@ -36,7 +36,7 @@ class JsonText(str):
 
 
 def number_from(text: str) -> float | None:
-    """The number in `text`, or None if it holds anything else.
+    """Returns the number in `text`, or None if it holds anything else.
 
     >>> number_from(" -1.5e3 "), number_from("0x10"), number_from("nan"), number_from("")
     (-1500.0, None, None, None)
@@ -208,12 +208,12 @@ def check_jobs_count(count: int) -> None:
 
 
 def tag_text(tag: Tag) -> str:
-    """The text under which a tag is indexed: 7 and 7.0 are both `7`."""
+    """Returns the text under which a tag is indexed: 7 and 7.0 are both `7`."""
     return tag if isinstance(tag, str) else number_text(tag)
 
 
 def number_text(number: float) -> str:
-    """A number as Qless writes it: whole numbers without a decimal point."""
+    """Returns a number as Qless writes it: whole numbers without a decimal point."""
     return str(plain(number))
 
 

@@ -273,7 +273,7 @@ def _carries(job: JobRecord, tag: Tag) -> bool:
 
 
 def continue_bulk(tx: Transaction, subject: bytes) -> bool:
-    """The remover that takes the next step of an action, and forgets one that ended long ago."""
+    """Takes the next step of an action, or forgets one that ended long ago; a remover."""
     ledger = Ledger(tx)
     record = load(ledger, subject.decode())
     if record is None:

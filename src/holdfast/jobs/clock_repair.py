@@ -92,7 +92,7 @@ def _move_start(ledger: "Ledger", keys: QueueKeys, key: bytes, value: bytes, now
 
 
 def _dated_ahead(ledger: "Ledger", jid: str, key: bytes, now: float) -> JobRecord | None:
-    """The job of an entry, if it was put or popped at a time that has not come."""
+    """Returns the job of an entry, if it was put or popped at a time that has not come."""
     [job] = ledger.jobs([jid])
     if job is None or job.place != key or job.time <= now + CLOCK_AHEAD_SECONDS:
         return None

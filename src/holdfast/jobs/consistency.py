@@ -260,7 +260,7 @@ def _next_run(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[
 
 
 def _queue(ledger: Ledger, key: bytes, value: bytes, begin: int) -> Iterator[str]:
-    """Counters that are there are looked at themselves; here, those that should be."""
+    """Checks for counters that should exist; existing ones are checked by themselves."""
     [name] = unpack(key, begin)
     keys = ledger.keys.queue(name)
     counters = {

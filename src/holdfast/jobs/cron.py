@@ -127,7 +127,7 @@ class Cron:
         return by_day or by_weekday
 
     def _moment(self, local: datetime) -> float:
-        """The first moment at which clocks show `local`, or else the next valid minute."""
+        """Returns the first moment at which clocks show `local`, or else the next valid minute."""
         moment = local.replace(tzinfo=self._zone).timestamp()
         if datetime.fromtimestamp(moment, self._zone).replace(tzinfo=None) == local:
             return moment

@@ -57,7 +57,7 @@ def drop(ledger: Ledger, job: JobRecord, now: float) -> None:
 
 
 def remove_expired(tx: Transaction, subject: bytes) -> bool:
-    """The remover of jobs that did not start in time; see expiry.py."""
+    """Removes a job that did not start in time; see expiry.py."""
     ledger = Ledger(tx)
     job = ledger.job(subject.decode())
     if job is not None and _waits_too_long(job, tx):

@@ -91,7 +91,7 @@ def _refuse_circle(ledger: "Ledger", job: JobRecord) -> None:
 
 
 def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
-    """The job waits for `jid` no longer, whatever became of that.
+    """Removes `jid` from the job's dependencies, whatever became of it.
 
     The record is the caller's to save.
     """
@@ -103,7 +103,7 @@ def forget(ledger: "Ledger", job: JobRecord, jid: str) -> None:
 
 
 def forget_all(ledger: "Ledger", job: JobRecord) -> None:
-    """The job waits for nobody any more. The record is the caller's to save."""
+    """Removes all dependencies of the job. The caller saves the record."""
     for jid in dependencies_of(ledger, job):
         forget(ledger, job, jid)
 
@@ -138,7 +138,7 @@ def with_dependents(ledger: "Ledger", jids: Iterable[str]) -> list[str]:
 
 
 def release_dependents(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """The job is complete: those who waited for nothing else start."""
+    """Starts the jobs that waited for this one alone, now that it is complete."""
     for jid in dependents_of(ledger, job):
         other = ledger.job(jid)
         assert other is not None
@@ -149,7 +149,7 @@ def release_dependents(ledger: "Ledger", job: JobRecord, now: float) -> None:
 
 
 def release_parent(ledger: "Ledger", job: JobRecord, now: float) -> None:
-    """The job has failed: a workflow that waits for it goes on when it waits for nobody else."""
+    """Continues a workflow that waited for this failed job alone."""
     parent = ledger.job(job.parent)
     if parent is not None:
         forget(ledger, parent, job.jid)
@@ -188,7 +188,7 @@ def depend_on(ledger: "Ledger", jid: str, jids: list[str]) -> None:
 
 
 def depend_off(ledger: "Ledger", jid: str, jids: list[str] | None, now: float) -> None:
-    """`jids=None` forgets all dependencies."""
+    """Removes `jids` from the job's dependencies; None removes all."""
     job = blocked_job(ledger, jid)
     for other in dependencies_of(ledger, job) if jids is None else jids:
         forget(ledger, job, other)
@@ -211,7 +211,7 @@ class DependencyOperations:
 
     @operation()
     def depends_off(self, id: str, *ids: str, all: bool = False, now: float | None = None) -> None:
-        """Lets a job wait for `ids` no longer, or for nobody; it starts when none is left.
+        """Removes `ids`, or all, from a job's dependencies; it starts when none is left.
 
         Reads 1 key and deletes 2 for each of `ids`.
         """

@@ -63,7 +63,7 @@ class FailureOperations:
 
     @operation(reads=True)
     def failed_in(self, group: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The failed jobs of a group, newest first.
+        """Returns the failed jobs of a group, newest first.
 
         Reads 1 key for each job up to the end of the page.
         """
@@ -106,7 +106,8 @@ class FailureOperations:
     def retry_step(
         self, match: Match, *, cursor: str | None = None, now: float | None = None
     ) -> tuple[int, str | None]:
-        """One bounded step of `retry_failed`: how many jobs went back, and where to go on.
+        """Takes one bounded step of `retry_failed`; returns how many jobs went back, and where to
+        continue.
 
         Looks at no more than `JOBS_PER_STEP` jobs.
         """

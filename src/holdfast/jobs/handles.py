@@ -50,11 +50,11 @@ class QueueHandle:
         return self._jobs.counts(self.name)
 
     def stats(self, date: float | None = None) -> QueueStats:
-        """The statistics of a day; see `Jobs.stats`."""
+        """Returns the statistics of a day; see `Jobs.stats`."""
         return self._jobs.stats(self.name, date)
 
     def stats_by(self, by: By = "class", **options: Any) -> StatsTable:
-        """The statistics by class, tag or worker; see `Jobs.stats_by`."""
+        """Returns the statistics by class, tag or worker; see `Jobs.stats_by`."""
         return self._jobs.stats_by(self.name, by, **options)
 
     def pause(self, *, stop_running: bool = False) -> None:
@@ -127,7 +127,7 @@ class JobHandle:
 
 
 def this_worker() -> str:
-    """The name of this process as a worker."""
+    """Returns the name of this process as a worker."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 

@@ -22,7 +22,7 @@ RETRIED: Final = "retried"  # a worker handed the job back; the originals have n
 
 
 def put_entry(keys: QueueKeys, now: float) -> bytes:
-    """The entry of a job that is put; for as long as the second lasts it is the same."""
+    """Returns the entry of a job that is put; for as long as the second lasts it is the same."""
     begin, entry = keys.last_entry
     age = now - begin
     if age < 0.0 or age >= 1.0:
@@ -55,14 +55,14 @@ def done_entry(keys: QueueKeys, now: float) -> bytes:
 
 
 def history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
-    """All entries, oldest first."""
+    """Returns all entries, oldest first."""
     entries = job.entries
     head = _SHORT[entries] if entries < 16 else _pack_length(_ARRAY_32, entries)
     return _decode(head + job.history)
 
 
 def original_history_of(job: JobRecord) -> tuple[HistoryEntry, ...]:
-    """All entries that Qless writes too; its clients know no others."""
+    """Returns all entries that Qless writes too; its clients know no others."""
     return tuple(
         entry
         for entry in history_of(job)

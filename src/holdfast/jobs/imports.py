@@ -289,7 +289,7 @@ def _enter_work(ledger: "Ledger", job: JobRecord, new: ImportedJob) -> None:
 
 
 def _enter_blocked(ledger: "Ledger", job: JobRecord, new: ImportedJob) -> None:
-    """A job whose dependencies are complete starts, as it would have there."""
+    """Enters a job with dependencies; it starts if they are complete, as it would have there."""
     dependencies.depend(ledger, job, list(new.depends))
     lists.enter(ledger, job, new.time, new.start)
 
@@ -299,7 +299,7 @@ def _enter_schedule(ledger: "Ledger", job: JobRecord, new: ImportedJob) -> None:
 
 
 def _enter_lock(ledger: "Ledger", job: JobRecord, new: ImportedJob) -> None:
-    """The job stays with its worker, which may renew the lock here."""
+    """Enters a running job; it stays with its worker, which may renew the lock here."""
     keys = ledger.keys.queue(job.queue)
     worker = ledger.keys.worker(check_name(new.worker, "worker"))
     job.worker = new.worker

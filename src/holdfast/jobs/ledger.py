@@ -63,7 +63,7 @@ class Ledger:
         self.arrivals: dict[bytes, int] | None = None  # the last one of each crowd, see lists.py
 
     def time(self, now: float | None) -> float:
-        """The time of the operation: the caller's, else the transaction's."""
+        """Returns the time of the operation: the caller's, else the transaction's."""
         return self.tx.now if now is None else check_time(now)
 
     # --- jobs ---------------------------------------------------------------------------------
@@ -93,7 +93,8 @@ class Ledger:
         self.tx.put(self.keys.jobs + pack_str(job.jid), encode(job))
 
     def hand_over(self, key: bytes, job: JobRecord) -> None:
-        """Saves a job that nobody here will touch again: who takes it next gets this very record.
+        """Saves a job that this transaction won't touch again, and keeps its record for the next
+        caller.
 
         To decode it costs as much as all else that a completion does with it.
         """
@@ -105,7 +106,7 @@ class Ledger:
         self.tx.put(key, value)
 
     def data_of(self, job: JobRecord) -> str:
-        """The job's data as the JSON text that it was given as."""
+        """Returns the job's data as the JSON text that it was given as."""
         if job.data:
             return job.data
         value = self.tx.get(self.keys.data(job.jid))
@@ -168,7 +169,7 @@ class Ledger:
         return queue
 
     def wake_queue(self, keys: QueueKeys, wake: float) -> None:
-        """Has the queue's clocks looked at no later than at `wake`."""
+        """Makes sure that the queue's timers are checked no later than at `wake`."""
         queue = self.queue(keys)
         # A clock that has leapt ahead is noted too: if it is set back, the queue must be set right.
         if wake < queue.wake or self.tx.now > queue.looked + CLOCK_AHEAD_SECONDS:
@@ -191,7 +192,7 @@ class Ledger:
     def page(
         self, bounds: tuple[bytes, bytes], offset: int, count: int, *, reverse: bool = False
     ) -> list[bytes]:
-        """The keys of one page of a list; a `count` below 0 is all from `offset` on."""
+        """Returns the keys of one page of a list; a `count` below 0 is all from `offset` on."""
         offset = max(0, offset)
         end = None if count < 0 else min(offset + count, maxsize)
         keys = (key for key, _ in self.tx.scan(*bounds, limit=end, reverse=reverse))

@@ -92,7 +92,8 @@ def enter_work(
 def last_place(
     ledger: "Ledger", keys: QueueKeys, line: bytes, time: float, queue: QueueRecord
 ) -> bytes:
-    """The place behind all in `line`, those of one priority, that entered at `time` or before."""
+    """Returns the place behind all in `line`, those of one priority, that entered at `time` or
+    before."""
     entry = line + pack_float(time)
     place = entry + _FIRST
     # Hardly ever do two jobs enter at the same time. If none did at `time` or later, at most one
@@ -105,7 +106,7 @@ def last_place(
 
 
 def _behind_others(ledger: "Ledger", entry: bytes) -> bytes:
-    """The place of a job that enters when others may have."""
+    """Returns the place of a job that enters when others may have."""
     arrivals = ledger.arrivals
     if arrivals is None:
         arrivals = ledger.arrivals = {}

@@ -391,7 +391,7 @@ def _reclaim(
 
 
 def _notice(ledger: "Ledger", keys: QueueKeys, job: JobRecord, now: float) -> None:
-    """Tells the holder that its lock has ended."""
+    """Publishes to the holder that its lock has ended."""
     job.noticed = True
     ledger.remember(job, "timed-out", now)
     ledger.show(job, "stalled")

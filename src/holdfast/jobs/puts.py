@@ -210,7 +210,7 @@ class Kept:
 
 
 def put_new(ledger: "Ledger", queue: str, klass: str, data: Any, now: float) -> str:
-    """Puts a job that nothing else is given of, as most are: a new one to be run at once.
+    """Puts a new job without options, to run at once, as most are.
 
     What `put` would write, without its detours: half of the cost.
     """
@@ -398,7 +398,8 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
 
 
 def new_jid(now: float) -> str:
-    """A new id of 32 hex digits that begins with the time: jobs put together lie together."""
+    """Returns a new id of 32 hex digits that begins with the time: jobs put together lie
+    together."""
     return (_pack_micros(floor(now * 1_000_000.0)) + draw(8)).hex()
 
 

@@ -82,7 +82,7 @@ class QueueOperations:
 
     @operation()
     def pause(self, *queues: str) -> None:
-        """Lets every pop of `queues` give nothing; all else goes on.
+        """Pauses `queues`: their pops return nothing, and everything else continues.
 
         Reads 1 key and writes 1 for each.
         """
@@ -97,7 +97,7 @@ class QueueOperations:
 
     @operation()
     def queue_forget(self, *queues: str) -> None:
-        """Takes `queues` off the known ones; their jobs stay, and a put brings them back.
+        """Removes `queues` from the known ones; their jobs stay, and a put brings them back.
 
         Reads 1 key and writes 1 for each.
         """

@@ -37,7 +37,7 @@ def keep(ledger: Ledger, job: JobRecord, text: str, ttl: float | None = None) ->
 
 
 def result_text(ledger: Ledger, jid: str) -> str | None:
-    """The JSON text of what the job returned, or None if there is nothing (any more)."""
+    """Returns the JSON text of what the job returned, or None if there is nothing (any more)."""
     value = ledger.tx.get(ledger.keys.result(jid))
     record = None if value is None else _decode(value)
     if record is None or _has_expired(record, ledger.tx):
@@ -52,7 +52,7 @@ def _has_expired(record: ResultRecord, reader: "Reader") -> bool:
 
 
 def remove_result(tx: Transaction, subject: bytes) -> bool:
-    """The remover of results whose time is over; see expiry.py."""
+    """Removes a result that has expired; see expiry.py."""
     key = Ledger(tx).keys.result(subject.decode())
     value = tx.get(key)
     if value is not None and _has_expired(_decode(value), tx):

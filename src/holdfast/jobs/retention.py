@@ -54,7 +54,7 @@ def forget_some(ledger: Ledger, now: float, limit: int = JOBS_PER_STEP) -> bool:
 
 
 def _oldest(ledger: Ledger, limit: int) -> list[tuple[bytes, float, str]]:
-    """The keys, times and jids of complete jobs, oldest first."""
+    """Returns the keys, times and jids of complete jobs, oldest first."""
     prefix = ledger.keys.completed
     found = list(ledger.tx.scan(*below(prefix), limit=limit))
     return [(key, *time_and_jid(key, prefix)) for key, _ in found]
@@ -72,7 +72,7 @@ def _too_old(
 
 
 def continue_retention(tx: Transaction, subject: bytes) -> bool:
-    """The remover that goes on where a completion stopped; see expiry.py.
+    """Continues the retention that a completion began; see expiry.py.
 
     The subject is that completion's time.
     """

@@ -207,7 +207,7 @@ def settings_from(value: bytes) -> Settings:
 
 
 def get_option(ledger: "Ledger", option: str) -> Value | None:
-    """The string that was set, else the default as a number, else None."""
+    """Returns the string that was set, else the default as a number, else None."""
     given = ledger.settings().given.get(option)
     return SHOWN_DEFAULTS.get(option) if given is None else given
 
@@ -240,12 +240,13 @@ class SettingsOperations:
 
     @operation(reads=True)
     def config_get(self, option: str) -> Value | None:
-        """The string that was set for `option`, else its default, else None. Reads 1 key."""
+        """Returns the string that was set for `option`, else its default, else None. Reads 1
+        key."""
         return get_option(self._ledger, option)
 
     @operation(reads=True)
     def config(self) -> dict[str, Value]:
-        """The seven documented options and all that was set. Reads 1 key."""
+        """Returns the seven documented options and all that was set. Reads 1 key."""
         return all_options(self._ledger)
 
     @operation()

@@ -79,19 +79,19 @@ class Measured:
         return self.vk / (self.count - 1) if self.count > 1 else 0.0
 
     def tiers(self) -> list[int]:
-        """All buckets, those of the seed's view first."""
+        """Returns all buckets, those of the seed's view first."""
         used = [number for (number,) in _BUCKET.iter_unpack(self._value[_SUMMARY_BYTES:])]
         return used + [0] * (_LONGER + 1 - len(used))
 
     def histogram(self) -> tuple[int, ...]:
-        """The 148 numbers of the later view: s0..s59, m1..m59, h1..h23, d1..d6."""
+        """Returns the 148 numbers of the later view: s0..s59, m1..m59, h1..h23, d1..d6."""
         tiers = self.tiers()
         hours = [sum(tiers[at : at + 4]) for at in range(_QUARTERS, _HOURS, 4)]
         days = [sum(tiers[at : at + 24]) for at in range(_HOURS, _DAYS, 24)]
         return (*tiers[:_QUARTERS], *hours, *days, *tiers[_DAYS : _DAYS + 4])
 
     def seed_histogram(self) -> tuple[int, ...]:
-        """The seed's view: s0..s59, m1..m59, quarter hours 4..95, h24..h71, d3..d29."""
+        """Returns the seed's view: s0..s59, m1..m59, quarter hours 4..95, h24..h71, d3..d29."""
         return tuple(self.tiers()[:_LONGER])
 
     def times(self) -> Times:
@@ -104,7 +104,7 @@ class Measured:
 
 
 def bucket_of(seconds: int) -> int:
-    """The number of the bucket that counts a time of `seconds`.
+    """Returns the number of the bucket that counts a time of `seconds`.
 
     >>> [bucket_of(seconds) for seconds in (0, 59, 60, 3599, 3600, 86399, 86400, 259199, 10**9)]
     [0, 59, 60, 118, 119, 210, 211, 258, 286]
@@ -474,7 +474,8 @@ class StatisticsOperations:
 
     @operation(reads=True)
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
-        """The statistics of `queue` on the day (UTC) that `date` falls into; today's by default.
+        """Returns the statistics of `queue` on the day (UTC) that `date` falls into; today's by
+        default.
 
         Reads 6 to 8 keys.
         """

@@ -53,11 +53,11 @@ class StoreJobs(_PerCall):
 
     @operation(local=True)
     def queue(self, name: str) -> QueueHandle:
-        """A handle on one queue: `store.jobs.queue("emails").pop("worker")`."""
+        """Returns a handle on one queue: `store.jobs.queue("emails").pop("worker")`."""
         return QueueHandle(self, name)
 
     def __getitem__(self, id: str) -> JobHandle:
-        """A handle on one job: `store.jobs["welcome"].complete("worker")`."""
+        """Returns a handle on one job: `store.jobs["welcome"].complete("worker")`."""
         return JobHandle(self, id)
 
     # --- looking: on a view, unless something is due and must be moved first -------------------
@@ -149,7 +149,7 @@ class StoreJobs(_PerCall):
 
     @operation(reads=True, waits=True)
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """The job as soon as it is complete or failed, or as it is after `timeout` seconds.
+        """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds.
 
         Reads 1 key each time the job changes.
         """

@@ -137,7 +137,7 @@ class TagOperations:
 
     @operation(reads=True)
     def tagged(self, tag: Tag, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The jobs that carry `tag`, in the order in which they got it.
+        """Returns the jobs that carry `tag`, in the order in which they got it.
 
         Reads 1 key for each job up to the page's end.
         """
@@ -145,7 +145,7 @@ class TagOperations:
 
     @operation(reads=True)
     def top_tags(self, *, offset: int = 0, count: int = 25) -> tuple[str, ...]:
-        """The tags of at least two jobs, those of most jobs first.
+        """Returns the tags of at least two jobs, those of most jobs first.
 
         Reads 1 key for each tag up to the page's end.
         """

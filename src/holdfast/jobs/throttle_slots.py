@@ -15,7 +15,8 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def load(ledger: "Ledger", name: str, now: float) -> ThrottleRecord:
-    """The throttle as it is at `now`; one that was never set, or has expired, limits nothing."""
+    """Returns the throttle as it is at `now`; one that was never set, or has expired, limits
+    nothing."""
     value = ledger.tx.get(ledger.keys.throttle(name))
     record = ThrottleRecord() if value is None else _decode(value)
     if record.expires is not None and record.expires <= now:

@@ -38,7 +38,7 @@ class ThrottleOperations:
 
     @operation(reads=True)
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
-        """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
+        """Returns the throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
         check_name(name, "name")
         return _shown(name, throttle_slots.load(self._ledger, name, self._ledger.time(now)))
 
@@ -72,14 +72,15 @@ class ThrottleOperations:
 
     @operation(reads=True)
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
+        """Returns the jobs that hold the throttle. Reads 1 key for each job up to the end of the
+        page."""
         check_name(name, "name")
         total = throttle_slots.load(self._ledger, name, self._ledger.tx.now).held
         return _page(self._ledger, self._ledger.keys.holders_of(name), total, offset, count)
 
     @operation(reads=True)
     def throttle_pending(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The jobs that wait for the throttle, longest first.
+        """Returns the jobs that wait for the throttle, longest first.
 
         Reads 1 key for each job up to the end of the page.
         """

@@ -48,7 +48,7 @@ class TrackingOperations:
 
     @operation(reads=True)
     def tracked(self) -> TrackedJobs:
-        """All tracked jobs, first tracked first, and the ids of those that are gone.
+        """Returns all tracked jobs, first tracked first, and the ids of those that are gone.
 
         Reads 2 keys each.
         """

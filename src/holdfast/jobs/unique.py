@@ -61,7 +61,7 @@ def claim(ledger: "Ledger", new: NewJob, jid: str, now: float) -> str | None:
 
 
 def forget(ledger: "Ledger", job: JobRecord) -> None:
-    """The job is going: its key goes too, unless another job has taken it over."""
+    """Frees the unique key of a job that is removed, unless another job has taken it over."""
     key = ledger.keys.unique(job.unique)
     value = ledger.tx.get(key)
     if value is not None and _decode(value).jid == job.jid:

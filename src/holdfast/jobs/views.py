@@ -82,7 +82,7 @@ class ViewOperations:
 
     @operation(reads=True)
     def multiget(self, *ids: str) -> list[Job]:
-        """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
+        """Returns the jobs of those `ids` that exist, in their order. Reads 1 key for each."""
         check_jobs_count(len(ids))
         found = self._ledger.jobs([check_jid(id) for id in ids])
         return all_shown(self._ledger, filter(None, found))

@@ -1,4 +1,4 @@
-"""Workers: who was seen lately, and which jobs they hold."""
+"""Workers: which were seen recently, and the jobs they hold."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,8 @@ class WorkerOperations:
 
     @operation()
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        """All workers, those seen last first; forgets those not seen for `max-worker-age` seconds.
+        """Returns all workers, those seen last first; forgets those not seen for `max-worker-age`
+        seconds.
 
         Reads 1 key for each worker and for each job that one holds.
         """
@@ -26,7 +27,7 @@ class WorkerOperations:
 
     @operation(reads=True)
     def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
-        """The jobs that a worker holds, newest lock first; empty for one that nobody knows.
+        """Returns the jobs that a worker holds, newest lock first; empty for one that nobody knows.
 
         Reads 1 key for each.
         """

@@ -107,7 +107,7 @@ def unpack(key: bytes, begin: int = 0) -> tuple[Any, ...]:
 
 
 def unpack_first(key: bytes, begin: int = 0) -> tuple[Any, int]:
-    """The part that begins at byte `begin`, and where the next one begins.
+    """Returns the part that begins at byte `begin`, and where the next one begins.
 
     >>> unpack_first(pack("jobs", 7) + b"no part")
     ('jobs', 6)
@@ -153,7 +153,7 @@ _END: Final = b"\xff" * (MAX_KEY_BYTES + 1)  # no key is as long, so every key s
 
 
 def after(key: bytes) -> bytes:
-    """The smallest key after `key`: where a scan goes on that has seen `key`."""
+    """Returns the smallest key after `key`: where a scan goes on that has seen `key`."""
     return key + b"\0"
 
 
@@ -171,11 +171,11 @@ class Subspace:
         self.prefix: Final = prefix
 
     def pack(self, *parts: Part) -> bytes:
-        """The key of `parts` in this subspace."""
+        """Returns the key of `parts` in this subspace."""
         return self.prefix + pack(*parts)
 
     def unpack(self, key: bytes) -> tuple[Any, ...]:
-        """The parts of `key` behind the prefix."""
+        """Returns the parts of `key` behind the prefix."""
         if not key.startswith(self.prefix):
             raise BadInput(f"the key {_hex(key)} does not begin with {_hex(self.prefix)}")
         return unpack(key, len(self.prefix))
@@ -185,7 +185,7 @@ class Subspace:
         return prefix_range(self.prefix + pack(*parts))
 
     def sub(self, *parts: Part) -> "Subspace":
-        """The subspace of all keys whose first parts are `parts`."""
+        """Returns the subspace of all keys whose first parts are `parts`."""
         return Subspace(self.prefix + pack(*parts))
 
     def __contains__(self, key: bytes) -> bool:

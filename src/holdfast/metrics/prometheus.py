@@ -114,7 +114,7 @@ def by_value(found: Iterable[tuple[Number, Scoped]]) -> list[tuple[Number, Scope
 
 
 def metric_name(parts: Iterable[str]) -> str:
-    """Prefix components and name as one name of the format.
+    """Returns prefix components and name as one name of the format.
 
     >>> metric_name(["My App", "requests"]), metric_name(["404s", "seen"])
     ('My_App_requests', '_404s_seen')

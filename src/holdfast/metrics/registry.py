@@ -267,5 +267,6 @@ def _gives_way(found: Sequence, wanted: Sequence) -> bool:
 
 
 def _same_resolution(one: StoredSpec, other: StoredSpec) -> bool:
-    """1 and 1.0 are equal as numbers, and differ here: whole totals, or fractions."""
+    """Returns whether two resolutions mean the same: 1 and 1.0 differ, as whole totals and
+    fractions."""
     return repr(one.metric.resolution) == repr(other.metric.resolution)

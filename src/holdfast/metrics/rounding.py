@@ -13,7 +13,8 @@ _TENS: Final = tuple(float(10**exponent) for exponent in range(16))
 
 
 def round15(number: float) -> int:
-    """Half away from zero, where a double that misses a half only by its representation is a half.
+    """Rounds half away from zero; a double that misses a half only by its representation counts as
+    one.
 
     >>> round15(2.5), round15(-2.5), round15(2.4999), round15(0.285 / 0.01)
     (3, -3, 2, 29)

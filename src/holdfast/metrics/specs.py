@@ -74,7 +74,7 @@ def normalize_metric(name: str, spec: Any) -> Metric:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """`, did you mean 'x'?` for the known name that is nearest, or nothing."""
+    """Returns `, did you mean 'x'?` for the nearest known name, or nothing."""
     matches = get_close_matches(str(name), list(known), n=1)
     return f", did you mean {matches[0]!r}?" if matches else ""
 
@@ -100,7 +100,7 @@ def known_metric(metrics: Mapping[str, Metric], name: str) -> Metric:
 
 
 def _sequences(name: str, given: Any) -> tuple[Sequence, ...]:
-    """Named in the order given, then sorted by hard expiry: a stable sort, so equal ones stay."""
+    """Returns the sequences, named in the order given and then sorted by hard expiry, stably."""
     keyed = _keyed(name, given)
     if len(keyed) > MAX_SEQUENCES:
         raise BadMetricSpec(

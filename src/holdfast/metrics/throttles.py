@@ -49,7 +49,7 @@ def throttle(
 
 
 def _whole(seconds: float) -> int:
-    """Whole seconds, rounded up, in the 64 bits of a reply."""
+    """Returns whole seconds, rounded up, within the 64 bits of a reply."""
     return min(math.ceil(seconds), MAX_STORED)
 
 

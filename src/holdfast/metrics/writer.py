@@ -77,7 +77,7 @@ class Writer:
 
     @property
     def where(self) -> dict[str, Any]:
-        """Under which prefix and namespace it writes."""
+        """The prefix and namespace that it writes to."""
         return {"prefix": self._prefix, "namespace": self._namespace}
 
     def incr(self, metric: str, entity: EntityLike = None, value: Number = 1) -> None:

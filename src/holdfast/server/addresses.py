@@ -50,7 +50,7 @@ class Address(msgspec.Struct, frozen=True):
         return Address(everywhere.get(self.host, self.host), self.port)
 
     def listen(self) -> socket.socket:
-        """A socket that listens there, or `CannotServe`."""
+        """Returns a socket that listens there, or raises `CannotServe`."""
         family, _, _, _, place = self._resolved()[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:

@@ -105,7 +105,7 @@ class Authenticator:
         return not self._users and self._may_be_open
 
     def anonymous(self) -> Identity | None:
-        """Returns who a client is that has not logged in; None if it has to."""
+        """Returns the identity of an unauthenticated client; None if it must log in."""
         return EVERYONE if self.is_open else None
 
     def refusal(self, message: str) -> NotAuthenticated:
@@ -117,7 +117,8 @@ class Authenticator:
         )
 
     def renewed(self, identity: Identity | None) -> Identity | None:
-        """Returns who a client is now that came in as `identity`: users and grants change."""
+        """Returns the current identity of a client that logged in as `identity`: users and grants
+        change."""
         if identity is None or self.is_open:
             return self.anonymous()
         user = self._users.get(identity.name)
@@ -137,7 +138,7 @@ class Authenticator:
     # --- logging in ------------------------------------------------------------------------------
 
     def recall(self, name: str, secret: str) -> Identity | None:
-        """Returns who that is, if no password has to be hashed to know it.
+        """Returns the identity if it can be found without hashing a password.
 
         So it is for a token, and for a password that was right before.
         """
@@ -180,7 +181,8 @@ class Authenticator:
         return identity
 
     def _holder(self, token: str, name: str = "") -> Identity | None:
-        """Returns who was given that token. The search is by its digest: its time tells nothing."""
+        """Returns the holder of that token. It is found by its digest, so the time reveals
+        nothing."""
         user = self._tokens.get(digest_of(token)) if token else None
         if user is None or name not in ("", "default", user.name):
             return None

@@ -23,7 +23,7 @@ class SlowClient(Protocol):
     """A connection, as far as this is concerned."""
 
     def unsent_bytes(self) -> int:
-        """The bytes sent to the client that it has not read."""
+        """Returns the bytes sent to the client that it has not read."""
         ...
 
     def drop(self) -> None:
@@ -79,20 +79,21 @@ class BackPressure:
             self._overflow()
 
     def remove(self, connection: SlowClient) -> None:
-        """The client has caught up, or is gone."""
+        """Stops watching a client that has caught up or left."""
         debt = self._debts.pop(connection, None)
         if debt is not None:
             self.total -= debt.bytes
 
     def hurry(self) -> None:
-        """The server stops: who reads nothing delays it no longer than a moment."""
+        """Shortens the patience while the server stops: clients that read nothing delay it only
+        briefly."""
         self._patience = min(self._patience, STOPPING_STALLED_SECONDS)
 
     def _pause(self) -> float:
         return min(_LOOK_SECONDS, self._patience / 4)
 
     def _look(self) -> None:
-        """Drops those whose clients have read nothing for too long."""
+        """Drops the connections whose clients have read nothing for too long."""
         self._timer = None
         self._measure()
         now = self._loop.time()
@@ -112,7 +113,8 @@ class BackPressure:
             debt.bytes = size
 
     def _overflow(self) -> None:
-        """Drops who has read nothing for longest. Who reads is spared, if that can be afforded."""
+        """Drops the clients that have read nothing for longest; those that read are spared if
+        possible."""
         now = self._loop.time()
         if self.total <= 2 * self.size and now - self._looked < _OVERFLOW_LOOK_SECONDS:
             return

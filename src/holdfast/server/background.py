@@ -101,7 +101,7 @@ class Sweeper:
         return len(self._next)
 
     def hear(self, notice: Notice) -> None:
-        """A space was written to, by whichever process."""
+        """Notes that some process has written to a space."""
         if notice.space != DIRECTORY:
             self._touched.add(notice.space)
 
@@ -137,7 +137,7 @@ class Sweeper:
             self._store.resume_drops()
 
     def _walk(self) -> set[bytes]:
-        """The next few of all spaces, in the order of their names."""
+        """Returns the next few of all spaces, in the order of their names."""
         page = self._store.page_of_spaces(after=self._after, limit=LOOKED_SPACES_PER_ROUND)
         self._after = page[-1][0] if len(page) == LOOKED_SPACES_PER_ROUND else None
         return {prefix for _, prefix in page}

@@ -34,7 +34,7 @@ def is_asked_for(accept: str) -> bool:
 
 
 def encode(result: Any) -> bytes:
-    """The JSON of a result, with integers beyond 2^53 as strings.
+    """Returns the JSON of a result, with integers beyond 2^53 as strings.
 
     >>> encode({"small": 1, "large": 2**53})
     b'{"small":1,"large":"9007199254740992"}'

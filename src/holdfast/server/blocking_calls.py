@@ -64,7 +64,7 @@ async def first_jobs(
 
 
 def _until_next(queues: Sequence[str], ahead: float, view: View) -> float | None:
-    """The seconds until something in the queues comes due by itself."""
+    """Returns the seconds until something in the queues comes due by itself."""
     wake = view.jobs.next_wake(*queues)
     return None if wake is None else max(0.001, wake - view.now - ahead)
 
@@ -79,7 +79,7 @@ async def result_wait(dispatcher: Dispatcher, space: Space, arguments: Any) -> J
 
 
 async def settled(dispatcher: Dispatcher, space: Space, id: str, timeout: float | None) -> Job:
-    """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+    """Returns the job as soon as it is complete or failed, or as it is after `timeout` seconds."""
     deadline = _deadline(timeout)
     mention = mention_of(id)
     with _NoticeWaiter(dispatcher, space, LOG, lambda notice: mention in notice.payload) as ear:

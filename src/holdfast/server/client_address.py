@@ -23,7 +23,8 @@ def address_events(operation: Operation, arguments: Any, address: str) -> None:
 
 
 def address_event(event: Any, address: str) -> Any:
-    """The event, from `address` if it says nothing of its own; anything else is left as it is."""
+    """Returns the event, from `address` if it says nothing of its own; anything else is left as it
+    is."""
     if address and isinstance(event, dict) and event.get("ip") is None:
         return {**event, "ip": address}
     return event

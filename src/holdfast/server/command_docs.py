@@ -166,7 +166,8 @@ def everything() -> list[Described]:
 
 
 def info_reply(command: Described) -> bytes:
-    """An element of `COMMAND` and `COMMAND INFO`: no command here has keys in Redis' sense."""
+    """Returns an element of `COMMAND` and `COMMAND INFO`: no command here has keys in Redis'
+    sense."""
     nothing = wire.array([])
     return wire.array(
         [
@@ -183,7 +184,7 @@ def info_reply(command: Described) -> bytes:
 
 
 def docs_reply(command: Described, protocol: int) -> bytes:
-    """The description of one command in `COMMAND DOCS`."""
+    """Returns the description of one command in `COMMAND DOCS`."""
     facts = {
         "summary": command.summary,
         "since": SINCE,
@@ -218,7 +219,7 @@ def _text(text: str) -> bytes:
 
 
 def reply_to(words: wire.Command, protocol: int) -> bytes:
-    """The reply to `COMMAND` and its subcommands."""
+    """Returns the reply to `COMMAND` and its subcommands."""
     asked = words[1].upper() if len(words) > 1 else b""
     if len(words) > MAX_DESCRIBED_COMMANDS:
         raise RequestTooLarge(f"at most {MAX_DESCRIBED_COMMANDS} commands are described at once")
@@ -243,7 +244,8 @@ def _docs(words: list[str], protocol: int) -> bytes:
 
 @cache
 def _all_docs(protocol: int) -> bytes:
-    """Some 200 KB that take milliseconds to write, so they are written once."""
+    """Returns the docs of all commands, about 200 KB; encoding them takes milliseconds, so it is
+    done once."""
     return _docs_of(everything(), protocol)
 
 

@@ -126,7 +126,8 @@ def _serve(operation: Operation) -> Handler:
 
 
 def _counted_first(session: RespSession, words: wire.Command, plan: Handler) -> Plan:
-    """The plan of a large request, whose values are counted in steps; in a batch, at once."""
+    """Yields the plan of a large request, whose values are counted in steps; in a batch, at
+    once."""
     large = [word for word in words[1:] if may_have_too_many_values(word)]
     if not large:
         return plan(session, words)
@@ -152,7 +153,7 @@ def plan_operation(
     arguments: Any,
     encode: Callable[[Any], bytes],
 ) -> Plan:
-    """The plan of an operation with decoded arguments."""
+    """Returns the plan of an operation with decoded arguments."""
     space = session.space
     session.require(operation)
     if operation.declaration.addressed:

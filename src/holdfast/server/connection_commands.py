@@ -132,7 +132,8 @@ def client(session: RespSession, words: wire.Command) -> Plan:
 
 
 def _client_line(session: RespSession) -> bytes:
-    """This client in the form of Redis; libraries look for its numbers, known here or not."""
+    """Returns this client in the form of Redis; libraries look for its numbers, known here or
+    not."""
     kinds = [kind for kind, _ in session.subscriptions]
     batch = -1 if session.batch is None else len(session.batch)
     facts: dict[str, object] = {
@@ -172,7 +173,7 @@ def help_(session: RespSession, words: wire.Command) -> Plan:
 
 @cache
 def _help_lines() -> list[tuple[str, bytes]]:
-    """A line for each operation by its name, as it is sent."""
+    """Returns a line for each operation by its name, as it is sent."""
     lines = {
         operation.full_name: (
             f"{operation.full_name.upper()} {_arguments(operation)}: {operation.summary}"

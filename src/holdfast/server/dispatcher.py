@@ -132,11 +132,11 @@ class Dispatcher:
         self._sessions = itertools.count(1)
 
     def known_space(self, name: str) -> Space | None:
-        """The space of that name, if it has been opened before."""
+        """Returns the space of that name, if it has been opened before."""
         return self._spaces.get(name)
 
     async def space(self, name: str) -> Space:
-        """The space of that name. One that does not exist is created by its first write."""
+        """Returns the space of that name. One that does not exist is created by its first write."""
         found = self._spaces.get(name)
         if found is None:
             open_space = partial(self.store.space, name, create=False)
@@ -188,7 +188,7 @@ class Dispatcher:
         return await self._loop.run_in_executor(self._directory, self.store.has_space, name)
 
     def forget_space(self, name: str) -> None:
-        """A space has been dropped: the next one of that name is another."""
+        """Forgets a dropped space: the next one of that name is another."""
         self._spaces.pop(name, None)
 
     def next_session_id(self) -> int:
@@ -205,7 +205,8 @@ class Dispatcher:
         self.connections -= 1
 
     def _load_scripts(self) -> dict[bytes, Dialect]:
-        """The queue scripts that clients have loaded, by their hash; see compat/qless.py."""
+        """Returns the queue scripts that clients have loaded, by their hash; see
+        compat/qless.py."""
         with self.store.engine.view(space=DIRECTORY) as view:
             pairs = view.scan(*prefix_range(pack(0, "script")))
             return {unpack(key)[2]: cast(Dialect, value.decode()) for key, value in pairs}
@@ -353,11 +354,11 @@ class Dispatcher:
         return future
 
     def note_written(self, space: Space) -> None:
-        """A space was written to otherwise than by an operation."""
+        """Notes a write to a space that was not made by an operation."""
         self.write_groups.written.add(space)
 
     def take_written(self) -> set[bytes]:
-        """The prefixes of the spaces that were written to since this was asked last."""
+        """Returns the prefixes of the spaces that were written to since this was asked last."""
         return {space.prefix for space in self.write_groups.take_written()} - {NOWHERE}
 
     # --- waits -----------------------------------------------------------------------------------
@@ -406,7 +407,7 @@ class Dispatcher:
         }
 
     def known(self, error: BaseException) -> HoldfastError:
-        """The error as one that can be told; what no one expected goes into the log."""
+        """Returns the error as one that can be told; what no one expected goes into the log."""
         if isinstance(error, HoldfastError):
             return error
         if isinstance(error, msgspec.DecodeError):

@@ -103,7 +103,8 @@ def _has(members: frozenset[int], byte: int) -> bool:
 
 @lru_cache(1_000)
 def compile_glob(pattern: bytes) -> Glob:
-    """A pattern as Redis has it: `*`, `?`, `[abc]`, `[^a-z]` and a backslash before any of them.
+    """Returns a pattern as Redis has it: `*`, `?`, `[abc]`, `[^a-z]` and a backslash before any of
+    them.
 
     >>> compile_glob(b"ql:[a-w]*:jobs").fullmatch(b"ql:w:ann:jobs")
     True
@@ -117,7 +118,7 @@ def compile_glob(pattern: bytes) -> Glob:
 
 
 def _cut(pattern: bytes) -> Iterator[list[frozenset[int]]]:
-    """The parts between the stars, each as a list of what its characters may be."""
+    """Yields the parts between the stars, each as a list of what its characters may be."""
     piece: list[frozenset[int]] = []
     for part in _PARTS.findall(pattern):
         if part == b"*":

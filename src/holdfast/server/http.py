@@ -100,7 +100,7 @@ def route(methods: str, path: str) -> Callable[[Handler], Handler]:
 
 @lru_cache(_SHAPES)
 def _routes_for(shape: tuple[str, ...]) -> list[Route]:
-    """The routes that fit a path, of which only the words that routes have are left.
+    """Returns the routes that fit a path, of which only the words that routes have are left.
 
     To ask all of them for each request would cost more than most operations do.
     """
@@ -143,7 +143,7 @@ class HttpApi:
     async def body_of(
         self, request: HttpRequest, *, is_json: bool = True, limit: int | None = None
     ) -> bytes:
-        """The whole body, which may be decoded at once."""
+        """Returns the whole body, which may be decoded at once."""
         body = await request.body(limit)
         await self.before_decoding(body, is_json=is_json)
         return body
@@ -263,7 +263,8 @@ class HttpApi:
         return await loop.run_in_executor(self.uploads, lambda: take(pieces()))
 
     async def download(self, parts: Generator[bytes, None, None]) -> AsyncGenerator[bytes]:
-        """The parts as a stream: made in a thread, and only as fast as the client takes them.
+        """Returns the parts as a stream: made in a thread, and only as fast as the client takes
+        them.
 
         The first are made before this returns, so that a mistake is still an error. However the
         stream ends, what the generator holds, such as a snapshot, is given free.
@@ -326,7 +327,7 @@ def _meant(path: str) -> str:
 
 
 def _some(parts: Iterator[bytes]) -> bytes:
-    """The next parts, together some `STREAM_PIECE_BYTES`."""
+    """Returns the next parts, together some `STREAM_PIECE_BYTES`."""
     taken: list[bytes] = []
     size = 0
     for part in parts:

@@ -134,7 +134,7 @@ class HttpRequest:
         return MSGPACK if name in _MSGPACK_TOO else name
 
     def parameter(self, name: str, default: str = "") -> str:
-        """A parameter of the query."""
+        """Returns a parameter of the query."""
         return self.parameters.get(name, default)
 
     @cached_property
@@ -158,12 +158,12 @@ class HttpRequest:
         return content_type in self.headers.get("accept", "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body in pieces, as they come."""
+        """Yields the body in pieces, as they come."""
         while (part := await self._next_chunk()) is not None:
             yield part
 
     async def _next_chunk(self) -> bytes | None:
-        """The next piece of the body that is not empty; None at its end."""
+        """Returns the next piece of the body that is not empty; None at its end."""
         if self.headers.get("content-encoding", "identity").lower() != "identity":
             raise UnsupportedContent("compressed bodies are not taken")
         is_whole = self._scope.get(IS_WHOLE)
@@ -193,7 +193,7 @@ class HttpRequest:
             pass
 
     async def body(self, limit: int | None = None) -> bytes:
-        """The whole body, or `RequestTooLarge`."""
+        """Returns the whole body, or raises `RequestTooLarge`."""
         limit = self._max_bytes if limit is None else min(limit, self._max_bytes)
         stated = self.headers.get("content-length", "")
         # Who asks whether to send it is told before it is sent.
@@ -242,7 +242,7 @@ class HttpResponse:
 
 
 def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
-    """The body as an object, in the encoding that its content type names."""
+    """Returns the body as an object, in the encoding that its content type names."""
     try:
         if request.content_type == MSGPACK:
             return msgspec.msgpack.decode(body or b"\x80", type=expected)
@@ -256,8 +256,8 @@ def decode(request: HttpRequest, body: bytes, expected: Any) -> Any:
 def answer(
     request: HttpRequest, content: Any, *, status: int = 200, is_written: bool = False
 ) -> HttpResponse:
-    """An object as the answer, in the encoding of the request. If `is_written`, its parts are
-    encoded already."""
+    """Returns an object as the answer, in the encoding of the request. If `is_written`, its parts
+    are encoded already."""
     if request.content_type == MSGPACK:
         return HttpResponse(msgspec.msgpack.encode(content), status=status, content_type=MSGPACK)
     as_text = request.integers_as_text and not is_written

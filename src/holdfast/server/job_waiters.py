@@ -48,7 +48,7 @@ class JobWaiters:
         return Waiter(next(self._tickets), lines)
 
     def _forget(self, space: Space, queue: str) -> None:
-        """Nobody waits for jobs of this queue any more."""
+        """Forgets a queue that nobody waits for any more."""
         self._lines.pop((space.prefix, queue), None)
         if not self._lines and self._stop_listening is not None:
             self._stop_listening()

@@ -52,7 +52,7 @@ class Memory:
         self._patience = _FIRST_PATIENCE
 
     def is_to_be_returned(self) -> bool:
-        """Asked from time to time: whether the process has grown, and a flood is over.
+        """Returns whether the process has grown and a flood is over; asked from time to time.
 
         What was in use the first time may be free later, without another sign of it. So a process
         that stays larger than it once was is asked to return memory again, more and more rarely.
@@ -68,7 +68,7 @@ class Memory:
         return is_over and (self._grown > _GROWN_BYTES or is_large)
 
     def returned(self) -> None:
-        """Free pages were returned: what is left is in use for now."""
+        """Notes that free pages were returned: the rest is in use for now."""
         self._patience = _FIRST_PATIENCE if self._grown > _GROWN_BYTES else 2 * self._patience
         self._grown, self._looks, self._last = 0, 0, self._resident_bytes()
 

@@ -46,7 +46,8 @@ def document() -> bytes:
 
 
 def _result(operation: Operation) -> Any:
-    """The type of the result, or anything where JSON can't tell the members of a union apart."""
+    """Returns the type of the result, or anything where JSON can't tell the members of a union
+    apart."""
     try:
         msgspec.json.schema(operation.result, schema_hook=_anything)
     except TypeError:
@@ -79,7 +80,7 @@ def _both(schema: Any) -> dict[str, Any]:
 
 
 def _text(summary: str, content_type: str = "text/plain", **more: Any) -> dict[str, Any]:
-    """A path that is read and answers with text."""
+    """Returns a path that is read and answers with text."""
     return {
         "get": {
             "summary": summary,

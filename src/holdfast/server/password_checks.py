@@ -151,7 +151,7 @@ class Failures:
             self._records.popitem(last=False)
 
     def forget(self, key: tuple[str, str]) -> None:
-        """The right password has come."""
+        """Forgets the failures of a name after a correct password."""
         self._records.pop(key, None)
 
 

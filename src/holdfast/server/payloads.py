@@ -35,7 +35,8 @@ _MISFIT: Final = re.compile(
 def read_arguments(
     operation: Operation, payload: bytes, *, is_json: bool, integers_as_text: bool = False
 ) -> Any:
-    """The arguments of an operation; with `integers_as_text`, an integer may be a string."""
+    """Returns the arguments of an operation; with `integers_as_text`, an integer may be a
+    string."""
     from_json, from_msgpack, has_entities = _reading(operation.full_name, integers_as_text)
     try:
         if not is_json:
@@ -75,8 +76,8 @@ def _reading(
 
 
 def with_json_values(operation: Operation, arguments: Any) -> Any:
-    """The arguments of a call that is answered in JSON: unless it says otherwise, the values of
-    rows come back in the JSON forms of their types, a `long` as a string."""
+    """Returns the arguments of a call that is answered in JSON: unless it says otherwise, the
+    values of rows come back in the JSON forms of their types, a `long` as a string."""
     if operation.full_name in _WITH_FORM and arguments.form is msgspec.UNSET:
         arguments.form = "json"
     return arguments
@@ -127,7 +128,7 @@ def _taken(operation: Operation) -> str:
 
 
 def travelling(operation: Operation, result: Any, *, is_json: bool) -> Any:
-    """The result as it is to be encoded."""
+    """Returns the result as it is to be encoded."""
     if is_json and operation.declaration.holds_entities:
         return _written(result)
     return result
@@ -190,7 +191,7 @@ _WITH_FORM: Final = frozenset(
 
 
 def _written(value: Any) -> Any:
-    """The result with the properties of its entities as Extended JSON."""
+    """Returns the result with the properties of its entities as Extended JSON."""
     if isinstance(value, list):
         return [_written(item) for item in value]
     if isinstance(value, Page):

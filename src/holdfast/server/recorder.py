@@ -184,7 +184,7 @@ class Recorder:
             self._refusals[key] += 1
 
     def note_commit(self, transactions: int, seconds: float) -> None:
-        """A group of transactions has been committed."""
+        """Counts a group of transactions that has been committed."""
         self._commits.add(seconds)
         self._transactions += transactions
 

@@ -200,7 +200,8 @@ class RespConnection(asyncio.Protocol):
         self._pause_if_queue_is_full()
 
     def eof_received(self) -> bool:
-        """The client sends no more: what it has sent is answered, and no wait outlives it."""
+        """Handles the end of the client's commands: they are answered, and no wait outlives
+        them."""
         self._closing = True
         self._is_clear = False
         self.send_delayed()
@@ -252,7 +253,7 @@ class RespConnection(asyncio.Protocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Answers commands until one has to wait, or others have waited long enough."""
+        """Answers commands until one has to wait, or until other connections get their turn."""
         session = self.session
         replies: list[bytes] = []
         size = 0

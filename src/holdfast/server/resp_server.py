@@ -66,7 +66,7 @@ class RespServer:
                 return
 
     async def close(self) -> None:
-        """Accepts no one, and lets every connection finish what it has begun."""
+        """Accepts no more connections, and lets each finish what it has begun."""
         self._closed = True
         for server in self._servers:
             server.close()

@@ -218,7 +218,7 @@ class RespSession:
         self.subscriptions[kind, channel] = self.dispatcher.listen(space, begin)
 
     def _seat(self, prefix: bytes, space: str) -> Seat:
-        """This client among those who hear a space."""
+        """Returns this client among those who hear a space."""
         if (seat := self._seats.get(prefix)) is None:
             seat = self._seats[prefix] = Seat(self, space, prefix)
         return seat
@@ -282,7 +282,7 @@ class RespSession:
             return self.error(error)
 
     def reply(self, plan: Write | Later, outcome: Outcome[Any]) -> bytes:
-        """The reply to a plan that has been run."""
+        """Returns the reply to a plan that has been run."""
         if outcome.error is not None:
             return self.failure(plan, outcome.error)
         try:
@@ -307,7 +307,7 @@ class RespSession:
         return wire.error(f"{known.code.upper()} {known}{where}")
 
     def _exact_error(self, error: BaseException) -> bytes:
-        """An error as an object, of which a client makes the very same error again."""
+        """Returns an error as an object, of which a client makes the very same error again."""
         known = self.dispatcher.known(error)
         facts = errors.facts_of(known)
         facts["position"] = getattr(error, "position", None)
@@ -325,7 +325,7 @@ class RespSession:
         return self._batch_bytes and self._batch_bytes + _PLAN_BYTES * self._batch_words
 
     def let_go(self) -> None:
-        """Nothing is left of a batch."""
+        """Releases what a batch holds."""
         if self.batch is None:
             self._batch_bytes = self._batch_words = 0
 
@@ -361,7 +361,7 @@ class RespSession:
         return wire.error(f"ERR {name} can't be part of a batch: send it before MULTI")
 
     def spoil(self, reply: bytes) -> bytes:
-        """A command of the batch, if one is open, was refused: `EXEC` will do nothing."""
+        """Marks an open batch as failed after a refused command: `EXEC` will do nothing."""
         if self.batch is not None:
             self.batch_failed = True
             self.batch.clear()  # it will not be run
@@ -369,7 +369,7 @@ class RespSession:
         return reply
 
     def execute(self) -> Plan:
-        """The batch as one transaction: all of it, or none."""
+        """Executes the batch as one transaction: all of it, or nothing."""
         plans, self.batch = self.batch or [], None
         if self.batch_failed:
             return wire.error("EXECABORT Transaction discarded because of previous errors.")

@@ -48,7 +48,7 @@ class BatchStep(msgspec.Struct, forbid_unknown_fields=True):
 
 @route("GET HEAD", "/livez")
 async def livez(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """The process runs."""
+    """Answers that the process runs."""
     return HttpResponse(b"ok\n", content_type=_PLAIN)
 
 
@@ -69,7 +69,8 @@ async def readyz(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
 
 @route("GET HEAD", "/metrics")
 async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """The server's own figures, and the queues and the exposed metrics of the default space."""
+    """Returns the server's own figures, and the queues and the exposed metrics of the default
+    space."""
     space = api.dispatcher.store
     who = await api.who(request)
     who.require("read", space=space.name, layer="metrics")
@@ -79,7 +80,7 @@ async def metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespo
 
 @route("GET HEAD", "/{space}/metrics/prometheus")
 async def space_metrics(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """The queues of a space, and its metrics that say `expose`."""
+    """Returns the queues of a space, and its metrics that say `expose`."""
     who = await api.who(request)
     who.require("read", space=found["space"], layer="metrics")
     return await _exposed(api, request, who, await api.dispatcher.space(found["space"]), [])
@@ -125,7 +126,7 @@ async def start(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
 
 @route("POST", "/{space}/batch")
 async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """Several operations as one transaction: all of it, or none."""
+    """Executes several operations as one transaction: all of them, or none."""
     identity = await api.who(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
@@ -184,7 +185,7 @@ def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
 
 
 def _encode(request: HttpRequest, operation: Operation, result: Any) -> bytes:
-    """A result as it is sent: its bytes count while the batch can still be refused."""
+    """Returns a result as it is sent: its bytes count while the batch can still be refused."""
     encode = payloads.encoder(
         operation,
         is_json=request.content_type != MSGPACK,
@@ -209,7 +210,7 @@ def _refuse_every_domain(operation: Operation, space: str) -> None:
 
 @route("POST", "/{space}/{layer}/{operation}")
 async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """One operation, by the names of `operations.py`."""
+    """Calls one operation, by the names of `operations.py`."""
     operation = find(found["layer"], found["operation"])
     (await api.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK

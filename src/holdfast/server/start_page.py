@@ -77,7 +77,7 @@ _POP: Final = """JOBS.POP '{"queue": "emails", "worker": "me"}'"""
 
 
 def _redis_cli(host: str, scheme: str, resp: Address) -> str:
-    """The command that reaches the RESP port from where the page is read."""
+    """Returns the command that reaches the RESP port from where the page is read."""
     where = _resp_host(host, resp)
     options = " --tls" if scheme == "https" else ""
     options += "" if where in ("127.0.0.1", "localhost") else f" -h {where}"
@@ -85,7 +85,7 @@ def _redis_cli(host: str, scheme: str, resp: Address) -> str:
 
 
 def _reached(host: str, scheme: str, resp: Address) -> str:
-    """The URL of the RESP port from where the page is read."""
+    """Returns the URL of the RESP port from where the page is read."""
     where = Address(_resp_host(host, resp), resp.port)
     return f"{'rediss' if scheme == 'https' else 'redis'}://{where}"
 

@@ -36,7 +36,7 @@ Found = dict[str, str]
 
 @route("POST", "/{space}/events")
 async def events(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """One event, an array of them, or a stream of lines in bounded memory."""
+    """Receives one event, an array of them, or a stream of lines, in bounded memory."""
     (await api.who(request)).require("write", space=found["space"], layer="events")
     space = await api.dispatcher.space(found["space"])
     if request.content_type in _NDJSON:
@@ -105,7 +105,7 @@ async def _ingest(
 def _read_lines(
     begin: int, lines: list[bytes]
 ) -> tuple[list[int], list[Any], list[tuple[int, str]]]:
-    """The events of lines with their positions, and the lines that are not JSON."""
+    """Returns the events of lines with their positions, and the lines that are not JSON."""
     positions, events, bad = [], [], []
     for position, line in enumerate(lines, begin):
         try:
@@ -117,7 +117,7 @@ def _read_lines(
 
 
 async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """The lines of a stream that are not blank, some at a time."""
+    """Yields the lines of a stream that are not blank, some at a time."""
     rest, step, size = b"", [], 0
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -138,7 +138,8 @@ async def _steps(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
 
 @route("GET HEAD", "/{space}/events/pixel.gif")
 async def pixel(api: HttpApi, request: HttpRequest, found: Found) -> HttpResponse:
-    """A picture of one pixel that counts who sees it; off unless the server was told otherwise.
+    """Returns a picture of one pixel that counts who sees it; off unless the server was told
+    otherwise.
 
     Browsers send no credentials with a picture, so it asks for none.
     """
@@ -238,7 +239,7 @@ async def _notices(
 
 @lru_cache(maxsize=4)
 def _event(notice: Notice) -> bytes:
-    """One server-sent event, written once for all who hear it."""
+    """Returns one server-sent event, written once for all who hear it."""
     topic = " ".join(notice.topic.splitlines()).encode(errors="replace")
     data = b"".join(b"data: %b\n" % line.encode() for line in _lines(notice.payload))
     return b"event: %b\n%b\n" % (topic, data)
@@ -258,7 +259,7 @@ def _lines(payload: bytes) -> list[str]:
 
 
 def _as_text(told: Any) -> Any:
-    """Bytes, such as keys, as text where they are text."""
+    """Returns bytes, such as keys, as text where they are text."""
     if isinstance(told, list):
         return [_as_text(each) for each in told]
     return told.decode() if isinstance(told, bytes) else told

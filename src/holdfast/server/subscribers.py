@@ -139,7 +139,8 @@ def _send(seats: _Row, layer: str, frame: list[bytes]) -> Iterator[None]:
 
 
 def channel_of(notice: Notice) -> bytes | None:
-    """The channel that a notice is heard on; of the job queue's, only those that qless has."""
+    """Returns the channel that a notice is heard on; of the job queue's, only those that qless
+    has."""
     topic = notice.topic
     if topic.startswith(PUBLISHED):
         return wire.bytes_of(topic.removeprefix(PUBLISHED))
@@ -148,5 +149,5 @@ def channel_of(notice: Notice) -> bytes | None:
 
 
 def layer_of(channel: bytes, topic: str = PUBLISHED) -> str:
-    """Which layer someone must be able to read to hear it, or to write to speak there."""
+    """Returns which layer someone must be able to read to hear it, or to write to speak there."""
     return "jobs" if channel.startswith(QLESS) else topic.replace(":", ".").partition(".")[0]

@@ -90,7 +90,7 @@ class Turns:
 
     @property
     def is_behind(self) -> bool:
-        """Whether steps are left for later turns."""
+        """Returns whether steps are left for later turns."""
         return bool(self._steps)
 
     async def begun(self) -> None:

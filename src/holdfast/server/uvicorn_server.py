@@ -189,7 +189,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._parse_on()
 
     def _parse_on(self) -> None:
-        """Goes on with what has waited."""
+        """Continues to parse what has waited."""
         if self._unfed and self._may_begin() and not self.transport.is_closing():
             data, self._unfed = self._unfed, b""
             self._parse_pieces(data)
@@ -307,14 +307,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def shutdown(self) -> None:
-        """Ends it as soon as what is under way is answered, if the client goes along."""
+        """Ends the connection as soon as the current request is answered."""
         self._unfed = b""
         super().shutdown()
         self.dispatcher.back_pressure.add(self)
         self.loop.call_later(STOPPING_STALLED_SECONDS, self._end_if_silent, self._came)
 
     def _end_if_silent(self, came: int) -> None:
-        """A body that does not come delays the server's end no longer."""
+        """Ends a request whose body does not arrive, so that it does not delay the shutdown."""
         active = self._active
         if active is None or active.response_complete or self.transport.is_closing():
             return
@@ -420,7 +420,7 @@ class HttpServer:
         self._ticking = asyncio.create_task(server.main_loop())
 
     async def close(self) -> None:
-        """Accepts no one, and lets every request finish that has begun."""
+        """Accepts no more connections, and lets each request finish that has begun."""
         self._server.should_exit = True
         await self._ticking
         self._door.close()

@@ -28,7 +28,7 @@ def form_of(payload: bytes) -> Literal["json", "msgpack", "words"]:
 
 
 def read_words(operation: Operation, words: wire.Command) -> Any:
-    """The arguments of an operation, one word each; a list takes all that are left."""
+    """Returns the arguments of an operation, one word each; a list takes all that are left."""
     if operation.full_name == "events.send" and len(words) <= 2:
         return _event(operation, words)
     slots = _slots(operation.arguments)
@@ -53,7 +53,8 @@ class _Slot(NamedTuple):
 
 @cache
 def _slots(arguments: type[msgspec.Struct]) -> list[_Slot]:
-    """The arguments in their order, worked out once: msgspec reads the annotations each time."""
+    """Returns the arguments in their order, worked out once: msgspec reads the annotations each
+    time."""
     return [
         _Slot(field.name, field.encode_name, _takes_text(field.type))
         for field in msgspec.structs.fields(arguments)

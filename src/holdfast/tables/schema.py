@@ -141,7 +141,7 @@ def _version(version: Any) -> int:
 
 
 def _whole(number: Any) -> Any:
-    """JSON knows one kind of number: 2.0 is 2."""
+    """Returns a whole number as an int: JSON has one kind of number, so 2.0 is 2."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 

@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def options_of(defaults: Defaults, given: Defaults) -> Options:
-    """Returns the options of a task, or `BadTask` if one of them can't be meant."""
+    """Returns the options of a task, or raises `BadTask` if one of them can't be meant."""
     merged: dict[str, Any] = {**defaults, **given}
     merged.pop("name", None)
     unknown = merged.keys() - Defaults.__annotations__.keys()

@@ -30,7 +30,7 @@ def start_message(worker: "Worker", source: "Source", where: Any) -> str:
 
 
 def _unserved(worker: "Worker", where: Any) -> list[str]:
-    """Names queues that no living worker serves, and tasks that this one does not have."""
+    """Lists queues that no live worker serves, and tasks that this worker does not have."""
     found = []
     served = {queue for program in where.jobs.worker_programs() for queue in program.queues}
     unserved = [

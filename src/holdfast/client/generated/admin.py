@@ -33,7 +33,7 @@ class CalledAdmin(CalledLayer):
         password: str | None = None,
         replace: bool = False,
     ) -> NewUser:
-        """Adds a user; without a password, makes a token and tells it."""
+        """Adds a user; without a password, makes a token and returns it."""
         return self._call(_ADD_USER, name, grants, password, replace)
 
     def backup(self, target: str) -> BackupReport:
@@ -51,11 +51,11 @@ class CalledAdmin(CalledLayer):
         return self._call(_BACKUPS)
 
     def check(self, *, after: str | None = None) -> CheckStep:
-        """Looks whether the layers of this space agree with themselves, a part at a time."""
+        """Checks the layers of this space for contradictions, a part at a time."""
         return self._call(_CHECK, after)
 
     def check_directory(self, *, after: str | None = None) -> CheckStep:
-        """Looks at the keys of the store that belong to no space: the directory of spaces,
+        """Checks the keys of the store that belong to no space: the directory of spaces, and
         users.
         """
         return self._call(_CHECK_DIRECTORY, after)
@@ -75,22 +75,24 @@ class CalledAdmin(CalledLayer):
         return self._call(_COUNT_KEYS)
 
     def drop_space(self, name: str) -> bool:
-        """Removes a space with all that is in it, and says whether there was one."""
+        """Removes a space and everything in it; returns whether it existed."""
         return self._call(_DROP_SPACE, name)
 
     def dump_some(self, *, after: str | None = None) -> SpaceDump:
-        """The next lines of a dump of this space, for those who can't hold a snapshot."""
+        """Returns the next lines of a dump of this space, for callers that can't hold a
+        snapshot.
+        """
         return self._call(_DUMP_SOME, after)
 
     def grant_user(self, name: str, grants: Sequence[str]) -> UserEntry:
-        """Gives a user these grants in place of the old ones; password and token stay."""
+        """Replaces the grants of a user; password and token stay."""
         return self._call(_GRANT_USER, name, grants)
 
     def inspect(
         self, prefix: str = "", *, limit: int = DEFAULT_INSPECTED_KEYS, after: str | None = None
     ) -> Inspection:
-        """The stored keys of this space that begin with the parts in `prefix`, and what they
-        hold.
+        """Returns the stored keys of this space that begin with the parts in `prefix`, and
+        what they hold.
         """
         return self._call(_INSPECT, prefix, limit, after)
 
@@ -111,11 +113,11 @@ class CalledAdmin(CalledLayer):
         return self._call(_MAINTENANCE_STOP, id)
 
     def remove_user(self, name: str) -> bool:
-        """Removes a user, and says whether there was one."""
+        """Removes a user; returns whether it existed."""
         return self._call(_REMOVE_USER, name)
 
     def renew_token(self, name: str, *, revoke: bool = False) -> NewUser:
-        """Makes a new token for a user and tells it; the old one is refused at once."""
+        """Makes a new token for a user and returns it; the old one is refused at once."""
         return self._call(_RENEW_TOKEN, name, revoke)
 
     def server(self) -> ServerFacts:
@@ -137,7 +139,7 @@ class CalledAdmin(CalledLayer):
         return self._call(_SPACES, after, limit)
 
     def status(self) -> Status:
-        """The store and this space at a glance."""
+        """Returns the store and this space at a glance."""
         return self._call(_STATUS)
 
     def users(self) -> list[UserEntry]:

@@ -28,7 +28,8 @@ class AsyncEntities(AwaitedEntities, AsyncModelCalls):
         return conversions.replies(listed, await super().execute(listed))
 
     def subscribe(self, table: str = "") -> "AsyncSubscription":
-        """The change notices of one table, or of all, from now on; `read_notice` reads them."""
+        """Returns the change notices of one table, or of all, from now on; `read_notice` reads
+        them."""
         return self._space.subscribe(topic_of(table))
 
     @staticmethod

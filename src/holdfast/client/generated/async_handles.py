@@ -49,11 +49,11 @@ class AsyncQueueHandle:
         return await self._jobs.counts(self.name)
 
     async def stats(self, date: float | None = None) -> QueueStats:
-        """The statistics of a day; see `Jobs.stats`."""
+        """Returns the statistics of a day; see `Jobs.stats`."""
         return await self._jobs.stats(self.name, date)
 
     async def stats_by(self, by: By = "class", **options: Any) -> StatsTable:
-        """The statistics by class, tag or worker; see `Jobs.stats_by`."""
+        """Returns the statistics by class, tag or worker; see `Jobs.stats_by`."""
         return await self._jobs.stats_by(self.name, by, **options)
 
     async def pause(self, *, stop_running: bool = False) -> None:

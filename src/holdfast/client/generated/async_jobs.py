@@ -20,11 +20,11 @@ class AsyncJobs(AwaitedJobs):
     """The job queue of one space of a server."""
 
     def queue(self, name: str) -> AsyncQueueHandle:
-        """A handle on one queue: `await client.jobs.queue("emails").pop("worker")`."""
+        """Returns a handle on one queue: `await client.jobs.queue("emails").pop("worker")`."""
         return AsyncQueueHandle(self, name)
 
     def __getitem__(self, id: str) -> AsyncJobHandle:
-        """A handle on one job: `await client.jobs["welcome"].complete("worker")`."""
+        """Returns a handle on one job: `await client.jobs["welcome"].complete("worker")`."""
         return AsyncJobHandle(self, id)
 
     @property
@@ -57,7 +57,8 @@ class AsyncJobs(AwaitedJobs):
         return []
 
     async def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+        """Returns the job as soon as it is complete or failed, or as it is after `timeout`
+        seconds."""
         for step in wait_steps(timeout):
             job = await super().result_wait(id, timeout=step)
             if job.state in ENDED:

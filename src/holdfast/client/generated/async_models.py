@@ -55,14 +55,14 @@ class AsyncModelCalls:
         return put_done(objects, ids)
 
     async def get(self, model: type[M], *ids: str, properties: Sequence[Any] = ()) -> list[M]:
-        """The objects with these ids, in their order; those that are missing are left out.
+        """Returns the objects with these ids, in their order; those that are missing are left out.
 
         Reads what `get_raw` does.
         """
         return await self._load_objects(model, texts(ids), names(model, properties)) if ids else []
 
     async def get_one(self, model: type[M], id: str, *, properties: Sequence[Any] = ()) -> M | None:
-        """The object with this id, or None.
+        """Returns the object with this id, or None.
 
         Reads what `get_raw` does.
         """
@@ -85,7 +85,7 @@ class AsyncModelCalls:
     ) -> Page[M]: ...
 
     async def select(self, model: type[M] | Select[M], *filters: Where, **options: Any) -> Page[M]:
-        """A page of the objects that all filters match; without a filter, of all objects.
+        """Returns a page of the objects that all filters match; without a filter, of all objects.
 
         Reads what `select_raw` does.
         """

@@ -76,7 +76,9 @@ class CalledEntities(CalledLayer):
     def dump_some(
         self, table: str, *, format: DumpFormat = "bson", after: str | None = None
     ) -> DumpPage:
-        """A piece of a dump, for those who can't hold a snapshot: hand `next` back as `after`."""
+        """Returns a piece of a dump, for those who can't hold a snapshot: hand `next` back as
+        `after`.
+        """
         return self._call(_DUMP_SOME, table, format, after)
 
     def execute(self, queries: Sequence[Query]) -> list[Reply]:
@@ -86,7 +88,7 @@ class CalledEntities(CalledLayer):
     def get_raw(
         self, table: str, ids: Iterable[str], *, properties: Sequence[str] = ()
     ) -> list[Entity]:
-        """The entities of these ids, in this order; missing ones are left out."""
+        """Returns the entities of these ids, in this order; missing ones are left out."""
         return self._call(_GET_RAW, table, ids, properties)
 
     def load_some(self, table: str, dump: bytes, *, atomic: bool = False) -> int:
@@ -112,11 +114,11 @@ class CalledEntities(CalledLayer):
         return self._call(_REPAIR, table)
 
     def schema(self, name: str) -> Schema | None:
-        """The schema as it is deployed, or None. Reads 1 key per table."""
+        """Returns the schema as it is deployed, or None. Reads 1 key per table."""
         return self._call(_SCHEMA, name)
 
     def schemas(self) -> list[str]:
-        """The names of all deployed schemas. Reads 1 key per table."""
+        """Returns the names of all deployed schemas. Reads 1 key per table."""
         return self._call(_SCHEMAS)
 
     def select_raw(
@@ -131,8 +133,8 @@ class CalledEntities(CalledLayer):
         count: bool = True,
         partial: bool = False,
     ) -> Page:
-        """A page of the entities that match all `filters`, and with `count` the number of all
-        of them.
+        """Returns a page of the entities that match all `filters`, and with `count` the number
+        of all of them.
         """
         return self._call(
             _SELECT_RAW, table, filters, order, offset, limit, properties, count, partial

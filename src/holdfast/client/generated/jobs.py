@@ -179,11 +179,13 @@ class CalledJobs(CalledLayer):
         )
 
     def config(self) -> dict[str, Value]:
-        """The seven documented options and all that was set. Reads 1 key."""
+        """Returns the seven documented options and all that was set. Reads 1 key."""
         return self._call(_CONFIG)
 
     def config_get(self, option: str) -> Value | None:
-        """The string that was set for `option`, else its default, else None. Reads 1 key."""
+        """Returns the string that was set for `option`, else its default, else None. Reads 1
+        key.
+        """
         return self._call(_CONFIG_GET, option)
 
     def config_set(self, option: str, value: Value) -> None:
@@ -205,7 +207,7 @@ class CalledJobs(CalledLayer):
         return self._call(_DEAD_LETTERS, match, cursor, count)
 
     def depends_off(self, id: str, *ids: str, all: bool = False, now: float | None = None) -> None:
-        """Lets a job wait for `ids` no longer, or for nobody; it starts when none is left."""
+        """Removes `ids`, or all, from a job's dependencies; it starts when none is left."""
         return self._call(_DEPENDS_OFF, id, all, now, ids)
 
     def depends_on(self, id: str, *ids: str) -> None:
@@ -235,7 +237,7 @@ class CalledJobs(CalledLayer):
         return self._call(_FAILED)
 
     def failed_in(self, group: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The failed jobs of a group, newest first."""
+        """Returns the failed jobs of a group, newest first."""
         return self._call(_FAILED_IN, group, offset, count)
 
     def figures(self, *queues: str, after: str = "", count: int = 25) -> list[QueueFigures]:
@@ -304,7 +306,7 @@ class CalledJobs(CalledLayer):
         return self._call(_LOG, id, message, data, now)
 
     def multiget(self, *ids: str) -> list[Job]:
-        """The jobs of those `ids` that exist, in their order. Reads 1 key for each."""
+        """Returns the jobs of those `ids` that exist, in their order. Reads 1 key for each."""
         return self._call(_MULTIGET, ids)
 
     def pause(self, *queues: str, stop_running: bool = False) -> None:
@@ -399,7 +401,7 @@ class CalledJobs(CalledLayer):
         return self._call(_PUT_MANY, jobs, worker, now)
 
     def queue_forget(self, *queues: str) -> None:
-        """Takes `queues` off the known ones; their jobs stay, and a put brings them back."""
+        """Removes `queues` from the known ones; their jobs stay, and a put brings them back."""
         return self._call(_QUEUE_FORGET, queues)
 
     def queues(self, *, now: float | None = None) -> list[QueueCounts]:
@@ -531,7 +533,9 @@ class CalledJobs(CalledLayer):
         return self._call(_RESULT, id)
 
     def result_wait(self, id: str, *, timeout: float | None = None) -> Job:
-        """The job as soon as it is complete or failed, or as it is after `timeout` seconds."""
+        """Returns the job as soon as it is complete or failed, or as it is after `timeout`
+        seconds.
+        """
         return self._call(_RESULT_WAIT, id, timeout)
 
     def retry(
@@ -569,8 +573,8 @@ class CalledJobs(CalledLayer):
         return self._call(_SIGNALS, id)
 
     def stats(self, queue: str, date: float | None = None) -> QueueStats:
-        """The statistics of `queue` on the day (UTC) that `date` falls into; today's by
-        default.
+        """Returns the statistics of `queue` on the day (UTC) that `date` falls into; today's
+        by default.
         """
         return self._call(_STATS, queue, date)
 
@@ -598,7 +602,7 @@ class CalledJobs(CalledLayer):
         return self._call(_TAG, id, now, tags)
 
     def tagged(self, tag: Tag, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The jobs that carry `tag`, in the order in which they got it."""
+        """Returns the jobs that carry `tag`, in the order in which they got it."""
         return self._call(_TAGGED, tag, offset, count)
 
     def throttle_delete(self, name: str, *, now: float | None = None) -> int:
@@ -608,15 +612,19 @@ class CalledJobs(CalledLayer):
         return self._call(_THROTTLE_DELETE, name, now)
 
     def throttle_get(self, name: str, *, now: float | None = None) -> Throttle:
-        """The throttle's maximum and how many jobs hold it and wait for it. Reads 1 key."""
+        """Returns the throttle's maximum and how many jobs hold it and wait for it. Reads 1
+        key.
+        """
         return self._call(_THROTTLE_GET, name, now)
 
     def throttle_locks(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The jobs that hold the throttle. Reads 1 key for each job up to the end of the page."""
+        """Returns the jobs that hold the throttle. Reads 1 key for each job up to the end of
+        the page.
+        """
         return self._call(_THROTTLE_LOCKS, name, offset, count)
 
     def throttle_pending(self, name: str, *, offset: int = 0, count: int = 25) -> JobPage:
-        """The jobs that wait for the throttle, longest first."""
+        """Returns the jobs that wait for the throttle, longest first."""
         return self._call(_THROTTLE_PENDING, name, offset, count)
 
     def throttle_set(
@@ -636,7 +644,7 @@ class CalledJobs(CalledLayer):
         return self._call(_TIMEOUT, now, ids)
 
     def top_tags(self, *, offset: int = 0, count: int = 25) -> tuple[str, ...]:
-        """The tags of at least two jobs, those of most jobs first."""
+        """Returns the tags of at least two jobs, those of most jobs first."""
         return self._call(_TOP_TAGS, offset, count)
 
     def totals(self) -> JobTotals:
@@ -650,7 +658,7 @@ class CalledJobs(CalledLayer):
         return self._call(_TRACK, id, now)
 
     def tracked(self) -> TrackedJobs:
-        """All tracked jobs, first tracked first, and the ids of those that are gone."""
+        """Returns all tracked jobs, first tracked first, and the ids of those that are gone."""
         return self._call(_TRACKED)
 
     def unfail(self, queue: str, group: str, count: int = 25, *, now: float | None = None) -> int:
@@ -686,7 +694,9 @@ class CalledJobs(CalledLayer):
         return self._call(_WITHDRAW_WORKER, name)
 
     def worker(self, worker: str, *, now: float | None = None) -> WorkerJobs:
-        """The jobs that a worker holds, newest lock first; empty for one that nobody knows."""
+        """Returns the jobs that a worker holds, newest lock first; empty for one that nobody
+        knows.
+        """
         return self._call(_WORKER, worker, now)
 
     def worker_deregister(self, *workers: str) -> None:
@@ -698,8 +708,8 @@ class CalledJobs(CalledLayer):
         return self._call(_WORKER_PROGRAMS, now)
 
     def workers(self, *, now: float | None = None) -> list[WorkerCounts]:
-        """All workers, those seen last first; forgets those not seen for `max-worker-age`
-        seconds.
+        """Returns all workers, those seen last first; forgets those not seen for `max-worker-
+        age` seconds.
         """
         return self._call(_WORKERS, now)
 

@@ -30,7 +30,7 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 
 
 def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]:
-    """Serves a control path in both places, for those who have the role."""
+    """Serves a control path in both places, for users with the role."""
 
     def add(handler: Handler) -> Handler:
         async def guarded(
@@ -152,7 +152,7 @@ async def stats(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> Ht
 
 
 def _told(name: str, table: TableStats) -> Iterator[str]:
-    """The figures of a table, in quotes: to some readers of YAML `1,234` is a number."""
+    """Yields the figures of a table, in quotes: to some readers of YAML `1,234` is a number."""
     yield f"  {name}:"
     for figure, words in figures.in_words(table).items():
         yield f'    {figure}: "{words}"'

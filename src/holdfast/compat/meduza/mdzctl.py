@@ -89,7 +89,7 @@ class Server:
             connection.close()
 
     def answer(self, method: str, path: str, body: Any = None, **parameters: str) -> str:
-        """The whole answer as text."""
+        """Returns the whole answer as text."""
         with self.ask(method, path, body, **parameters) as response:
             return response.read().decode(errors="replace")
 
@@ -98,12 +98,12 @@ class Server:
 
 
 def _bare(url: str) -> str:
-    """A URL for a message, without what may be a password."""
+    """Returns a URL for a message, without what may be a password."""
     return url.rpartition("@")[2]
 
 
 def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
-    """The header that says who asks: --token, else what the URL names in front of the host.
+    """Returns the header that says who asks: --token, else what the URL names in front of the host.
 
     `user:token@` is a user with a password or a token, `:token@` and `token@` a token alone.
     """

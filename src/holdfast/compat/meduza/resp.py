@@ -68,7 +68,7 @@ def _serve(kind: str) -> Handler:
 
 
 def _is_text(word: bytes) -> bool:
-    """Whether a word is one of a Redis client: in every document there are NULs."""
+    """Returns whether a word is one of a Redis client: in every document there are NULs."""
     try:
         return word.decode().isprintable()
     except UnicodeDecodeError:
@@ -99,7 +99,7 @@ def ping(session: RespSession, words: resp.Command) -> Plan:
 
 
 def is_bson(body: bytes) -> bool:
-    """Whether `body` is a document; few other words begin with their own length."""
+    """Returns whether `body` is a document; few other words begin with their own length."""
     if int.from_bytes(body[:4], "little") != len(body):
         return False
     try:

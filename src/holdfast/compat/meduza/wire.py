@@ -53,17 +53,17 @@ WireQuery: TypeAlias = Query | Tx
 
 
 def reply_type(kind: str) -> str:
-    """The reply type of a request, whatever the case of its letters."""
+    """Returns the reply type of a request, whatever the case of its letters."""
     return REPLY_TYPES[kind.upper()]
 
 
 def is_read(query: WireQuery) -> bool:
-    """Whether the query writes nothing, so that a view can answer it."""
+    """Returns whether the query writes nothing, so that a view can answer it."""
     return isinstance(query, (Get, Ping))
 
 
 def read_query(kind: str, body: bytes) -> WireQuery:
-    """The query in the body of a message of type PUT, GET, UPDATE, DEL, PING or TX.
+    """Returns the query in the body of a message of type PUT, GET, UPDATE, DEL, PING or TX.
 
     Raises `Malformed` for what can't be read, and other errors for what can't be meant.
     """
@@ -103,12 +103,13 @@ def _execute(entities: Entities, query: Query) -> Any:
 
 
 def write_reply(query: WireQuery, result: Any, *, time_ns: int = 0) -> bytes:
-    """The body of the reply to a query that succeeded."""
+    """Returns the body of the reply to a query that succeeded."""
     return bson_codec.encode(_reply(query, result, _response(time_ns)))
 
 
 def write_error(kind: str, error: HoldfastError, *, time_ns: int = 0) -> bytes:
-    """The body of the reply to a query of this type that failed: nothing of it was applied."""
+    """Returns the body of the reply to a query of this type that failed: nothing of it was
+    applied."""
     code = "conflict" if isinstance(error, VersionMismatch) else error.code
     response = {"time": Int64(time_ns), "error": error.message, "code": code}
     return bson_codec.encode({"Response": response, **_NOTHING[kind.upper()]})

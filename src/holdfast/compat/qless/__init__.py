@@ -112,7 +112,7 @@ def call(tx: Transaction, words: Sequence[str], dialect: Dialect = "G3") -> Repl
 
 
 def _time_of(words: Sequence[str]) -> float | None:
-    """The time of a command, None for the store's own."""
+    """Returns the time of a command, None for the store's own."""
     given = words[1] if len(words) > 1 else None
     if given == "*":
         return None
@@ -157,7 +157,8 @@ def awaited_result(words: Sequence[str]) -> tuple[str, float]:
 
 
 def channel(topic: str) -> str | None:
-    """The pub/sub channel on which clients expect a notice, or None if it is none of theirs.
+    """Returns the pub/sub channel on which clients expect a notice, or None if it is none of
+    theirs.
 
     >>> [channel(topic) for topic in ("jobs.log", "jobs.worker.w1", "jobs.tracked.put")]
     ['ql:log', 'ql:w:w1', 'ql:put']

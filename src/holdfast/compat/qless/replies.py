@@ -35,12 +35,12 @@ def text(value: Any) -> str:
 
 
 def listed(values: Sequence[Any]) -> Any:
-    """A list for JSON; an empty one is written as the originals' encoder writes it."""
+    """Returns a list for JSON; an empty one is written as the originals' encoder writes it."""
     return list(values) if values else {}
 
 
 def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
-    """The object that `get`, `multiget`, `peek`, `pop` and `track` show of a job."""
+    """Returns the object that `get`, `multiget`, `peek`, `pop` and `track` show of a job."""
     return {
         "jid": record.jid,
         "klass": record.klass,
@@ -113,7 +113,7 @@ def recurring(record: RecurringRecord) -> dict[str, Any]:
 
 
 def queue(counts: QueueCounts) -> dict[str, Any]:
-    """Exactly the keys that clients know."""
+    """Returns exactly the keys that clients expect."""
     return {
         "name": counts.name,
         "waiting": counts.waiting,

@@ -43,7 +43,8 @@ _PUT: Final = re.compile(rb"QlessAPI\.put\s*+=?\s*+(?:function)?\s*+\(\s*+now\s*
 
 
 def dialect_of(body: bytes) -> qless.Dialect | None:
-    """Which dialect a script speaks, by the arguments of its `put`; None if it is another script.
+    """Returns which dialect a script speaks, by the arguments of its `put`; None if it is another
+    script.
 
     >>> dialect_of(b"function QlessAPI.put(now, me, queue, jid, klass) end")
     'G3'
@@ -95,7 +96,7 @@ def _load(session: RespSession, body: bytes) -> Plan:
 
 
 def _dialect(session: RespSession, sha: bytes) -> qless.Dialect | None:
-    """The dialect of a script that this connection has loaded, or anyone else."""
+    """Returns the dialect of a script that this connection has loaded, or anyone else."""
     own = session.scripts.get(sha)
     if own is not None or session.has_flushed_scripts:
         return own
@@ -150,7 +151,7 @@ def eval_(session: RespSession, words: wire.Command) -> Plan:
 
 
 def _and_remember(session: RespSession, sha: bytes, dialect: qless.Dialect, plan: Write) -> Plan:
-    """The same, once the script is remembered over restarts."""
+    """Answers once the script is stored for later restarts."""
     dispatcher = session.dispatcher
 
     async def run() -> Any:
@@ -216,7 +217,7 @@ def _plan_command(
 def _plan_wait(
     session: RespSession, wait: Callable[[], Coroutine[Any, Any, qless.Reply]], prefix: str
 ) -> Plan:
-    """A command that waits, and holds no transaction meanwhile."""
+    """Plans a command that waits without holding a transaction."""
     session.who().require("write", space=session.space.name, layer="jobs")
     protocol = session.protocol
     return Later(
@@ -259,7 +260,7 @@ def _pop(
 
 
 def _plan(session: RespSession, work: Callable[[Transaction], qless.Reply], prefix: str) -> Plan:
-    """One command of the queue, which is one transaction: even those that look may move jobs."""
+    """Plans one queue command as one transaction: even commands that read may move jobs."""
     session.who().require("write", space=session.space.name, layer="jobs")
     protocol = session.protocol
 

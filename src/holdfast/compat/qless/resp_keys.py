@@ -228,7 +228,7 @@ def _ranks(start: bytes, stop: bytes) -> tuple[int, int] | None:
 
 
 def _are_few(first: int, last: int) -> bool:
-    """Whether both ranks are near the same end, however many members there are."""
+    """Returns whether both ranks are near the same end, however many members there are."""
     return -MAX_KEYS_ON_LOOP <= first <= last < 0 or 0 <= first <= last < MAX_KEYS_ON_LOOP
 
 

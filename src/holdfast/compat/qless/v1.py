@@ -95,13 +95,14 @@ class JobsV1:
 
     @operation(reads=True, local=True)
     def get_config(self, option: str) -> str | None:
-        """The option's value as text, its default if it was not set, None if nobody knows it."""
+        """Returns the option's value as text, its default if it was not set, None if nobody knows
+        it."""
         value = settings.get_option(self._ledger, option)
         return None if value is None else str(_in_days(option, value))
 
     @operation(reads=True, local=True)
     def configuration(self) -> dict[str, settings.Value]:
-        """All options."""
+        """Returns all options."""
         found = settings.all_options(self._ledger)
         return {option: _in_days(option, value) for option, value in found.items()}
 
@@ -134,7 +135,7 @@ class JobsV1:
 
     @operation(reads=True, local=True)
     def get(self, id: str) -> JobV1 | None:
-        """The job, or None."""
+        """Returns the job, or None."""
         job = self._ledger.job(id)
         return None if job is None else self._shown(job)
 
@@ -212,7 +213,7 @@ class JobsV1:
 
     @operation(reads=True, local=True)
     def stats(self, queue: str, date: float | str) -> StatsV1:
-        """The statistics of the day that `date` falls into, a time or `YYYY-MM-DD`."""
+        """Returns the statistics of the day that `date` falls into, a time or `YYYY-MM-DD`."""
         day = statistics.day_of(_time_of(date))
         wait, run = statistics.measured_on(self._ledger, queue, day)
         top = _times(run)

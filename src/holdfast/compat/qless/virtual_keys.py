@@ -55,7 +55,7 @@ class VirtualKeys:
         self._keys = self._ledger.keys
 
     def names(self) -> Iterator[str]:
-        """Every key that exists."""
+        """Yields every key that exists."""
         for jid in self._names_below(self._keys.jobs):
             yield f"ql:j:{jid}"
         for jid in self._names_below(self._keys.recurring):
@@ -78,11 +78,12 @@ class VirtualKeys:
                 yield from filter(self.fields, names)
 
     def kind(self, key: str) -> str:
-        """The word that Redis would say: hash, zset, set, list or none."""
+        """Returns the word that Redis would say: hash, zset, set, list or none."""
         return kind_of_name(key) if self.has(key) else "none"
 
     def has(self, key: str) -> bool:
-        """Whether there is such a key. Reads a few keys, and of paused queues all that are not."""
+        """Returns whether there is such a key. Reads a few keys, and of paused queues all that are
+        not."""
         kind = kind_of_name(key)
         if kind == "hash":
             return bool(self.fields(key))
@@ -98,7 +99,8 @@ class VirtualKeys:
     # --- sorted sets ------------------------------------------------------------------------------
 
     def scored(self, key: str) -> Scored | None:
-        """The members of a sorted set with their scores; None if the key is of another kind."""
+        """Returns the members of a sorted set with their scores; None if the key is of another
+        kind."""
         found = _QUEUE.fullmatch(key)
         if found is not None:
             return self._queue_part(self._keys.queue(found[1]), found[2])
@@ -115,7 +117,7 @@ class VirtualKeys:
         return lists[key]() if key in lists else None
 
     def _valued_below(self, key: str) -> bytes | None:
-        """Where a sorted set has a key for each member, whose value is its score."""
+        """Returns where a sorted set has a key for each member, whose value is its score."""
         if key.startswith("ql:w:") and key.endswith(":jobs"):
             return self._keys.worker(key[5:-5]).held
         if key == "ql:workers":
@@ -123,7 +125,7 @@ class VirtualKeys:
         return self._keys.tracked_jobs if key == "ql:tracked" else None
 
     def size(self, key: str) -> int:
-        """How many members a sorted set has; those of a queue are counted already."""
+        """Returns how many members a sorted set has; those of a queue are counted already."""
         found = _QUEUE.fullmatch(key)
         if found is not None:
             return self._counts(self._keys.queue(found[1]))[found[2]]
@@ -136,7 +138,8 @@ class VirtualKeys:
         return sum(1 for _ in self.scored(key) or ())
 
     def range(self, key: str, first: int, last: int) -> list[tuple[str, float]]:
-        """The members from rank `first` to rank `last`, lowest score first; -1 is the last rank."""
+        """Returns the members from rank `first` to rank `last`, lowest score first; -1 is the last
+        rank."""
         if not is_ordered(key):
             end = None if last == -1 else last + 1
             return list(self.scored(key) or ())[first:end]
@@ -155,7 +158,8 @@ class VirtualKeys:
         return scan
 
     def _stored_at(self, key: str) -> tuple[bytes, bool]:
-        """Where a sorted set is stored in order, and whether its highest score comes first."""
+        """Returns where a sorted set is stored in order, and whether its highest score comes
+        first."""
         found = _QUEUE.fullmatch(key)
         if found is not None:
             return self._prefix(self._keys.queue(found[1]), found[2]), found[2] == "work"
@@ -182,7 +186,7 @@ class VirtualKeys:
         return None if job is None else (job.jid, job.priority - job.time / 1e10)
 
     def score(self, key: str, member: str) -> float | None:
-        """The score of one member, without a look at the others."""
+        """Returns the score of one member, without a look at the others."""
         found = _QUEUE.fullmatch(key)
         if found is not None:
             return self._score_in_queue(self._keys.queue(found[1]), found[2], member)
@@ -264,7 +268,7 @@ class VirtualKeys:
     # --- hashes, sets, lists ----------------------------------------------------------------------
 
     def fields(self, key: str) -> dict[str, Any]:
-        """The fields of a hash; empty if there is none."""
+        """Returns the fields of a hash; empty if there is none."""
         if key == "ql:config":
             return dict(self._ledger.settings().given)
         if key.startswith("ql:j:"):
@@ -305,7 +309,7 @@ class VirtualKeys:
         return sorted(found | statistics.days_being_written(self._tx, keys))
 
     def members(self, key: str) -> list[str]:
-        """The members of a set; empty if there is none."""
+        """Returns the members of a set; empty if there is none."""
         return list(self._members(key))
 
     def _members(self, key: str) -> Iterator[str]:
@@ -317,7 +321,8 @@ class VirtualKeys:
                     yield queue
 
     def items(self, key: str, first: int = 0, last: int = -1) -> list[str]:
-        """The items of a list from `first` to `last`, newest first; empty if there is none."""
+        """Returns the items of a list from `first` to `last`, newest first; empty if there is
+        none."""
         if not key.startswith("ql:f:"):
             return []
         return [jid for jid, _ in self.range(key, first, last)]
@@ -335,7 +340,7 @@ class VirtualKeys:
                 yield last_part(key, prefix)
 
     def _queues(self) -> Iterator[str]:
-        """Every queue that has something, known or not."""
+        """Yields every queue that has something, known or not."""
         prefix = self._keys.all_counts
         seen = ""
         for key, _ in self._tx.scan(*below(prefix)):
@@ -350,7 +355,7 @@ class VirtualKeys:
 
 
 def kind_of_name(key: str) -> str:
-    """The kind that a key of this name has if it exists; of other names there are none."""
+    """Returns the kind that a key of this name has if it exists; of other names there are none."""
     if key in ("ql:failures", "ql:paused_queues"):
         return "set"
     if key.startswith("ql:f:"):
@@ -360,7 +365,8 @@ def kind_of_name(key: str) -> str:
 
 
 def is_ordered(key: str) -> bool:
-    """Whether the members of a sorted set or list are stored in their order, and counted."""
+    """Returns whether the members of a sorted set or list are stored in their order, and
+    counted."""
     is_known = key == "ql:completed" or key.startswith(("ql:t:", "ql:f:"))
     return is_known or _QUEUE.fullmatch(key) is not None
 

@@ -25,7 +25,7 @@ class Words:
         self._at = 0
 
     def maybe(self) -> str | None:
-        """The next word, or None if there is none."""
+        """Returns the next word, or None if there is none."""
         word = self.message()
         return None if word is None else _valid(word)
 
@@ -37,14 +37,14 @@ class Words:
         return self._words[self._at - 1]
 
     def need(self, error: str) -> str:
-        """The next word, which must be there and not be empty."""
+        """Returns the next word, which must be there and not be empty."""
         word = self.maybe()
         if not word:
             raise BadArgument(error)
         return word
 
     def name(self, call: str, argument: str) -> str:
-        """The next word, which must be a name."""
+        """Returns the next word, which must be a name."""
         return name(self.maybe() or "", call, argument)
 
     def jid(self, call: str = "Job") -> str:
@@ -54,14 +54,14 @@ class Words:
         return check_name(self.need("Queue(): no queue name provided"), "queue")
 
     def number(self, error: str, default: float | None = None) -> float:
-        """The next word as a number; without a default it must be there."""
+        """Returns the next word as a number; without a default it must be there."""
         word = self.maybe()
         if word is None and default is not None:
             return default
         return number(word, error)
 
     def whole(self, error: str, default: int | None = None) -> int:
-        """The next word as a whole number."""
+        """Returns the next word as a whole number."""
         word = self.maybe()
         if word is None and default is not None:
             return default
@@ -70,27 +70,28 @@ class Words:
     def page(
         self, call: str, names: tuple[str, str] = ("offset", "count"), verb: str = ""
     ) -> tuple[int, int]:
-        """Where a page begins and how long it is: 0 and 25 unless given; a length of -1 is all."""
+        """Returns where a page begins and how long it is: 0 and 25 unless given; a length of -1 is
+        all."""
         first, second = names
         offset = self.whole(f'{call}(): Arg "{first}" {verb}not a number: ', 0)
         count = self.whole(f'{call}(): Arg "{second}" {verb}not a number: ', 25)
         return max(0, offset), count
 
     def rest(self) -> list[str]:
-        """All words that are left."""
+        """Returns all words that are left."""
         words = self._words[self._at :]
         self._at = len(self._words)
         return [_valid(word) for word in words]
 
     def jids(self) -> list[str]:
-        """All words that are left, as ids."""
+        """Returns all words that are left, as ids."""
         jids = self.rest()
         if len(jids) > MAX_JOBS_PER_CALL:
             raise BadArgument(f"Job(): {len(jids)} jids, at most {MAX_JOBS_PER_CALL} fit one call")
         return [name(jid, "Job", "jid") for jid in jids]
 
     def options(self) -> dict[str, str]:
-        """All words that are left, as names with values."""
+        """Returns all words that are left, as names with values."""
         words = self.rest()
         if len(words) % 2:
             raise BadArgument(f"Odd number of additional args: {' '.join(words)}")
@@ -98,7 +99,7 @@ class Words:
 
 
 def _valid(word: str) -> str:
-    """The word, unless it was no UTF-8 when it came."""
+    """Returns the word, unless it was no UTF-8 when it came."""
     if not word.isascii() and not is_unicode(word):
         shown = shortened(word).encode("utf-8", "replace").decode()
         raise BadArgument(f'Arg "{shown}" is not valid UTF-8')
@@ -127,7 +128,7 @@ def whole(word: str | None, error: str) -> int:
 
 
 def json(word: str | None, error: str) -> Any:
-    """The value of a JSON word."""
+    """Returns the value of a JSON word."""
     if word is None:
         _refuse(error, word)
     try:
@@ -137,14 +138,14 @@ def json(word: str | None, error: str) -> Any:
 
 
 def json_text(word: str | None, error: str) -> str:
-    """A word that must be JSON, as it is."""
+    """Returns a word that must be JSON, as it is."""
     json(word, error)
     assert word is not None
     return word
 
 
 def array(word: str, error: str, *kinds: type) -> list[Any]:
-    """The values of a word that must be a JSON array of such kinds of values."""
+    """Returns the values of a word that must be a JSON array of such kinds of values."""
     values = json(word, error)
     if values == {}:  # how Lua writes an empty array
         return []

@@ -45,7 +45,7 @@ def put(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 
 def put_without_caller(ledger: "Ledger", now: float, words: Words) -> Reply:
-    """The `put` of the first unified script: it names no caller, so every holder is told."""
+    """Runs the `put` of the first unified script: it names no caller, so every holder is told."""
     return _put(ledger, now, words, "", words.queue())
 
 
@@ -73,7 +73,7 @@ def _put(ledger: "Ledger", now: float, words: Words, caller: str, queue: str) ->
 
 
 def _put_options(options: dict[str, str]) -> dict[str, Any]:
-    """The options of put; names that it does not know are ignored."""
+    """Returns the options of put; names that it does not know are ignored."""
     found: dict[str, Any] = {}
     if "retries" in options:
         found["retries"] = number(options["retries"], 'Put(): Arg "retries" not a number: ')

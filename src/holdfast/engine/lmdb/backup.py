@@ -244,7 +244,7 @@ def _map_bytes(file: Path) -> int:
 
 
 def _content(pairs: Iterable[Pair]) -> Backup:
-    """The number of pairs, in the order of their keys, and one digest of them."""
+    """Returns the number of pairs, in the order of their keys, and one digest of them."""
     content = _Content()
     for _ in content.counted(pairs):
         pass

@@ -152,7 +152,7 @@ def read_pairs(path: Path) -> Iterator[Change]:
 
 
 def _read_tail(file: IO[bytes], path: Path) -> tuple[Changes, int]:
-    """The tail, and where it begins."""
+    """Returns the tail, and where it begins."""
     size = file.seek(0, os.SEEK_END)
     end = size - _CHECKSUM_BYTES - _LENGTH.size
     try:

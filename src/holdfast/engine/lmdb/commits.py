@@ -40,7 +40,7 @@ _GROUPS_PER_READER_CHECK: Final = 256
 
 
 class Commits:
-    """Everything that only one thread at a time does."""
+    """The commits: everything that only one thread at a time may do."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Commits:
 
     @contextmanager
     def block(self, space: bytes) -> Iterator[Transaction]:
-        """A transaction that is committed at the end of the block."""
+        """Runs a block as a transaction that is committed at its end."""
         overlay = self._overlay
         try:
             base = None if overlay is None else overlay.begin()
@@ -353,9 +353,9 @@ def _telling(request: CommitRequest | None, outcome: Outcome[Any]) -> Callable[[
 
 
 def _somebody_hears(topic_prefix: str) -> bool:
-    """Other processes have the store open: they may listen to everything."""
+    """Returns True: other processes have the store open and may subscribe to anything."""
     return True
 
 
 def _tell_no_one() -> None:
-    """The caller of a block is there itself."""
+    """Does nothing: the caller of a block waits itself."""

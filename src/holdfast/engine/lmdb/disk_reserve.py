@@ -47,7 +47,7 @@ class Reserve:
         return False
 
     def remove_if_larger(self, data_bytes: int) -> None:
-        """A closed store keeps it only if it is not the largest part of the store."""
+        """Removes the reserve of a closed store if it would be the largest part of it."""
         with suppress(OSError):
             if data_bytes < RESERVE_BYTES:
                 self._path.unlink()

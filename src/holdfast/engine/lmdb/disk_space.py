@@ -61,7 +61,8 @@ class DiskSpace:
         return True
 
     def used(self) -> None:
-        """All that waited is in LMDB's file, which has grown by no more than what it needed."""
+        """Notes that all waiting commits are in LMDB's file, which grew by no more than they
+        needed."""
         self._end += self.needed
         self._leaf_pages += self.needed // self._page_bytes
         self._keys = self._value_bytes = self.needed = 0
@@ -105,12 +106,12 @@ class DiskSpace:
 
 
 def give_back(data_file: int) -> None:
-    """Gives the blocks behind the end of the file free. Nobody may have it open."""
+    """Frees the blocks behind the end of the file. Nobody may have it open."""
     os.ftruncate(data_file, os.fstat(data_file).st_size)
 
 
 def _find_fallocate() -> Any:
-    """Linux's own; the portable one would make the file longer."""
+    """Finds Linux's `fallocate`; the portable one would make the file longer."""
     library = ctypes.CDLL(None)
     function = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
     if function is None:

@@ -106,7 +106,7 @@ class LmdbEngine:
     # --- closing ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Waits for those who already write, makes all durable and gives the folder free.
+        """Waits for running writers, syncs, and releases the folder.
 
         A view that is still open raises `StoreClosed` when it is read from again.
         """
@@ -127,7 +127,7 @@ class LmdbEngine:
             self._group_commit.leave(request)
 
     def forked(self) -> None:
-        """Called in a child process: nothing of the parent's store may be touched from here."""
+        """Disables the store in a forked child, which must not touch the parent's."""
         if self._unusable is None:
             self._unusable = StoreForked(f"{self.path} was opened by the parent process")
             self._group_commit = (
@@ -208,7 +208,7 @@ class LmdbEngine:
             raise
 
     def _serve(self, request: CommitRequest) -> list[Outcome[Any]]:
-        """Has a request run, by this thread or by the one that leads its group."""
+        """Runs a request, in this thread or in the one that leads its group."""
         group_commit, commits = self._group_commit, self._commits
         try:
             if group := group_commit.take(request):
@@ -310,7 +310,7 @@ class LmdbEngine:
             return [f"LMDB can't read the file: {error}"]
 
     def refuse_unreadable(self) -> None:
-        """Raises if a page is damaged, as a look a moment ago has found or one now finds."""
+        """Raises if a page is damaged, according to a recent check or a new one."""
         if time.monotonic() - self._examined > EXAMINED_SECONDS:
             with self.begin_view() as txn:
                 file_checks.refuse_unreadable(self.path, txn)
@@ -338,7 +338,7 @@ class LmdbEngine:
             raise self.explained(error) from error
 
     def begin_view(self) -> Any:
-        """A snapshot of LMDB that has all that was committed."""
+        """Returns a snapshot of LMDB that has all that was committed."""
         self._files.flush()
         return self._begin_snapshot()
 

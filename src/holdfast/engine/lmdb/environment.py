@@ -126,7 +126,8 @@ def await_writer(path: Path) -> None:
 
 
 def _writer(lock_file: int) -> int:
-    """The thread that has LMDB's writer lock, a robust mutex in its lock file; 0 if none has."""
+    """Returns the thread that has LMDB's writer lock, a robust mutex in its lock file; 0 if none
+    has."""
     word = int.from_bytes(os.pread(lock_file, 4, _WRITER_LOCK), sys.byteorder)
     thread = word & 0x3FFFFFFF
     return thread if thread and lock_wait.process_of(thread) else 0

@@ -143,7 +143,8 @@ def problems_of_newest(path: Path) -> list[str]:
 
 
 def _meta_of(file: int, txn: Any) -> pages.Meta | None:
-    """The meta page that a snapshot began with, if two commits have not replaced it already."""
+    """Returns the meta page that a snapshot began with, if two commits have not replaced it
+    already."""
     try:
         metas = pages.read_metas(file)
     except pages.Damaged:
@@ -158,7 +159,8 @@ def _meta_of(file: int, txn: Any) -> pages.Meta | None:
 
 
 def seal(path: Path) -> None:
-    """Notes what the data file is. Only for one that is on disk, and that nobody has open.
+    """Records the checksum of the data file. Only for a file that is synced and that nobody has
+    open.
 
     Nothing waits for the disk here: a seal that a power failure has spoilt counts as none.
     """

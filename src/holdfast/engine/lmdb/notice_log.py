@@ -1,4 +1,4 @@
-"""The notices of commits, as records in LMDB's file: what becomes of a commit becomes of them.
+"""The notices of commits, as records in LMDB's file: they share the fate of their commit.
 
 Those of commits that still wait for LMDB are read where they wait; then they are the first ones of
 the LMDB commit that follows.
@@ -106,8 +106,8 @@ class NoticeLog:
         return place, forgotten, notices
 
     def _stored_since(self, place: NoticePosition) -> tuple[int, int, list[Notice]]:
-        """The last of LMDB's commits behind a place, how many of those were forgotten, and the
-        notices of the others.
+        """Returns the last of LMDB's commits behind a place, how many of those were forgotten, and
+        the notices of the others.
 
         While a commit waits for the disk, its number is known already, and its records are not.
         """

@@ -175,7 +175,7 @@ class OpenStore:
         )
 
     def _open_log(self) -> RedoLog | None:
-        """The log, if there is one or should be one."""
+        """Returns the log, if there is one or should be one."""
         exists = (self.path / redo_log.FILE_NAME).exists() or redo_log.read_state(
             self.path
         ) is not None
@@ -235,7 +235,8 @@ class OpenStore:
             self.folder.unlock_opening()
 
     def _read_by_all(self) -> int | None:
-        """Up to which LMDB commit nobody needs notices any more; None: nobody needs any."""
+        """Returns up to which LMDB commit nobody needs notices any more; None if nobody needs
+        any."""
         if self.redo is None or self.redo.shared:
             return 0  # others may listen, and nobody knows how far they are
         place = self.notices.place()

@@ -54,7 +54,7 @@ StoreNotices = Callable[[Any, list[Notice]], None]
 
 
 class Overlay:
-    """Everything about it; its lock is held for the length of a commit or of a flush.
+    """The overlay of one store; its lock is held during a commit or a flush.
 
     With `synced`, a commit waits until the disk has its record, and so does a flush: LMDB's file
     and the log survive the machine at any moment. A flush is expensive then, so views don't ask for

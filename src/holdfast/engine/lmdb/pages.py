@@ -233,7 +233,8 @@ class Walk:
     def _pages(
         self, number: int, level: int, depth: int, title: str, keeps: bool
     ) -> Iterator[tuple[bytes, bytes]]:
-        """The pairs below a page, in its order; what can't be read is reported and left out."""
+        """Yields the pairs below a page, in its order; what can't be read is reported and left
+        out."""
         try:
             page = self._page(number, _LEAF if level == depth else _BRANCH)
             nodes = list(self._nodes(page, number, is_leaf=level == depth))
@@ -278,7 +279,8 @@ class Walk:
     def _nodes(
         self, page: bytes, number: int, *, is_leaf: bool
     ) -> Iterator[tuple[bytes, int, int, int]]:
-        """Of each node: its key, its flags (of a branch: its page), where its data is, how long."""
+        """Yields the key of each node, its flags (of a branch: its page), and the place and length
+        of its data."""
         _, _, _, lower, upper = _PAGE.unpack_from(page)
         if not _HEADER < lower <= upper <= self._size or lower % 2:
             raise Damaged(f"page {number} is damaged: its nodes can't be found")
@@ -325,7 +327,7 @@ class Walk:
         return os.pread(self._file, size, first * self._size + _HEADER) if keeps else b""
 
     def _check_free(self, lists: list[tuple[bytes, bytes]]) -> None:
-        """No page that is in use may be listed as free: LMDB would write over it."""
+        """Checks that no page in use is listed as free: LMDB would overwrite it."""
         seen: set[int] = set()
         for key, data in lists:
             count = len(data) // 8
@@ -358,7 +360,7 @@ def main() -> None:
 
 
 def encode(meta: Meta) -> str:
-    """A meta page as a word of a command line: LMDB overwrites it two commits later."""
+    """Returns a meta page as a word of a command line: LMDB overwrites it two commits later."""
     return json.dumps(meta)
 
 

@@ -184,7 +184,7 @@ class RedoLog:
         os.close(self._file)
 
     def remove(self) -> None:
-        """Only for a log that holds nothing, and a store that nobody else has open."""
+        """Removes a log. Only for one that is empty, of a store that nobody else has open."""
         forget_state(self.path.parent)
         self.path.unlink(missing_ok=True)
 
@@ -208,7 +208,7 @@ class RedoLog:
         self.position = _BEGIN
 
     def empty(self) -> None:
-        """LMDB has all of it."""
+        """Marks the log as empty: LMDB has all records."""
         self.position = _BEGIN
 
     def is_empty(self) -> bool:
@@ -275,7 +275,7 @@ class RedoLog:
         return Found(records)  # the end, or a record in whose middle its writer was stopped
 
     def records(self, above: int) -> Iterator[Writes]:
-        """The whole records above an LMDB commit, up to the first that is not."""
+        """Returns the whole records above an LMDB commit, up to the first that is not."""
         return iter(self.read(above).records)
 
     def _mark_of(self, above: int) -> int:
@@ -283,7 +283,8 @@ class RedoLog:
 
 
 def _body(content: bytes, position: int, mark: int) -> bytes | None:
-    """The body of the record at `position`, if there is one of this mark and it is whole."""
+    """Returns the body of the record at `position`, if there is one of this mark and it is
+    whole."""
     begin = position + _HEAD.size
     if begin > len(content):
         return None
@@ -310,7 +311,7 @@ def _count_behind(content: bytes, position: int, mark: int) -> int:
 
 
 def read_state(path: Path) -> State | None:
-    """Which log has to be there; None if none has to, or if nobody can say."""
+    """Returns which log has to be there; None if none has to, or if nobody can say."""
     state = _load_state(path)
     return state if state is not None and state.counts() else None
 
@@ -349,7 +350,8 @@ def _save_state(path: Path, state: State) -> None:
 
 
 def forget_state(path: Path) -> None:
-    """Nothing depends on the log any more; on disk when it returns."""
+    """Removes the state that names the log: nothing depends on it any more. Synced when it
+    returns."""
     if (path / STATE).exists():
         (path / STATE).unlink()
         folder.sync_folder(path)

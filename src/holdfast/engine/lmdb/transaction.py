@@ -158,7 +158,8 @@ class LmdbReader:
     def _group(
         self, prefix: bytes, begin: bytes, end: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """The long keys that begin with `prefix`, in order, read again whenever they may change."""
+        """Yields the long keys that begin with `prefix`, in order, read again whenever they may
+        change."""
         while True:
             writes = self.writes
             for pair in LONG_KEYS.ordered(self._stored_group(prefix), begin, end, reverse=reverse):
@@ -198,7 +199,7 @@ class LmdbReader:
 
 
 class OnlyReads:
-    """Says so when it is asked to write.
+    """Refuses every write.
 
     By methods: a class with a `__getattr__` finds all its attributes slowly.
     """
@@ -222,7 +223,7 @@ class OnlyReads:
 
 
 class LmdbView(OnlyReads, LmdbReader):
-    """A reader that is nothing else."""
+    """A view: a reader that can't write."""
 
     __slots__ = ()
 

@@ -282,7 +282,7 @@ class PostgresBackend:
     # --- care ------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
-        """A commit that waits for the disk makes all before it durable too."""
+        """Makes one commit that waits for the disk, which makes all earlier ones durable too."""
         if self._waits:
             return
         with self.lent() as connection:

@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 def connect(url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
-    """A plain connection of psycopg, or `Unreachable`."""
+    """Returns a plain connection of psycopg, or raises `Unreachable`."""
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error as error:
@@ -122,7 +122,7 @@ class Connection:
         self._sent[-1].append(statement)
 
     def send_sql(self, sql: str, *parameters: bytes) -> None:
-        """A statement that is used so seldom that it is not prepared."""
+        """Sends a rarely used statement without preparing it."""
         try:
             self._pq.send_query_params(
                 sql.encode(),
@@ -238,12 +238,12 @@ def _first_refusal(batch: list[Statement | None], results: list[Reply]) -> Refus
 
 
 def bytea_array(values: Sequence[bytes | None]) -> bytes:
-    """A parameter of the type bytea[]."""
+    """Returns a parameter of the type bytea[]."""
     return _array(_BYTEA, values)
 
 
 def int8_array(values: Sequence[bytes | None]) -> bytes:
-    """A parameter of the type int8[], of numbers as 8 bytes each."""
+    """Returns a parameter of the type int8[], of numbers as 8 bytes each."""
     return _array(_INT8, values)
 
 

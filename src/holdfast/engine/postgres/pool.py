@@ -45,7 +45,8 @@ class Pool:
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """A broken one takes all idle ones with it: whatever ended it has hardly spared them."""
+        """Returns a connection to the pool; with a broken one all idle ones are closed, which are
+        probably broken too."""
         closing = [connection]
         with self._changed:
             self._used -= 1

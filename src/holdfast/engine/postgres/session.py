@@ -298,7 +298,7 @@ def _writes(commit: Commit, portion: Portion) -> tuple[bytes, ...]:
 
 
 def _portions(puts: dict[bytes, bytes]) -> Iterator[Portion]:
-    """The pairs in parts that fit a statement: keys, and for each a value or a number."""
+    """Yields the pairs in parts that fit a statement: keys, and for each a value or a number."""
     keys: list[bytes] = []
     values: list[bytes | None] = []
     numbers: list[bytes | None] = []
@@ -317,5 +317,5 @@ def _portions(puts: dict[bytes, bytes]) -> Iterator[Portion]:
 
 
 def _new_version() -> int:
-    """A number that no other commit has: 63 random bits, and never 0."""
+    """Returns a number that no other commit has: 63 random bits, and never 0."""
     return (int.from_bytes(os.urandom(8)) >> 1) or 1

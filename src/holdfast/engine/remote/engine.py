@@ -99,7 +99,7 @@ class RemoteEngine:
                 group_commit.leave(request)
 
     def _serve(self, request: CommitRequest, space: bytes) -> list[Outcome[Any]]:
-        """Has a request run, by this thread or by the one that leads its group."""
+        """Runs a request, in this thread or in the one that leads its group."""
         with self._lines.join(space, self._patience.refuse_unusable) as group_commit:
             try:
                 if group := group_commit.take(request):
@@ -186,10 +186,10 @@ class RemoteEngine:
         self.backend.backup(target)
 
     def refuse_full(self) -> None:
-        """The server's disk is for the server to look at; a commit that it refuses says why."""
+        """Does nothing: the server watches its own disk, and a commit that it refuses says why."""
 
     def refuse_unreadable(self) -> None:
-        """Nothing that a server sends can end this process."""
+        """Does nothing: no answer of a server can end this process."""
 
     def check(self) -> list[str]:
         return self._patience.call(self.backend.problems)
@@ -200,7 +200,7 @@ class RemoteEngine:
         return {**self._patience.call(self.backend.stats), **self._counts.as_dict()}
 
     def close(self) -> None:
-        """Waits for those who already write, and lets go of the server.
+        """Waits for running writers, and closes the connections.
 
         A view that is still open raises `StoreClosed` when it is read from again.
         """
@@ -217,7 +217,7 @@ class RemoteEngine:
         self.backend.close()
 
     def forked(self) -> None:
-        """Called in a child process: nothing of the parent's store may be touched from here."""
+        """Disables the store in a forked child, which must not touch the parent's."""
         if self._patience.unusable is None:
             self._patience.unusable = StoreForked(
                 f"{self.backend.name} was opened by the parent process"
@@ -231,8 +231,9 @@ class RemoteEngine:
 
 
 def _parts(spaces: Sequence[bytes]) -> list[tuple[bytes, list[int]]]:
-    """The numbers of the transactions of each space. As no one sees into two spaces, spaces may
-    go one after the other; but the empty prefix is all of them, and waits for those before it."""
+    """Returns the numbers of the transactions of each space. As no one sees into two spaces, spaces
+    may go one after the other; but the empty prefix is all of them, and waits for those before it.
+    """
     parts: dict[bytes, list[int]] = {}
     done: list[tuple[bytes, list[int]]] = []
     for number, space in enumerate(spaces):

@@ -92,7 +92,7 @@ class Unreachable(Exception):
     """The connection was lost. Nothing was applied, and nothing ever will be."""
 
     def __str__(self) -> str:
-        """In one line, however many a driver writes."""
+        """Returns the message in one line, however many the driver wrote."""
         return " ".join(super().__str__().split())
 
 
@@ -163,8 +163,8 @@ class Locking(Protocol):
     """The methods of a backend that can make other transactions wait."""
 
     def exclusive_session(self, space: bytes) -> Session:
-        """A session that lets no one else commit in its space from its first `fetch` to its end,
-        so that its own commit is in no conflict."""
+        """Returns a session that lets no one else commit in its space from its first `fetch` to its
+        end, so that its own commit is in no conflict."""
         ...
 
 
@@ -177,11 +177,12 @@ class Backend(Protocol):
     def session(self, space: bytes) -> Session: ...
 
     def newest_notice(self) -> Any:
-        """The place in the log of notices behind all commits that have returned so far."""
+        """Returns the place in the log of notices behind all commits that have returned so far."""
         ...
 
     def notices_since(self, place: Any) -> tuple[Any, int, list[Notice]]:
-        """The new place, how many commits between were forgotten, and the notices in order."""
+        """Returns the new place, how many commits between were forgotten, and the notices in
+        order."""
         ...
 
     def listen(self, wake: Callable[[], None], stopped: threading.Event) -> None:

@@ -88,7 +88,7 @@ class ReadCache:
         self.is_unbounded = False
 
     def begin_end(self) -> None:
-        """From here on, what is not known is fetched; what was read stays."""
+        """Fetches what is unknown from here on; what was read stays."""
         self._guessing = False
 
     @property
@@ -356,7 +356,7 @@ class ReadCache:
     # --- what was read ---------------------------------------------------------------------------
 
     def read_ranges(self) -> list[Walked]:
-        """The ranges that were walked, joined, with the versions of what is there."""
+        """Returns the ranges that were walked, joined, with the versions of what is there."""
         joined: list[list[bytes]] = []
         for begin, end in sorted(self._walked):
             if begin >= end:
@@ -368,7 +368,7 @@ class ReadCache:
         return [Walked(begin, end, self._versions(begin, end)) for begin, end in joined]
 
     def read_keys(self, ranges: list[Walked]) -> dict[bytes, int]:
-        """The keys that were read outside of `ranges`, with their versions, or 0."""
+        """Returns the keys that were read outside of `ranges`, with their versions, or 0."""
         begins = [walked.begin for walked in ranges]
         versions = {}
         for key in self._read:

@@ -261,7 +261,7 @@ class GroupRuns:
     # --- blocks ----------------------------------------------------------------------------------
 
     def block(self, space: bytes) -> Iterator[Transaction]:
-        """A transaction that can't be run again: what would do so is an error here."""
+        """Runs a block as a transaction, which can't be run again: a conflict is an error here."""
         attempt = self._begin(space, self._clock())
         writes = attempt.writes(attempt.base, attempt.seen.now, careful=False)
         try:

@@ -1,4 +1,4 @@
-"""A line in front of each space: its transactions run one after the other, or together as a group.
+"""A queue in front of each space: its transactions run one after the other, or together as a group.
 
 Two processes may still want the same space at the same time; then the server lets one of them win.
 """
@@ -21,7 +21,7 @@ class _SpaceQueue:
 
 
 class SpaceQueues:
-    """The lines of an engine. One that nobody uses is forgotten."""
+    """The queues of an engine. One that nobody uses is forgotten."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -31,7 +31,7 @@ class SpaceQueues:
 
     @contextmanager
     def join(self, space: bytes, check: Callable[[], None]) -> Iterator[GroupCommit]:
-        """The line of a space, for a thread that is in no other one."""
+        """Joins the queue of a space, for a thread that is in no other one."""
         self.refuse_inside(
             "a transaction was begun inside another one of the same store: "
             "use the transaction that the work was given"
@@ -62,7 +62,7 @@ class SpaceQueues:
             raise RuntimeError(why)
 
     def close(self, reason: StoreUnusable) -> bool:
-        """Lets no one in any more, and returns when all are out; False if it was closed before."""
+        """Admits no more threads, and returns when all have left; False if it was closed before."""
         self.refuse_inside("the store was closed inside one of its transactions: let it end first")
         with self._changed:
             first = self._closed is None

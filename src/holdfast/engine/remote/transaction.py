@@ -140,7 +140,7 @@ class Writes(WriteBuffer):
         self.notices += other.notices
 
     def commit_of(self, seen: ReadCache, rule: LongKeys | None) -> Commit:
-        """All of it, in the backend's own keys. May read the edges of what was cleared."""
+        """Returns all of it, in the backend's own keys. May read the edges of what was cleared."""
         clears = list(self.cleared)
         gone: list[bytes] = []
         if rule is not None:
@@ -186,8 +186,8 @@ class Writes(WriteBuffer):
     def _stored_clear(
         self, begin: bytes, end: bytes, rule: LongKeys, gone: list[bytes]
     ) -> list[tuple[bytes, bytes]]:
-        """A cleared range in stored keys. Folded keys have no order among those with the same
-        prefix: where the range ends within such a group, its members are named in `gone`."""
+        """Returns a cleared range in stored keys. Folded keys have no order among those with the
+        same prefix: where the range ends within such a group, its members are named in `gone`."""
         middle_begin, middle_end = begin, end
         edges = []
         if len(begin) >= rule.whole:

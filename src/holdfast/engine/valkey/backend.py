@@ -53,7 +53,7 @@ class ValkeyBackend:
         return place or self._places.setdefault(space, SpaceState(self._address.store, space))
 
     def spaces(self) -> list[bytes]:
-        """The prefixes of all spaces that were ever written to, in order."""
+        """Returns the prefixes of all spaces that were ever written to, in order."""
         [spaces] = self._ask(self.place(b"").slot, [("SMEMBERS", self.names.spaces)])
         return sorted(spaces)
 
@@ -69,7 +69,7 @@ class ValkeyBackend:
     def ask_places(
         self, places: Sequence[SpaceState], make: Callable[[SpaceState], Command]
     ) -> list[Any]:
-        """The reply to one command for each place: one round trip for those of a server."""
+        """Returns the reply to one command for each place: one round trip for those of a server."""
         by_host: dict[Host, list[SpaceState]] = {}
         for place in places:
             by_host.setdefault(self.servers.host_of(place.slot), []).append(place)

@@ -58,7 +58,8 @@ class ServerConnection:
             raise NotSent(str(error)) from error
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """The replies; an error that a server answers with is one of them, and is not raised."""
+        """Returns the replies; an error that a server answers with is one of them, and is not
+        raised."""
         connection = self._connection
         packed = [piece for command in commands for piece in connection.pack_command(*command)]
         connection.send_packed_command(packed)
@@ -68,7 +69,7 @@ class ServerConnection:
         self._connection.send_packed_command(self._connection.pack_command(*command))
 
     def receive(self) -> Any:
-        """The next message of a subscription; waits for it."""
+        """Returns the next message of a subscription; waits for it."""
         return self._connection.read_response()
 
     def has_message(self) -> bool:
@@ -106,7 +107,8 @@ class Node:
         self._closed = False
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """One round trip. Raises `NotSent`, or one of `FAILURES` if it may have been received."""
+        """Returns one round trip. Raises `NotSent`, or one of `FAILURES` if it may have been
+        received."""
         with self._lock:
             connection = self._free.pop() if self._free else None
         if connection is None:

@@ -12,8 +12,8 @@ _LENGTH: Final = struct.Struct(">I")
 
 @cache
 def source() -> bytes:
-    """The library as it is loaded into a server. Its name holds a digest of itself: clients of two
-    versions of Holdfast may use the same servers, each its own functions."""
+    """Returns the library as it is loaded into a server. Its name holds a digest of itself: clients
+    of two versions of Holdfast may use the same servers, each its own functions."""
     text = files(__package__).joinpath("library.lua").read_bytes()
     return text.replace(b"@VERSION@", version())
 
@@ -26,7 +26,7 @@ def version() -> bytes:
 
 @cache
 def function(name: str) -> bytes:
-    """The name of one of the library's functions in the server."""
+    """Returns the name of one of the library's functions in the server."""
     return b"holdfast_%s_%s" % (version(), name.encode())
 
 

@@ -47,7 +47,7 @@ class Listener:
         self._closed = False
 
     def newest(self) -> tuple[int, int]:
-        """The place behind all commits that have returned so far."""
+        """Returns the place behind all commits that have returned so far."""
         with self._lock:
             self._catch_up()
             return self._count, self._lost
@@ -111,7 +111,8 @@ class Listener:
                     raise Unreachable(str(failure)) from failure
 
     def _take_all(self) -> None:
-        """A server answers a PING behind all that it has published before."""
+        """Takes all messages up to the answer to a PING, which follows everything published
+        before."""
         for connection in self._connections.values():
             connection.send(("PING",))
         for host, connection in list(self._connections.items()):
@@ -166,7 +167,7 @@ class Listener:
     # --- connecting ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Listens to every primary, and learns what was said while no one listened."""
+        """Subscribes to every primary, and finds out what was published while nobody listened."""
         first = self._changes < 0
         servers = self._backend.servers
         changes = servers.changes

@@ -45,7 +45,7 @@ class Unanswered(Exception):
 
 
 def slot_of(tag: bytes) -> int:
-    """The slot of all keys with this hash tag."""
+    """Returns the slot of all keys with this hash tag."""
     return crc_hqx(tag, 0) % SLOTS
 
 
@@ -69,8 +69,8 @@ class Servers:
     # --- asking ----------------------------------------------------------------------------------
 
     def ask(self, slot: int, commands: Sequence[Command]) -> list[Any]:
-        """The replies of the server that holds `slot`. The first command decides: if it is answered
-        with an error that does not pass, that is raised."""
+        """Returns the replies of the server that holds `slot`. The first command decides: if it is
+        answered with an error that does not pass, that is raised."""
         end = time.monotonic() + self._patience
         pause, redirects, sent = _FIRST_PAUSE, 0, False
         while True:
@@ -107,7 +107,7 @@ class Servers:
                 raise Unanswered(problem, sent=sent)
 
     def first_slots(self) -> list[int]:
-        """A slot of each primary."""
+        """Returns a slot of each primary."""
         if not self.is_cluster:
             return [0]
         seen: dict[int, int] = {}
@@ -141,7 +141,7 @@ class Servers:
         raise explain(error, self._address.name)
 
     def _ask_elsewhere(self, problem: str, commands: Sequence[Command]) -> list[Any]:
-        """A slot is on the move, and its key is already at the new place."""
+        """Asks the new server of a slot that is being moved."""
         host, _, port = problem.split()[2].rpartition(":")
         node = self._at((host.strip("[]"), int(port)))
         replies = node.ask([("ASKING",), *commands])[1:]
@@ -191,11 +191,13 @@ class Servers:
         )
 
     def _was_silent(self, host: Host) -> bool:
-        """A server that hangs is asked last: each time, it costs the time in which it is silent."""
+        """Returns whether a server hung recently: it is asked last, because each try costs its
+        timeout."""
         return time.monotonic() - self._silent.get(host, -_SUSPECT_SECONDS) < _SUSPECT_SECONDS
 
     def _ask_for_map(self, host: Host) -> list[Host] | None:
-        """The primary of each slot, one for all without a cluster, or None if `host` can't say."""
+        """Returns the primary of each slot, one for all without a cluster, or None if `host` can't
+        say."""
         cluster, replication = self._at(host).ask([("INFO", "cluster"), ("INFO", "replication")])
         for reply in (cluster, replication):
             if isinstance(reply, ResponseError):

@@ -154,7 +154,8 @@ class SpaceSession:
         return None if value is None else Row(value, _VERSION)
 
     def _fill(self, page: Page, is_whole: int, flat: list[bytes]) -> Pairs:
-        """The pairs of a page as they were, fetched on where large values have cut it short."""
+        """Returns the pairs of a page as they were, fetched on where large values have cut it
+        short."""
         pairs = self._restore(page, is_whole, flat)
         rest = page
         while not is_whole and len(pairs) < page.limit:
@@ -247,7 +248,7 @@ class SpaceSession:
         return reply
 
     def close(self) -> None:
-        """A server holds nothing for a session but a few versions in a log, for a while."""
+        """Does nothing: a server keeps only a few versions in a log for a session, for a while."""
 
     def _message(self, commit: Commit, lane: Lane, place: Any) -> Command:
         names = self._place.names
@@ -276,7 +277,7 @@ class SpaceSession:
         )
 
     def _send(self, command: Command) -> list[Any]:
-        """One round trip, also if the commit waits for replicas or for a disk."""
+        """Makes one round trip, even if the commit waits for replicas or for a disk."""
         waits = self._backend.waits
         end = time.monotonic() + self._backend.patience
         while True:

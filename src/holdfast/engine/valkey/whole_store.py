@@ -56,7 +56,7 @@ class WholeSession:
         self._root.close()
 
     def _join(self, page: Page, pairs: Pairs) -> Pairs:
-        """The pairs of a page, those of the spaces among the others."""
+        """Returns the pairs of a page, those of the spaces among the others."""
         inside: Pairs = []
         spaces = self._within(page.begin, page.end)
         for space in reversed(spaces) if page.reverse else spaces:
@@ -74,11 +74,12 @@ class WholeSession:
         return sorted([*pairs, *inside], reverse=page.reverse)[: page.limit]
 
     def _within(self, begin: bytes, end: bytes) -> list[bytes]:
-        """The spaces that a range touches."""
+        """Returns the spaces that a range touches."""
         return [s for s in self._others() if s < end and begin < after_prefix(s)]
 
     def _space_of(self, key: bytes) -> bytes | None:
-        """No space begins with another, so only the one before the key can hold it."""
+        """Finds the space of a key: only the one before it can contain it, because no space begins
+        with another."""
         spaces = self._others()
         place = bisect_right(spaces, key)
         return spaces[place - 1] if place and key.startswith(spaces[place - 1]) else None

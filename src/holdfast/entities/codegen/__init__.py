@@ -37,7 +37,7 @@ def generate(
     *,
     places: Mapping[tuple[str, ...], SourcePlace] | None = None,
 ) -> str:
-    """The source file. Names that clash or can't be names raise `InvalidEntitySchema`.
+    """Returns the source file. Names that clash or can't be names raise `InvalidEntitySchema`.
 
     No text of a schema can become code: names are checked, texts are written as literals and as
     comments of one line, and Python is parsed and compared with what the schema calls for.

@@ -44,7 +44,8 @@ _PYTHON_CLASSIC: Final = _words(
 
 
 def comment_text(comment: str) -> list[str]:
-    """The lines of a comment, without blanks around them and without what no source may hold."""
+    """Returns the lines of a comment, without blanks around them and without what no source may
+    hold."""
     lines = []
     for line in comment.strip().splitlines():
         said = "".join(character if character.isprintable() else " " for character in line)

@@ -17,7 +17,7 @@ from holdfast.entities.types import is_now
 
 
 def write(schemas: Sequence[Schema], names: Names) -> str:
-    """The module, with a comment line at the start and the end of each schema."""
+    """Returns the module, with a comment line at the start and the end of each schema."""
     head = f'"""{title(schemas)}"""\n'
     columns = [column for schema in schemas for table in schema.tables for column in table.columns]
     parts = [head + _imports(columns)]

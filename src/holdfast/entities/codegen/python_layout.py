@@ -54,7 +54,7 @@ def fits(line: str) -> bool:
 
 
 def text(value: str) -> str:
-    """A text literal, in double quotes unless single ones need fewer escapes."""
+    """Returns a text literal, in double quotes unless single ones need fewer escapes."""
     quote = "'" if value.count("'") < value.count('"') else '"'
     body = "".join(_escaped(character, quote) for character in value)
     return f"{quote}{body}{quote}"
@@ -118,7 +118,7 @@ def keyed(key: str, value: "str | Group") -> "str | Group":
 
 
 def docstring(comment: str, indent: int = 4) -> list[str]:
-    """The lines of a docstring whose value is `docstring_value(comment, indent)`."""
+    """Returns the lines of a docstring whose value is `docstring_value(comment, indent)`."""
     blanks = " " * indent
     first, *rest = _quotes_escaped(comment_text(comment))
     return [
@@ -138,7 +138,8 @@ def docstring_value(comment: str, indent: int = 4) -> str:
 
 
 def _quotes_escaped(lines: list[str]) -> list[str]:
-    """The lines, with every quote escaped if one of them could end the docstring or begin it."""
+    """Returns the lines, with every quote escaped if one of them could end the docstring or begin
+    it."""
     body = [line.replace("\\", "\\\\") for line in lines]
     ends = body[0].startswith('"') or body[-1].endswith('"')
     if ends or any('""' in line for line in body):
@@ -147,12 +148,12 @@ def _quotes_escaped(lines: list[str]) -> list[str]:
 
 
 def comment_lines(comment: str, indent: int = 4) -> list[str]:
-    """A comment as lines of their own."""
+    """Returns a comment as lines of their own."""
     return [f"{' ' * indent}# {line}".rstrip() for line in harmless(comment)]
 
 
 def harmless(comment: str) -> list[str]:
-    """The lines of a comment, with the words quoted that a checker would take for its own.
+    """Returns the lines of a comment, with the words quoted that a checker would take for its own.
 
     >>> harmless("type: ignore")
     ["'type': ignore"]

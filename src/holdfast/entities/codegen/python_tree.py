@@ -47,7 +47,8 @@ def _dump(body: Sequence[ast.stmt]) -> str:
 
 
 def _without_imports(module: ast.Module) -> list[ast.stmt]:
-    """The statements but for the imports that are known, with each alias put in its place."""
+    """Returns the statements but for the imports that are known, with each alias put in its
+    place."""
     aliases: dict[str, ast.expr] = {}
     kept: list[ast.stmt] = []
     for each in module.body:
@@ -212,7 +213,8 @@ def _subscript(name: str, parts: Sequence[ast.expr]) -> ast.expr:
 
 
 def _value(value: Any, type: str = "", subtype: str | None = None) -> ast.expr:
-    """The expression of a value of a column of this type; the list of a Set is written as a set."""
+    """Returns the expression of a value of a column of this type; the list of a Set is written as a
+    set."""
     if isinstance(value, datetime):
         parts = value.timetuple()[:6] + ((value.microsecond,) if value.microsecond else ())
         return _call("datetime", [_value(part) for part in parts], {"tzinfo": _name("UTC")})

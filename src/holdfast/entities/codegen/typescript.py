@@ -20,7 +20,7 @@ _HEAD: Final = """\
 
 
 def write(schemas: Sequence[Schema], names: Names, *, bigint: bool) -> str:
-    """The file: an interface and a constant for each table, then the client."""
+    """Returns the file: an interface and a constant for each table, then the client."""
     tables = [table for schema in schemas for table in schema.tables]
     # A statement before the first comment of a table: a comment at the very top can be a pragma.
     listed = ", ".join(_text(schema.name) for schema in schemas)
@@ -116,7 +116,8 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _expression(value: Any, indent: int, *, bigint: bool, used: int = 0) -> str:
-    """A literal, on one line if it fits behind the `used` columns, else a line for each part."""
+    """Returns a literal, on one line if it fits behind the `used` columns, else a line for each
+    part."""
     flat = _flat(value, bigint=bigint)
     if len(flat) + indent + used + 10 <= _WIDTH or not isinstance(value, (dict, list)) or not value:
         return flat

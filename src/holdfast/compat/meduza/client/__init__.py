@@ -88,12 +88,13 @@ def putExpiring(ttl: float, *objects: Model) -> list[str]:
 
 
 def get(model: type[M], *ids: str, properties: Iterable[Any] = (), withTotal: bool = False) -> Any:
-    """The objects with these ids in their order, missing ones left out."""
+    """Returns the objects with these ids in their order, missing ones left out."""
     return _Default.session.get(model, *ids, properties=properties, withTotal=withTotal)
 
 
 def select(model: type[M], *given: Any, **options: Any) -> Any:
-    """The objects that all filters match: a list, or with `withTotal` a list and the total."""
+    """Returns the objects that all filters match: a list, or with `withTotal` a list and the
+    total."""
     return _Default.session.select(model, *given, **options)
 
 
@@ -108,7 +109,7 @@ def delete(model: type[Model], *given: Any, filters: Any = ()) -> int:
 
 
 def count(model: type[Model], *given: Any, filters: Any = ()) -> int:
-    """How many entities all filters match; without filters, how many the table holds."""
+    """Returns how many entities all filters match; without filters, how many the table holds."""
     return _Default.session.count(model, *given, filters=filters)
 
 

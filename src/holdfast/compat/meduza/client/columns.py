@@ -50,14 +50,14 @@ class Column:
         return self._default.copy() if is_shared else self._default
 
     def encode(self, data: Any) -> Any:
-        """The value for the wire; `ColumnValueError` if choices or length forbid it."""
+        """Returns the value for the wire; `ColumnValueError` if choices or length forbid it."""
         value = None if data is None else self.to_wire(data)
         if value is not None:
             self._check(value)
         return value
 
     def decode(self, data: Any) -> Any:
-        """The value from the wire."""
+        """Returns the value from the wire."""
         return None if data is None else self.from_wire(data)
 
     def to_wire(self, data: Any) -> Any:

@@ -22,7 +22,7 @@ class ColumnValueError(MeduzaError):
 
 
 class ModelError(MeduzaError):
-    """An object is none of a model."""
+    """An object does not belong to a model."""
 
     code = "bad_model"
 

@@ -48,24 +48,24 @@ class Model(metaclass=ModelType):
 
     @classmethod
     def all(cls) -> Filter:
-        """The filter that every entity passes."""
+        """Returns the filter that every entity passes."""
         return Filter(cls.__primary__, Condition.ALL)
 
     @classmethod
     def primary(cls) -> str:
-        """The name of the primary column."""
+        """Returns the name of the primary column."""
         return cls.__primary__
 
     @classmethod
     def tableName(cls) -> str:
-        """The full name of the table."""
+        """Returns the full name of the table."""
         return f"{cls._schema}.{cls._table}"
 
     def setPrimary(self, value: Any) -> None:
         self.__dict__[self.__primary__] = self.__columns__[self.__primary__].decode(value)
 
     def encode(self) -> Entity:
-        """An entity of the columns that are set."""
+        """Returns an entity of the columns that are set."""
         entity = Entity(self.__columns__[self.__primary__].encode(self.id))
         for name, column in self.__columns__.items():
             if name == self.__primary__:
@@ -80,7 +80,7 @@ class Model(metaclass=ModelType):
 
     @classmethod
     def decode(cls, entity: Entity, strict: bool = True) -> Self:
-        """An object of what was stored, without defaults."""
+        """Returns an object of what was stored, without defaults."""
         loaded = object.__new__(cls)
         loaded.setPrimary(entity.id)
         for name, value in entity.properties.items():

@@ -383,7 +383,7 @@ def to_wire(value: Any) -> Any:
 
 
 def from_wire(value: Any) -> Any:
-    """The opposite: what was marked as a Set is one again, and no mark is seen."""
+    """Reverses `to_wire`: what was marked as a Set is one again, without the mark."""
     if isinstance(value, list):
         elements = [from_wire(item) for item in unmarked(value)]
         return set(elements) if value[:1] == [SET_MARK] else elements
@@ -393,7 +393,7 @@ def from_wire(value: Any) -> Any:
 
 
 def unmarked(items: Iterable[Any]) -> list[Any]:
-    """The elements of an array from the wire, without its mark."""
+    """Returns the elements of an array from the wire, without its mark."""
     listed = list(items)
     is_marked = bool(listed) and isinstance(listed[0], str) and listed[0] in (SET_MARK, LIST_MARK)
     return listed[1:] if is_marked else listed

@@ -63,7 +63,7 @@ class Session:
     def get(
         self, model: type[M], *ids: str, properties: Iterable[Any] = (), withTotal: bool = False
     ) -> Any:
-        """The objects with these ids in their order, missing ones left out."""
+        """Returns the objects with these ids in their order, missing ones left out."""
         for id in ids:
             if not isinstance(id, str):
                 raise MeduzaError(f"Invalid id type: {type(id).__name__}")
@@ -84,7 +84,8 @@ class Session:
         limit: int | None = None,
         withTotal: bool = False,
     ) -> Any:
-        """The objects that all filters match: a list, or with `withTotal` a list and the total."""
+        """Returns the objects that all filters match: a list, or with `withTotal` a list and the
+        total."""
         for option, kind in ((order, Ordering), (paging, Paging)):
             if option is not None and not isinstance(option, kind):
                 raise MeduzaError(f"{option!r} is no {kind.__name__}")
@@ -95,7 +96,8 @@ class Session:
         return self._load(model, query, withTotal)
 
     def count(self, model: type[Model], *given: Any, filters: Any = ()) -> int:
-        """How many entities all filters match; without filters, how many the table holds."""
+        """Returns how many entities all filters match; without filters, how many the table
+        holds."""
         chosen = flat(each for each in (*given, filters) if each is not None) or model.all()
         _, total = self.select(model, chosen, limit=1, withTotal=True)
         number: int = total
@@ -150,7 +152,7 @@ def _change(model: type[Model], attribute: str, value: Any) -> Change:
 
 
 def _names(model: type[Model], properties: Iterable[Any]) -> list[str]:
-    """Names on the wire, of attributes, columns or such names."""
+    """Returns names on the wire, of attributes, columns or such names."""
     attributes = {column.modelName: column.name for column in model.__columns__.values()}
     given = (getattr(each, "name", each) for each in properties)
     return [each if each in model.__columns__ else attributes.get(each, each) for each in given]

@@ -82,7 +82,7 @@ def installSchema(schema: str, port: int = HTTP_PORT) -> None:
 
 
 def findUnusedPort() -> int:
-    """A port of this machine that nobody listens on."""
+    """Returns a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
