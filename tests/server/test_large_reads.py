@@ -114,6 +114,20 @@ def test_a_kind_of_read_that_took_long_is_run_in_a_thread_for_a_minute() -> None
     assert not reads.expects("metrics.top")
 
 
+def test_a_busy_moment_does_not_send_a_kind_of_read_to_a_thread() -> None:
+    now = 0.0
+    reads = LargeReads(lambda: now)
+
+    reads.took("entities.get", 0.03)
+    assert not reads.expects("entities.get")
+    now = 5.0
+    reads.took("entities.get", 0.03)
+    assert not reads.expects("entities.get")
+    now = 5.5
+    reads.took("entities.get", 0.03)
+    assert reads.expects("entities.get")
+
+
 def test_a_read_that_asks_for_all_or_for_many_is_run_in_a_thread() -> None:
     select = OPERATIONS["entities.select"].arguments
     reads = LargeReads()

@@ -13,10 +13,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from holdfast.limits import (
+    LARGE_READ_AGAIN_SECONDS,
     LARGE_READ_PAUSE_SECONDS,
     LARGE_READ_SECONDS,
     MAX_READ_ON_LOOP,
     REMEMBERED_LARGE_READ_SECONDS,
+    VERY_LARGE_READ_SECONDS,
 )
 
 T = TypeVar("T")
@@ -30,6 +32,7 @@ class LargeReads:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
+        self._suspected: dict[str, float] = {}  # by kind: when one took long
         self._next = 0.0  # when the next one may begin
 
     def expects(self, kind: str, arguments: msgspec.Struct | None = None) -> bool:
@@ -39,9 +42,18 @@ class LargeReads:
         return arguments is not None and asked_for(arguments) > MAX_READ_ON_LOOP
 
     def took(self, kind: str, seconds: float) -> None:
-        """Notes how long a read on the loop has taken."""
-        if seconds > LARGE_READ_SECONDS:
-            self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+        """Notes how long a read on the loop has taken.
+
+        A machine that is busy for a moment holds up any read, so one that took only a little too
+        long counts when a second one follows.
+        """
+        if seconds <= LARGE_READ_SECONDS:
+            return
+        now = self._clock()
+        last = self._suspected.get(kind, -LARGE_READ_AGAIN_SECONDS)
+        if seconds > VERY_LARGE_READ_SECONDS or now - last < LARGE_READ_AGAIN_SECONDS:
+            self._until[kind] = now + REMEMBERED_LARGE_READ_SECONDS
+        self._suspected[kind] = now
 
     def paced(
         self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep
