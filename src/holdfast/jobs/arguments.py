@@ -207,6 +207,13 @@ def check_jobs_count(count: int) -> None:
         raise BadArgument(f"{count} jobs, at most {MAX_JOBS_PER_CALL} fit one call")
 
 
+def check_page_count(count: int) -> None:
+    """Refuses a page of fewer than 0 entries, or of more than fit one call."""
+    if count < 0:
+        raise BadArgument.named("count", "must not be negative")
+    check_jobs_count(count)
+
+
 def tag_text(tag: Tag) -> str:
     """Returns the text under which a tag is indexed: 7 and 7.0 are both `7`."""
     return tag if isinstance(tag, str) else number_text(tag)

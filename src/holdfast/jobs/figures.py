@@ -8,7 +8,7 @@ import msgspec
 from holdfast.declarations import operation
 from holdfast.engine.contract import read_counter
 from holdfast.jobs import queues, statistics
-from holdfast.jobs.arguments import check_jobs_count, check_queue
+from holdfast.jobs.arguments import check_jobs_count, check_page_count, check_queue
 from holdfast.jobs.layout import QueueKeys, below
 from holdfast.jobs.queues import names_behind
 from holdfast.jobs.records import QueueCounts
@@ -68,7 +68,7 @@ class FigureOperations:
         Reads some 10 keys for each queue, and 2 for each of its days.
         """
         ledger = self._ledger
-        check_jobs_count(count)
+        check_page_count(count)
         check_jobs_count(max(1, len(queues)))
         names = [check_queue(each) for each in queues] or names_behind(ledger, after, count)
         return [_figures(ledger, name, ledger.tx.now) for name in names]

@@ -11,9 +11,9 @@ from holdfast.errors import BadArgument, UnknownRecurringJob
 from holdfast.jobs import cron, lists, tags
 from holdfast.jobs.arguments import (
     check_jid,
-    check_jobs_count,
     check_name,
     check_numbers,
+    check_page_count,
     check_size,
     check_tags,
     from_json,
@@ -127,7 +127,7 @@ class RecurringOperations:
         begin, end = below(ledger.keys.recurring)
         if after is not None:
             begin = ledger.keys.recurring_job(after) + b"\0"
-        check_jobs_count(count)
+        check_page_count(count)
         return [_shown(_decode(value)) for _, value in ledger.tx.scan(begin, end, limit=count)]
 
     @operation(reads=True)

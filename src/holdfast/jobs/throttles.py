@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument
 from holdfast.jobs import throttle_slots
-from holdfast.jobs.arguments import check_jobs_count, check_name
+from holdfast.jobs.arguments import check_name, check_page_count
 from holdfast.jobs.layout import below, last_part
 from holdfast.jobs.lists import admit
 from holdfast.jobs.records import JobPage, Throttle, ThrottleRecord
@@ -55,7 +55,7 @@ class ThrottleOperations:
         begin, end = below(prefix)
         if after is not None:
             begin = ledger.keys.throttle(after) + b"\0"
-        check_jobs_count(count)
+        check_page_count(count)
         names = [last_part(key, prefix) for key, _ in ledger.tx.scan(begin, end, limit=count)]
         time = ledger.time(now)
         return [_shown(name, throttle_slots.load(ledger, name, time)) for name in names]
