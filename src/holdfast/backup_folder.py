@@ -30,6 +30,7 @@ from holdfast.limits import FULL_BACKUP_SECONDS, MAX_CHANGES_SHARE, MAX_KEPT_BAC
 __all__ = ["DatedBackup", "Keep", "backups_in", "kept", "make_backup", "parse_keep", "remove_old"]
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
+_RULE: Final = re.compile(r"(\d{1,6})([hdwmy])")
 _FORM: Final = "%Y%m%dT%H%M%SZ"
 # A period of each unit as a text: backups with the same text are of the same period.
 _PERIODS: Final = {"h": "%Y%m%d%H", "d": "%Y%m%d", "w": "%G%V", "m": "%Y%m", "y": "%Y"}
@@ -58,7 +59,7 @@ def parse_keep(text: str) -> list[Keep]:
     >>> parse_keep("7d,4w")
     [Keep(count=7, unit='d'), Keep(count=4, unit='w')]
     """
-    found = [re.fullmatch(r"(\d{1,6})([hdwmy])", part.strip()) for part in text.split(",")]
+    found = [_RULE.fullmatch(part.strip()) for part in text.split(",")]
     rules = [Keep(count=int(each[1]), unit=each[2]) for each in found if each]
     if len(rules) < len(found) or not all(1 <= rule.count <= MAX_KEPT_BACKUPS for rule in rules):
         raise BadInput(
