@@ -95,6 +95,10 @@ def page_of_specs(
 
 def defined_among(reader: Reader, keys: Keys, names: Collection[str]) -> dict[str, Metric]:
     """Returns the metrics of `names` that are defined. Reads 1 key for each name."""
+    if isinstance(names, str) or not isinstance(names, Collection):
+        raise BadRange(f"`names` is a list of names of metrics, not {shown(names)}")
+    if any(not isinstance(name, str) for name in names):
+        raise BadRange(f"`names` has texts only, not {shown(names)}")
     if len(names) > MAX_LISTED_BUCKETS:
         raise BadRange(f"`names` has {len(names)} names, at most {MAX_LISTED_BUCKETS} are possible")
     stored = reader.get_many([keys.spec(name) for name in names])

@@ -31,6 +31,8 @@ def read_top(
         raise BadRange(f"`n` is an integer from 1 to {MAX_TOP_ENTITIES}, not {shown(count)}")
     if scope not in ("local", "global"):
         raise BadRange(f"`scope` is 'local' or 'global', not {shown(scope)}")
+    if most_buckets is not None and (type(most_buckets) is not int or most_buckets < 1):
+        raise BadRange(f"`most_buckets` is an integer above 0, not {shown(most_buckets)}")
     wanted = GLOBAL if scope == "global" else namespace
     totals = all_totals(reader, keys, name, metric, asked, now, most_buckets)
     found = [
