@@ -1,5 +1,8 @@
 """Recurring jobs: intervals, catching up, backlogs, updates."""
 
+import math
+from typing import Any
+
 import pytest
 
 from holdfast.errors import BadArgument, HoldfastError, UnknownRecurringJob
@@ -358,3 +361,46 @@ def test_a_paused_cron_schedule_goes_on_with_its_next_run(store: Store, clock: C
     assert before is not None
     assert after is not None
     assert (after.paused, after.next - before.next) == (False, 3 * 3600)
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("when", [{"interval": 60, "offset": 60}, {"cron": "* * * * *"}])
+def test_a_run_is_left_out_while_another_job_owns_the_unique_key(
+    store: Store, clock: Clock, when: dict[str, Any]
+) -> None:
+    store.jobs.recur("polls", "Poll", id="poll", unique="poll", **when)
+
+    clock.advance(seconds=200)
+    [first] = store.jobs.pop("polls", "w", 9, lock_seconds=10_000)
+    clock.advance(seconds=200)
+    meanwhile = store.jobs.pop("polls", "w", 9)
+    by_hand = store.jobs.put("polls", "Poll", unique="poll")
+    store.jobs.complete(first.id, "w")
+    at_once = store.jobs.pop("polls", "w", 9)
+    clock.advance(seconds=60)
+    [second] = store.jobs.pop("polls", "w", 9)
+
+    assert (first.id, first.unique, by_hand) == ("poll-1", "poll", "poll-1")
+    assert meanwhile == at_once == []
+    assert second.id == "poll-2"
+    assert list(store.admin.check().problems) == []
+
+
+def test_a_recurring_job_may_own_its_key_for_a_time(store: Store, clock: Clock) -> None:
+    store.jobs.recur("polls", id="poll", interval=60, offset=60, unique="poll", unique_for=150)
+
+    clock.advance(seconds=60)
+    [first] = store.jobs.pop("polls", "w")
+    store.jobs.complete(first.id, "w")
+    clock.advance(seconds=120)
+    assert store.jobs.pop("polls", "w", 9) == []
+    clock.advance(seconds=60)
+    assert [job.id for job in store.jobs.pop("polls", "w", 9)] == ["poll-2"]
+
+
+@pytest.mark.parametrize("unique_for", ["always", math.inf])
+def test_a_recurring_job_is_refused_if_nobody_knows_how_long_it_owns_its_key(
+    store: Store, unique_for: str | float
+) -> None:
+    with pytest.raises(BadArgument, match="unique_for"):
+        store.jobs.recur("polls", interval=60, unique="poll", unique_for=unique_for)

@@ -126,3 +126,22 @@ def test_a_throttle_that_is_declared_later_reaches_the_recurring_job(store: Stor
     found = store.jobs.recur_get(id)
     assert found is not None
     assert found.throttles == ("api",)
+
+
+def test_jobs_of_a_schedule_own_the_unique_key_of_their_task(store: Store, clock: Clock) -> None:
+    for unique in (False, True):  # the option reaches a recurring job that is there already
+        tasks = Tasks("app", queue="q")
+
+        @tasks.every(60, args={"kind": "hourly"})
+        @tasks.task(name="work", unique=unique)
+        def work(kind: str) -> None: ...
+
+        tasks.deploy(store)
+
+    clock.advance(seconds=60)
+    [job] = store.jobs.pop("q", "worker", lock_seconds=1000)
+    clock.advance(seconds=60)
+
+    assert store.jobs.pop("q", "other") == []
+    assert work.put(store, "hourly").id == job.id
+    assert work.put(store, "daily").id != job.id

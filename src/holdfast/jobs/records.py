@@ -118,6 +118,8 @@ class RecurringRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     made: float = 0.0  # when `next` was chosen by a caller; 0 once it follows from another run
     throttles: list[str] = []
     paused_run: float | None = None  # while it is paused, the run that would be next
+    unique: str = ""
+    unique_for: str | float = "running"
 
 
 class UniqueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -248,6 +250,8 @@ class RecurringJob(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[Tag, ...] = ()
     throttles: tuple[str, ...] = ()
     paused: bool = False
+    unique: str | None = None
+    unique_for: str | float = "running"
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.declarations import operation
 from holdfast.errors import BadArgument, UnknownRecurringJob
-from holdfast.jobs import cron, lists, tags
+from holdfast.jobs import cron, lists, tags, unique
 from holdfast.jobs.arguments import (
     check_jid,
     check_name,
@@ -27,6 +27,7 @@ from holdfast.jobs.records import (
     NOT_APART,
     WAITING,
     JobRecord,
+    NewJob,
     RecurringJob,
     RecurringRecord,
     Tag,
@@ -61,6 +62,8 @@ class RecurringOperations:
         retries: float = 0,
         backlog: float = 0,
         throttles: Sequence[str] = (),
+        unique: str | None = None,
+        unique_for: str | float = "running",
         now: float | None = None,
     ) -> str:
         """Makes a recurring job and returns its id; of one that it replaces, count and pause stay.
@@ -68,7 +71,8 @@ class RecurringOperations:
         Give either an `interval` in seconds (first run after `offset` seconds) or a `cron`
         expression with its time zone `tz`. A queue that nobody popped for a while catches up run by
         run, with a `backlog` above 0 on at most the newest `backlog` + 1. Its jobs share
-        `throttles` with others. Reads 3 keys, writes 4.
+        `throttles` with others. They own the key `unique`, as with `put`: a run that is due while
+        another job owns it is left out. Reads 3 keys, writes 4.
         """
         ledger = self._ledger
         time = ledger.time(now)
@@ -86,6 +90,8 @@ class RecurringOperations:
             backlog=backlog,
             tags=check_tags(list(tags)),
             throttles=[check_name(name, "throttles") for name in throttles],
+            unique="" if unique is None else check_name(unique, "unique"),
+            unique_for=unique_for,
         )
         if (interval is None) == (cron is None):
             raise BadArgument("give either an interval or a cron expression")
@@ -208,6 +214,9 @@ def recur(ledger: "Ledger", record: RecurringRecord, now: float) -> str:
         record.next = cron.parsed(record.cron, record.tz).next_after(now)
     elif record.interval <= 0:
         raise BadArgument.named("interval", "must be greater than 0")
+    unique.check(_claim_of(record))
+    if not isinstance(record.unique_for, str):
+        check_numbers(unique_for=record.unique_for)
     record.made = now
     before = load(ledger, record.jid)
     if before is not None:
@@ -321,6 +330,8 @@ def _shown(record: RecurringRecord) -> RecurringJob:
         tags=tuple(record.tags),
         throttles=tuple(record.throttles),
         paused=record.paused_run is not None,
+        unique=record.unique or None,
+        unique_for=record.unique_for,
     )
 
 
@@ -348,13 +359,21 @@ def _spawn_from(ledger: "Ledger", record: RecurringRecord, now: float, room: int
     spawned = 0
     run = _skip_backlog(record, math.floor(record.next), now)
     while run <= now and spawned < room:
-        _spawn(ledger, record, run, now)
-        spawned += 1
-        run = _following(record, run)
-    if spawned:
+        if not _spawn(ledger, record, run, now):
+            run = _first_after(record, run, now)  # the key is owned now, so it is for all of them
+        else:
+            spawned += 1
+            run = _following(record, run)
         record.made = 0.0
     record.next = run
     return spawned
+
+
+def _first_after(record: RecurringRecord, run: float, now: float) -> float:
+    """Returns the first run that is later than `now`; `run` is not."""
+    if record.cron:
+        return cron.parsed(record.cron, record.tz).next_after(now)
+    return run + (math.floor((now - run) / record.interval) + 1) * record.interval
 
 
 def _following(record: RecurringRecord, run: float) -> float:
@@ -378,15 +397,19 @@ def _skip_backlog(record: RecurringRecord, run: float, now: float) -> float:
     return run
 
 
-def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) -> None:
+def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) -> bool:
     """Makes one job that was due at `run`, under the next number that is free.
 
-    It has waited since then; its tags it gets now.
+    It has waited since then; its tags it gets now. Returns False, and makes none, if another job
+    owns the unique key.
     """
-    record.count += 1
-    while ledger.tx.get(ledger.keys.job(f"{record.jid}-{record.count}")) is not None:
-        record.count += 1
-    jid = f"{record.jid}-{record.count}"
+    count = record.count + 1
+    while ledger.tx.get(ledger.keys.job(f"{record.jid}-{count}")) is not None:
+        count += 1
+    jid = f"{record.jid}-{count}"
+    if record.unique and unique.claim(ledger, _claim_of(record), jid, now) is not None:
+        return False
+    record.count = count
     job = JobRecord(
         jid=jid,
         klass=record.klass,
@@ -399,6 +422,8 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
         remaining=record.retries,
         spawned_from=record.jid,
         throttles=record.throttles,
+        unique=record.unique,
+        unique_for=record.unique_for if isinstance(record.unique_for, str) else "",
         tracked=ledger.tx.get(ledger.keys.tracked(jid)) is not None,
     )
     ledger.set_data(job, record.data)
@@ -408,3 +433,8 @@ def _spawn(ledger: "Ledger", record: RecurringRecord, run: float, now: float) ->
     ledger.tx.add(ledger.keys.queue(record.queue).puts, 1)
     lists.enter_work(ledger, job, run)
     ledger.save(job)
+    return True
+
+
+def _claim_of(record: RecurringRecord) -> NewJob:
+    return NewJob(queue=record.queue, unique=record.unique, unique_for=record.unique_for)

@@ -46,7 +46,7 @@ def claim(ledger: "Ledger", new: NewJob, jid: str, now: float) -> str | None:
     """
     assert new.unique is not None
     key = ledger.keys.unique(check_name(new.unique, "unique"))
-    _check(new)
+    check(new)
     owner = _owner(ledger, key, new.unique, now)
     if owner is not None and owner.jid != jid:
         if new.unique_mode == "error":
@@ -68,7 +68,8 @@ def forget(ledger: "Ledger", job: JobRecord) -> None:
         ledger.tx.delete(key)
 
 
-def _check(new: NewJob) -> None:
+def check(new: NewJob) -> None:
+    """Refuses an unknown `unique_for` or `unique_mode`."""
     if isinstance(new.unique_for, str) and new.unique_for not in _OWNING_STATES:
         raise BadArgument.named(
             "unique_for",

@@ -53,6 +53,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             retries=task.options_given.retries if task.options_given.retries is not None else 5,
             tags=new.tags or (),
             throttles=new.throttles or (),
+            unique=new.unique,
+            unique_for=new.unique_for,
         )
 
 
@@ -70,6 +72,8 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
     retries: float
     tags: tuple[Any, ...]
     throttles: tuple[str, ...]
+    unique: str | None
+    unique_for: str | float
 
     def describe(self) -> str:
         """Returns the task and when it runs, in words."""
@@ -89,6 +93,7 @@ class Scheduled(msgspec.Struct, frozen=True, kw_only=True):
             and found.retries == self.retries
             and tuple(found.tags) == tuple(self.tags)
             and found.throttles == self.throttles
+            and (found.unique, found.unique_for) == (self.unique, self.unique_for)
         )
 
 
@@ -128,6 +133,8 @@ def _apply(jobs: Any, wanted: dict[str, Scheduled], owned: tuple[str, ...], task
                 retries=each.retries,
                 tags=each.tags,
                 throttles=each.throttles,
+                unique=each.unique,
+                unique_for=each.unique_for,
                 backlog=1,
             )
     _deploy_throttles(jobs, tasks)

@@ -428,6 +428,8 @@ class CalledJobs(CalledLayer):
         retries: float = 0,
         backlog: float = 0,
         throttles: Sequence[str] = (),
+        unique: str | None = None,
+        unique_for: str | float = "running",
         now: float | None = None,
     ) -> str:
         """Makes a recurring job and returns its id; of one that it replaces, count and pause
@@ -448,6 +450,8 @@ class CalledJobs(CalledLayer):
             retries,
             backlog,
             throttles,
+            unique,
+            unique_for,
             now,
         )
 
