@@ -54,6 +54,13 @@ def wait(started: str) -> None:
     _wait_for(Path(started).with_suffix(".go"))
 
 
+@tasks.task(retries=0)
+def litter(run: Run, told: str) -> None:
+    (run.sandbox / "half").write_text("of it")
+    Path(told).write_text(str(run.sandbox))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @others.task
 def other() -> None: ...
 

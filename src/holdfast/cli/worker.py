@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 )
 @click.option("--allow", multiple=True, metavar="PREFIX",
               help="Also run classes below PREFIX by dotted name, as Qless does.")  # fmt: skip
+@click.option("--workdir", metavar="DIR",
+              help="Folder for sandboxes.  [default: that of temporary files]")  # fmt: skip
 @click.option(
     "--http", default="", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics here."
 )

@@ -54,6 +54,11 @@ class ClassJob:
         self.worker_name = run.job.worker
         self.is_settled = False
 
+    @property
+    def sandbox(self) -> str:
+        """The path of an empty directory for the files of this run."""
+        return str(self._run.sandbox)
+
     def __getitem__(self, name: str) -> Any:
         return self.data[name]
 

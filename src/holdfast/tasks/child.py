@@ -1,7 +1,8 @@
-"""The program of a process slot: `python -m holdfast.tasks.child JOBS REPORTS SOURCE`.
+"""The program of a process slot: `python -m holdfast.tasks.child JOBS REPORTS SOURCE DIR`.
 
-JOBS and REPORTS are the numbers of two open pipes. It ends when its parent closes the first one, or
-is gone. Signals to the group of processes are the parent's business: it hands the job back.
+JOBS and REPORTS are the numbers of two open pipes; DIR is the folder for sandboxes. The program
+ends when its parent closes the first pipe, or is gone. Signals to the group of processes are the
+parent's business: it hands the job back.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ def main(words: list[str]) -> None:
     jobs, reports = os.fdopen(int(words[0]), "rb"), os.fdopen(int(words[1]), "wb")
     source = msgspec.json.decode(words[2], type=Source)
     with contextlib.ExitStack() as opened:
-        runtime = Runtime(source.tasks(), None)
+        runtime = Runtime(source.tasks(), None, workdir=words[3])
         opened.callback(runtime.close)
         while (message := receive(jobs)) is not None:
             job = msgspec.convert(message, Job)

@@ -47,6 +47,7 @@ from holdfast.tasks.outcomes import (
 from holdfast.tasks.parameters import Parameter
 from holdfast.tasks.providing import Provided
 from holdfast.tasks.run import Run
+from holdfast.tasks.sandboxes import Sandboxes
 from holdfast.tasks.values import to_plain
 from holdfast.tasks.workflows import AsyncRun, Workflow
 
@@ -69,8 +70,11 @@ class Runtime:
         self,
         tasks: "Tasks",
         where: "Space | ClientSpace | None",
+        *,
+        workdir: str | None = None,
     ) -> None:
         self.tasks = tasks
+        self.sandboxes = Sandboxes(workdir)
         self.use(where)
         self.loop = EventLoop()
         self.provided = Provided(tasks.providers, self.loop)
@@ -97,12 +101,14 @@ class Runtime:
         task = self.tasks.find(job.klass)
         is_async_workflow = isinstance(task, Workflow) and task.is_async
         kind = AsyncRun if is_async_workflow else Run
-        return Attempt(self, job, kind(job, self.where, clock=self.clock, beat=beat), task)
+        run = kind(job, self.where, clock=self.clock, beat=beat, sandboxes=self.sandboxes)
+        return Attempt(self, job, run, task)
 
     def close(self) -> None:
-        """Closes what was provided, and the event loop."""
+        """Closes what was provided, and the event loop, and removes sandboxes."""
         self.provided.close()
         self.loop.close()
+        self.sandboxes.close()
 
 
 class Attempt:
@@ -238,12 +244,14 @@ class Attempt:
         ended = self.prepare()
         if ended is not None:
             return ended
-        if self._runtime.middleware:
-            return (yield from self._within_middleware(is_async))
         try:
+            if self._runtime.middleware:
+                return (yield from self._within_middleware(is_async))
             return (yield from self._called(is_async))
         except BaseException as error:
             return self.judge(error)
+        finally:
+            self.run.remove_sandbox()
 
     def _within_middleware(self, is_async: bool) -> Flow:
         outcome: Outcome | None = None

@@ -22,6 +22,7 @@ from holdfast.tasks.loading import Source
 from holdfast.tasks.outcomes import Outcome
 from holdfast.tasks.pipes import receive, send
 from holdfast.tasks.run import Told
+from holdfast.tasks.sandboxes import Sandboxes
 from holdfast.tasks.slots import Done, Finished, finished
 
 __all__ = ["ProcessSlot"]
@@ -40,6 +41,7 @@ class ProcessSlot:
         name: str,
         done: Done,
         source: Source,
+        sandboxes: Sandboxes,
         *,
         max_jobs: int | None = None,
         max_memory_bytes: int | None = None,
@@ -47,6 +49,7 @@ class ProcessSlot:
         self.name = name
         self._done = done
         self._source = source
+        self._sandboxes = sandboxes
         self._max_jobs = max_jobs
         self._max_memory = max_memory_bytes
         self._lock = threading.Lock()
@@ -134,7 +137,7 @@ class ProcessSlot:
         if self._crashes > 1:
             first, most = CRASH_BACKOFF_SECONDS
             self._given.pause(min(most, first * 2 ** min(self._crashes - 2, 10)))
-        child = _Child(self._source)
+        child = _Child(self._source, self._sandboxes)
         with self._lock:
             self._child = child
         return child
@@ -175,10 +178,13 @@ class _NextRun:
 class _Child:
     """A child process and its two pipes."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
+        self._folder = sandboxes.make()  # a child that is killed can't remove its own sandbox
         job_end, self._job_pipe = os.pipe()
         self._report_pipe, report_end = os.pipe()
-        words = [str(job_end), str(report_end), msgspec.json.encode(source).decode()]
+        told = msgspec.json.encode(source).decode()
+        words = [str(job_end), str(report_end), told, str(self._folder)]
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast.tasks.child", *words],
@@ -215,3 +221,5 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+        finally:
+            self._sandboxes.remove(self._folder)

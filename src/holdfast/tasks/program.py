@@ -65,6 +65,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs: int | None = None
     max_memory_bytes: int | None = None
     name: str = ""
+    workdir: str | None = None
     http: str = ""
 
 
@@ -112,6 +113,7 @@ class Program:
             drain_seconds=options.drain,
             max_jobs=options.max_jobs,
             max_memory_bytes=options.max_memory_bytes,
+            workdir=options.workdir,
         )
 
     # --- running ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overload
 from uuid import UUID, uuid4
@@ -14,6 +15,7 @@ from holdfast.errors import BadArgument, BadTask, Canceled, JobLost, TaskTimedOu
 from holdfast.jobs.logs import LogLine
 from holdfast.jobs.records import Job, NewJob, Tag
 from holdfast.limits import MAX_JOB_LOG_LINES
+from holdfast.tasks.sandboxes import Sandboxes
 
 if TYPE_CHECKING:
     from holdfast.errors import ChildFailed
@@ -87,6 +89,7 @@ class Run:
         *,
         clock: Callable[[], float] = time.time,
         beat: Callable[["Run"], None] | None = None,
+        sandboxes: Sandboxes | None = None,
     ) -> None:
         self._job = job
         self.store = store  # the store, space or client that the worker is on
@@ -98,11 +101,28 @@ class Run:
         self._stopped: Exception | None = None
         self.deadline: float | None = None  # by `time.monotonic`
         self._memory: Any = None  # of a workflow
+        self._sandboxes = sandboxes
+        self._sandbox: Path | None = None
 
     @cached_property
     def job(self) -> RunJob:
         """The job that runs."""
         return RunJob.of(self._job)
+
+    @property
+    def sandbox(self) -> Path:
+        """Returns an empty directory for the files of this run, removed when the run has ended."""
+        with self._lock:
+            if self._sandbox is None:
+                if self._sandboxes is None:
+                    self._sandboxes = Sandboxes()
+                self._sandbox = self._sandboxes.make()
+            return self._sandbox
+
+    def remove_sandbox(self) -> None:
+        """Removes the run's directory, if it has asked for one."""
+        if self._sandbox is not None and self._sandboxes is not None:
+            self._sandboxes.remove(self._sandbox)
 
     @property
     def headers(self) -> dict[str, str]:

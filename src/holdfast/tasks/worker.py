@@ -46,7 +46,8 @@ class Worker:
 
     `with Worker(store, tasks, threads=4): ...` runs them beside the block. `run_until_empty`
     returns when nothing that is due is left. `queues` may have patterns such as `mail-*`. While
-    runs are short, up to `prefetch` jobs are taken ahead; with 0, none.
+    runs are short, up to `prefetch` jobs are taken ahead; with 0, none. Sandboxes of runs are made
+    in `workdir`, or where the system has its temporary files.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Worker:
         source: "Source | None" = None,
         max_jobs: int | None = None,
         max_memory_bytes: int | None = None,
+        workdir: str | None = None,
     ) -> None:
         if threads is None:
             threads = 0 if async_slots or processes else 1
@@ -82,7 +84,7 @@ class Worker:
                 hint="Use `holdfast worker MODULE --processes N`.",
             )
         self.name = name or this_worker()
-        self.runtime = Runtime(tasks, where)
+        self.runtime = Runtime(tasks, where, workdir=workdir)
         self.runtime.check()
         self.served = ServedQueues(where.jobs, tasks.queues if queues is None else queues)
         self.figures = WorkerFigures()
@@ -105,7 +107,10 @@ class Worker:
         for _ in range(processes):
             assert source is not None
             limits = {"max_jobs": max_jobs, "max_memory_bytes": max_memory_bytes}
-            self.slots.append(ProcessSlot(self._slot_name(), self._finished, source, **limits))
+            slot = ProcessSlot(
+                self._slot_name(), self._finished, source, self.runtime.sandboxes, **limits
+            )
+            self.slots.append(slot)
         self._fetcher = Fetcher(
             where.jobs,
             self.slots,
