@@ -1,6 +1,8 @@
 """Import of a live Qless queue: every state, list and setting arrives, and nothing twice."""
 
 import json
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,8 @@ from holdfast.job_import.qless import QlessSource
 from holdfast.job_import.redis_reader import RedisReader
 from holdfast.job_import.transfer import Transfer, transfer
 from holdfast.jobs import StoreJobs
-from holdfast.store import Store
+from holdfast.store import Store, open
+from holdfast.testing import Clock, crash_at_write
 from tests.job_import.conftest import OriginalQless
 from tests.jobs.test_consistency import problems
 
@@ -38,6 +41,12 @@ def fill(original: OriginalQless) -> None:
     original("track", NOW, "track", "plain")
     original("config.set", NOW, "heartbeat", 90)
     original("pause", NOW, "emails")
+
+
+def import_all(url: str, store: Store) -> None:
+    """Imports in a process of its own."""
+    with RedisReader(url) as reader:
+        imported(reader, store.jobs)
 
 
 def imported(reader: RedisReader, jobs: StoreJobs) -> Transfer:
@@ -164,6 +173,29 @@ def test_a_second_run_doubles_nothing(
     assert (second.imported, second.present, second.recurring) == (0, 10, 0)
     assert first.digest == second.digest != "00" * 32
     assert store.jobs.counts("emails", now=NOW).waiting == 4
+
+
+def test_an_import_whose_process_is_killed_goes_on_where_it_was(
+    tmp_path: Path, original: OriginalQless, reader: RedisReader, redis_url: str
+) -> None:
+    fill(original)
+    clock = Clock(NOW + 40)
+    with open(tmp_path / "whole", clock=clock) as store:
+        whole = imported(reader, store.jobs)
+        queues = store.jobs.queues(now=NOW)
+
+    work = partial(import_all, redis_url)
+    killed = [crash_at_write(tmp_path / "killed", work, n=n, clock=clock) for n in (40, 5)]
+    with open(tmp_path / "killed", clock=clock) as store:
+        rest, again = imported(reader, store.jobs), imported(reader, store.jobs)
+
+        assert killed == [True, True]
+        assert rest.imported > 0
+        assert rest.present > 0
+        assert (again.imported, again.present, again.recurring) == (0, 10, 0)
+        assert rest.digest == again.digest == whole.digest
+        assert store.jobs.queues(now=NOW) == queues
+        assert problems(store) == []
 
 
 def test_the_older_form_of_history_is_read(
