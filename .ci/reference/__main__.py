@@ -21,7 +21,7 @@ import click
 import msgspec
 
 import holdfast
-from holdfast import cli, contrib, errors, limits, operations
+from holdfast import cli, contrib, errors, limits, operations, testing
 from holdfast.cli import settings
 from holdfast.cli.output import JSON_HELP
 from holdfast.compat.meduza import mdzctl
@@ -172,12 +172,12 @@ def option_table(options: Sequence[click.Option]) -> str:
 
 
 def public_modules() -> Iterator[ModuleType]:
-    """holdfast, what is directly in it or in contrib/, and the contract that engines are built to.
+    """holdfast, what is directly in it, in contrib/ or in testing/, and the contract of engines.
 
     Only a module that says what is public, in `__all__`, has public names.
     """
     yield holdfast
-    packages = (holdfast, contrib)
+    packages = (holdfast, contrib, testing)
     names = [
         module.name
         for package in packages

@@ -40,6 +40,12 @@ def test_an_extra_names_what_its_module_imports(module: str, extra: str) -> None
     assert named - {"django-tasks"} == imported  # it is imported by name: Django 6 has it
 
 
+def test_the_extra_of_strategies_names_what_they_import() -> None:
+    imported = _imports(ROOT / "src" / "holdfast" / "testing" / "strategies.py")
+
+    assert {re.split(r"[^\w-]", each)[0] for each in EXTRAS["testing"]} == imported
+
+
 def _imports(file: Path) -> set[str]:
     """The packages that a module imports, apart from Python's and our own."""
     found = set()

@@ -1,6 +1,7 @@
-"""For your tests: a throw-away store or server, a clock, a crash.
+"""For your tests: a throw-away store or server, a clock, objects of models, a crash.
 
 With pytest, the fixtures `holdfast_store` and `holdfast_clock` give the same without an import.
+`holdfast.testing.strategies` has strategies for hypothesis.
 """
 
 import os
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import holdfast
 from holdfast.engine.contract import Engine, Outcome, Transaction
 from holdfast.store import Store
+from holdfast.testing.factories import BEGINNING, Factory, sequence
 
 if TYPE_CHECKING:
     from holdfast.client.client import ClientSpace
@@ -25,7 +27,15 @@ if TYPE_CHECKING:
     from holdfast.tasks import Tasks
     from holdfast.tasks.inline import Ran
 
-__all__ = ["Clock", "crash_at_write", "run_tasks", "temporary_server", "temporary_store"]
+__all__ = [
+    "Clock",
+    "Factory",
+    "crash_at_write",
+    "run_tasks",
+    "sequence",
+    "temporary_server",
+    "temporary_store",
+]
 
 T = TypeVar("T")
 
@@ -39,7 +49,7 @@ class Clock:
     1000.5
     """
 
-    def __init__(self, now: float = 1_700_000_000.0) -> None:
+    def __init__(self, now: float = BEGINNING) -> None:
         self._now = float(now)
 
     def __call__(self) -> float:
