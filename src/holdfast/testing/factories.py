@@ -60,7 +60,8 @@ class Factory(Generic[M]):
     `values` are for all its objects: a value, of which each object has a copy, a function that is
     called for each, or a `sequence`. The other columns have the defaults of the model. A required
     column without a default is derived from its type, with the number of the object in it; so are
-    all columns of the primary key and of unique indexes, so that no two objects collide.
+    all columns of the primary key and of unique indexes, so that objects do not collide if these
+    columns have enough different values.
     """
 
     def __init__(self, model: type[M], **values: Any) -> None:

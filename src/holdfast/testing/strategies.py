@@ -61,7 +61,8 @@ def entities(table: Table) -> st.SearchStrategy[dict[str, Any]]:
     needed, optional = {}, {}
     for column in table.columns:
         is_key = column.name in table.primary.columns
-        values = _values(column, longest=_LONGEST_KEY if is_key else _LONGEST)
+        longest = _LONGEST_KEY if is_key else _LONGEST
+        values = _values(column, longest=longest, strict=table.strict)
         if is_key or column.required or column.not_null:
             needed[column.name] = values
         else:
@@ -120,7 +121,7 @@ def _columns(draw: st.DrawFn) -> Column:
 # --- values ------------------------------------------------------------------------------------
 
 
-def _values(column: Column, *, longest: int) -> st.SearchStrategy[Any]:
+def _values(column: Column, *, longest: int, strict: bool) -> st.SearchStrategy[Any]:
     kind = column.kind
     if kind.is_container:
         most = _MOST_ELEMENTS if column.max_len is None else min(column.max_len, _MOST_ELEMENTS)
@@ -130,7 +131,7 @@ def _values(column: Column, *, longest: int) -> st.SearchStrategy[Any]:
         return st.sampled_from(column.choices)
     if column.max_len is not None:
         longest = min(column.max_len, longest)
-    if column.must_match and kind.is_text:
+    if strict and column.must_match and kind.is_text:
         return _matching(column.must_match, column.max_len)
     return _typed(column.type, longest)
 
