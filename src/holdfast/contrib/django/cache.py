@@ -14,8 +14,8 @@ __all__ = ["HoldfastCache"]
 class HoldfastCache(BaseCache):
     """Django's cache in the project's store; `LOCATION` names one of several caches.
 
-    Values are pickled, as in Django's own caches, integers apart: whoever can write to the store
-    can run code in the processes that read it.
+    Values other than integers are pickled, as in Django's own caches: a user who can write to the
+    store can run code in the processes that read it.
     """
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
