@@ -427,7 +427,7 @@ MAX_READ_ON_LOOP: Final = 20  # a read that asks for more items runs in a thread
 # a kind of read that takes longer on the event loop moves to a thread
 LARGE_READ_SECONDS: Final = 0.02
 VERY_LARGE_READ_SECONDS: Final = 0.1  # one is enough; a shorter one may be a busy machine
-LARGE_READ_AGAIN_SECONDS: Final = 1.0  # within which a second large read confirms the first
+MAX_DISK_READS_ON_LOOP: Final = 16  # pages that one read on the event loop may wait for
 ASYNC_READ_SECONDS: Final = 0.002  # like it, for the program's own event loop and `store.aio`
 ASYNC_READING_THREADS: Final = 4  # for such reads of an embedded store, which share the interpreter
 REMEMBERED_LARGE_READ_SECONDS: Final = 60.0  # how long such a kind of read stays in a thread

@@ -294,9 +294,9 @@ class Dispatcher:
         try:
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
                 return await self.read_in_thread(on_view)
-            begin = time.monotonic()
+            before, begin = self.large_reads.used_before(kind), time.monotonic()
             result = on_view()
-            self.large_reads.took(kind, time.monotonic() - begin)
+            self.large_reads.took(kind, time.monotonic() - begin, before)
             return result
         except UnknownSpace:
             self.forget_space(space.name)

@@ -1,21 +1,24 @@
 """Which reads would hold up all other clients, and are therefore run in a thread.
 
 Most reads take some microseconds, less than it costs to hand them to a thread. Two signs tell the
-others: they ask for many things at once, or others of their kind have taken long lately.
+others: they ask for many things at once, or others of their kind have taken long lately. A busy
+machine holds up any read, and a thread would make that worse. So a read that took long only makes
+its kind suspect: from then on the processor time of each is measured, and what it read from disk.
 """
 
+import resource
 import sys
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.limits import (
-    LARGE_READ_AGAIN_SECONDS,
     LARGE_READ_PAUSE_SECONDS,
     LARGE_READ_SECONDS,
+    MAX_DISK_READS_ON_LOOP,
     MAX_READ_ON_LOOP,
     REMEMBERED_LARGE_READ_SECONDS,
     VERY_LARGE_READ_SECONDS,
@@ -23,14 +26,33 @@ from holdfast.limits import (
 
 T = TypeVar("T")
 
+# Where the system does not count by thread, the loop is the busiest one.
+_THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 _COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say how many
+
+
+class Used(NamedTuple):
+    """What a thread has used so far."""
+
+    seconds: float  # of processor time
+    disk_reads: int  # for which it waited
+
+    @classmethod
+    def by_this_thread(cls) -> "Used":
+        used = resource.getrusage(_THREAD)
+        return cls(used.ru_utime + used.ru_stime, used.ru_majflt)
 
 
 class LargeReads:
     """Remembers which kinds of reads have taken long."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        used: Callable[[], Used] = Used.by_this_thread,
+    ) -> None:
         self._clock = clock
+        self._used = used
         self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
         self._suspected: dict[str, float] = {}  # by kind: when one took long
         self._next = 0.0  # when the next one may begin
@@ -41,19 +63,30 @@ class LargeReads:
             return True
         return arguments is not None and asked_for(arguments) > MAX_READ_ON_LOOP
 
-    def took(self, kind: str, seconds: float) -> None:
-        """Notes how long a read on the loop has taken.
+    def used_before(self, kind: str) -> Used | None:
+        """Returns what this thread has used before a read whose kind is suspect, for `took`."""
+        return self._used() if self._suspected and kind in self._suspected else None
 
-        A machine that is busy for a moment holds up any read, so one that took only a little too
-        long counts when a second one follows.
-        """
+    def took(self, kind: str, seconds: float, before: Used | None) -> None:
+        """Notes how long a read on the loop has taken, and what it has used."""
         if seconds <= LARGE_READ_SECONDS:
-            return
-        now = self._clock()
-        last = self._suspected.get(kind, -LARGE_READ_AGAIN_SECONDS)
-        if seconds > VERY_LARGE_READ_SECONDS or now - last < LARGE_READ_AGAIN_SECONDS:
-            self._until[kind] = now + REMEMBERED_LARGE_READ_SECONDS
-        self._suspected[kind] = now
+            if before is not None:
+                self._trust_again(kind)
+        elif seconds > VERY_LARGE_READ_SECONDS or (before is not None and self._is_large(before)):
+            self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
+        else:
+            self._suspected[kind] = self._clock()
+
+    def _trust_again(self, kind: str) -> None:
+        if self._clock() - self._suspected[kind] > REMEMBERED_LARGE_READ_SECONDS:
+            del self._suspected[kind]
+
+    def _is_large(self, before: Used) -> bool:
+        now = self._used()
+        return (
+            now.seconds - before.seconds > LARGE_READ_SECONDS
+            or now.disk_reads - before.disk_reads > MAX_DISK_READS_ON_LOOP
+        )
 
     def paced(
         self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep

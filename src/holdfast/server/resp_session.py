@@ -261,6 +261,8 @@ class RespSession:
 
     def run(self, read: Read) -> bytes:
         """Runs a read at once."""
+        large_reads = self.dispatcher.large_reads
+        before = large_reads.used_before(read.kind)
         begin = time.monotonic()
         try:
             with read.space.view() as view:
@@ -268,7 +270,7 @@ class RespSession:
         except Exception as error:
             return self.failure(read, error)
         finally:
-            self.dispatcher.large_reads.took(read.kind, time.monotonic() - begin)
+            large_reads.took(read.kind, time.monotonic() - begin, before)
 
     def later(self, read: Read) -> Later:
         """A read that waits for a network, or that is large, in a thread."""
