@@ -467,6 +467,9 @@ MAX_PATTERNS: Final = 1_000  # of one connection: every notice is compared with 
 MAX_PATTERN_BYTES: Final = 1_024  # of keys and channels: enough for the longest name of a job
 MAX_CHANNEL_BYTES: Final = 4_096  # every pattern of every subscriber is compared with it
 MAX_DESCRIBED_COMMANDS: Final = 1_000  # in one COMMAND DOCS or INFO: more than there are
+MAX_TRACE_BYTES: Final = (
+    8_192  # a trace context with its baggage: as much as proxies let headers have
+)
 MAX_CONFIG_PATTERNS: Final = 64  # in one CONFIG GET: there are few settings
 MAX_KEYS_ON_LOOP: Final = 1_000  # a command that reads more members runs in a thread
 MAX_QUEUED_LONG: Final = 1_000  # long operations waiting for a thread; beyond it, they are refused

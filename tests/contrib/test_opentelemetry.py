@@ -3,47 +3,18 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode, Tracer, get_current_span
+from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
 from holdfast.contrib.opentelemetry import OpenTelemetryMiddleware, TraceIds, traced
-from holdfast.errors import MissingDriver
+from holdfast.errors import MissingDriver, UnknownJob
 from holdfast.store import Store
 from holdfast.tasks import Outcome, Retry, Run, Snooze, Tasks, Worker
 from holdfast.testing import run_tasks
-
-
-class Tracing:
-    """A program that traces, and the spans that it has exported."""
-
-    def __init__(self) -> None:
-        self._exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
-        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self.tracer: Tracer = self.provider.get_tracer("the program")
-
-    def spans(self, name: str) -> list[ReadableSpan]:
-        return [span for span in self._exporter.get_finished_spans() if span.name == name]
-
-
-def id_of(span: ReadableSpan) -> int:
-    context = span.get_span_context()
-    assert context is not None
-    return context.span_id
-
-
-@pytest.fixture
-def tracing() -> Iterator[Tracing]:
-    tracing = Tracing()
-    yield tracing
-    tracing.provider.shutdown()
+from tests.contrib.tracing import Tracing, id_of
 
 
 @pytest.fixture
@@ -219,46 +190,110 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
 
 
 @pytest.mark.every_engine
-def test_transactions_and_views_of_a_traced_store_are_spans_and_are_measured(
+def test_a_call_of_a_traced_store_is_a_span_with_its_commit_below_it(
     store: Store, tracing: Tracing
 ) -> None:
-    reader = InMemoryMetricReader()
-    meters = MeterProvider([reader])
-    traced_store = traced(store, tracing.provider, meters)
+    traced_store = traced(store, tracing.provider)
     with tracing.tracer.start_as_current_span("request") as request:
         traced_store.jobs.put("emails", id="one")
         assert traced_store.jobs.length("emails") == 1
-    with pytest.raises(LookupError), traced_store.transaction():
-        raise LookupError
 
-    [put] = [span for span in tracing.spans("holdfast.transact") if span.parent is not None]
+    [put], [length] = tracing.spans("holdfast jobs.put"), tracing.spans("holdfast jobs.length")
+    assert put.kind is SpanKind.CLIENT
     assert put.parent is not None
     assert put.parent.span_id == request.get_span_context().span_id
-    assert tracing.spans("holdfast.view")
-    [failed] = tracing.spans("holdfast.transaction")
+    assert dict(put.attributes or {}) == {
+        "db.system.name": "holdfast",
+        "db.operation.name": "jobs.put",
+        "db.namespace": "default",
+    }
+    [commit] = [
+        span
+        for span in tracing.spans("holdfast commit")
+        if span.parent is not None and span.parent.span_id == id_of(put)
+    ]
+    assert put.start_time is not None
+    assert put.end_time is not None
+    assert commit.start_time is not None
+    assert commit.end_time is not None
+    assert put.start_time <= commit.start_time <= commit.end_time <= put.end_time
+    assert length.parent is not None
+    assert traced_store.engine_name == store.engine_name
+
+
+def test_an_operation_that_is_made_of_others_is_one_span(store: Store, tracing: Tracing) -> None:
+    traced_store = traced(store, tracing.provider)
+    traced_store.jobs.put("emails", id="one")
+
+    assert traced_store.jobs.pop_wait("emails", worker="ann", timeout=5)
+
+    names = [span.name for span in tracing.all() if span.name != "holdfast commit"]
+    assert names == ["holdfast jobs.put", "holdfast jobs.pop_wait"]
+
+
+def test_a_transaction_is_one_span_in_the_space_that_it_is_in(
+    store: Store, tracing: Tracing
+) -> None:
+    space = traced(store, tracing.provider).space("shop")
+
+    space.transact(lambda tx: [tx.jobs.put("emails"), tx.jobs.put("emails")])
+    with space.view() as view:
+        assert view.jobs.length("emails") == 2
+    with pytest.raises(UnknownJob), space.transaction() as tx:
+        tx.jobs.complete("nobody", "ann")
+
+    [transact], [_] = tracing.spans("holdfast transact"), tracing.spans("holdfast view")
+    assert dict(transact.attributes or {})["db.namespace"] == "shop"
+    [failed] = tracing.spans("holdfast transaction")
     assert failed.status.status_code is StatusCode.ERROR
+    assert dict(failed.attributes or {})["error.type"] == UnknownJob.code
+    assert [event.name for event in failed.events] == ["exception"]
+    [commit] = tracing.spans("holdfast commit")  # what failed has none
+    assert commit.parent is not None
+    assert commit.parent.span_id == id_of(transact)
+
+
+def test_calls_are_measured_by_operation_and_error(store: Store, tracing: Tracing) -> None:
+    reader = InMemoryMetricReader()
+    meters = MeterProvider([reader])
+    traced_store = traced(store, tracing.provider, meters)
+
+    traced_store.jobs.put("emails", id="one")
+    with pytest.raises(UnknownJob):
+        traced_store.jobs.complete("nobody", "ann")
+
     data = reader.get_metrics_data()
     assert data is not None
     [metric] = data.resource_metrics[0].scope_metrics[0].metrics
-    kinds = {dict(p.attributes or {})["holdfast.operation"] for p in metric.data.data_points}
-    assert (metric.name, {"transact", "view", "transaction"} <= kinds) == (
-        "holdfast.operation.duration",
-        True,
-    )
+    told = [dict(point.attributes or {}) for point in metric.data.data_points]
+    assert metric.name == "db.client.operation.duration"
+    assert {"db.system.name": "holdfast", "db.operation.name": "jobs.put"} in told
+    assert [each["error.type"] for each in told if "error.type" in each] == [UnknownJob.code]
     meters.shutdown()
 
 
-def test_a_group_of_an_asyncio_program_is_one_span(store: Store, tracing: Tracing) -> None:
+def test_each_call_of_an_asyncio_program_has_the_commit_that_it_shares_in_its_own_trace(
+    store: Store, tracing: Tracing
+) -> None:
     traced_store = traced(store, tracing.provider)
 
+    async def put(name: str) -> None:
+        with tracing.tracer.start_as_current_span(name):
+            await traced_store.aio.jobs.put("emails")
+
     async def put_all() -> None:
-        await asyncio.gather(*(traced_store.aio.jobs.put("emails") for _ in range(5)))
+        await asyncio.gather(*(put(f"request {number}") for number in range(5)))
+        await traced_store.aio.space("shop").transact(lambda tx: tx.jobs.put("emails"))
 
     asyncio.run(put_all())
 
-    groups = tracing.spans("holdfast.transact_many")
-    counts = [int(str((span.attributes or {})["holdfast.transactions"])) for span in groups]
-    assert sum(counts) == 5
+    puts = {id_of(span): span for span in tracing.spans("holdfast jobs.put")}
+    parents = [span.parent for span in tracing.spans("holdfast commit")]
+    assert len(puts) == 5
+    assert puts.keys() <= {parent.span_id for parent in parents if parent is not None}
+    assert len({span.context.trace_id for span in puts.values() if span.context}) == 5
+    [transact] = tracing.spans("holdfast transact")
+    assert dict(transact.attributes or {})["db.namespace"] == "shop"
 
 
 def test_records_of_a_log_have_the_ids_of_their_trace(tracing: Tracing) -> None:

@@ -10,6 +10,7 @@ from holdfast.cli.settings import SETTINGS, settings
 
 if TYPE_CHECKING:
     from holdfast.admin import Origin, SettingEntry
+    from holdfast.contrib.opentelemetry import ServerTracer
     from holdfast.server.addresses import Address
     from holdfast.server.server import ServerSettings
     from holdfast.store import Store
@@ -41,9 +42,15 @@ def command(out: Output, data: str, engine: str | None, durability: str, **optio
             prepare_process()
             ready, ready_for_flux = _announce(chosen, out, store)
             entries = _entries(chosen, store)
-            uvloop.run(
-                serve(store, chosen, ready=ready, ready_for_flux=ready_for_flux, entries=entries)
+            running = serve(
+                store,
+                chosen,
+                ready=ready,
+                ready_for_flux=ready_for_flux,
+                entries=entries,
+                tracer=_tracer() if chosen.trace else None,
             )
+            uvloop.run(running)
     except HoldfastError as error:
         if out.is_json:
             raise
@@ -63,6 +70,12 @@ def _event_loops() -> Any:
 
         raise MissingDriver.of_server(error) from error
     return uvloop
+
+
+def _tracer() -> "ServerTracer":
+    from holdfast.contrib.opentelemetry import ServerTracer
+
+    return ServerTracer()
 
 
 def _entries(settings: "ServerSettings", store: "Store") -> "list[SettingEntry]":

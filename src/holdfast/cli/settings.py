@@ -84,6 +84,7 @@ _SERVE: Final = (
     Setting("pixel", "Serve the tracking pixel /{space}/events/pixel.gif.", False, is_flag=True),
     Setting("no_ui", "Serve no dashboard at /ui/.", False, is_flag=True),
     Setting("no_record", "Record no figures in the space `system`.", False, is_flag=True),
+    Setting("trace", "Trace calls with OpenTelemetry (extra `otel`).", False, is_flag=True),
     Setting("flux", "Address for Flux clients whose base URL has no path.", None,
             "[SPACE@]HOST:PORT"),
     Setting("flux_read_only", "Refuse events of Flux clients, as a read-only Flux does.", False,

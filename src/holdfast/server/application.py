@@ -10,6 +10,7 @@ from holdfast.compat.restbase import http as restbase  # noqa: F401  # and so do
 from holdfast.server import routes, streams  # noqa: F401  # they serve paths
 from holdfast.server.background import sweep
 from holdfast.server.blocking_calls import WAITS
+from holdfast.server.call_tracing import CallTracer
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import Receive, Scope, Send
@@ -24,7 +25,7 @@ class Application:
     `await application.close()` ends it; as the application that a server runs, it hears of the end
     by itself. The store stays open. The dashboard is below `ui/`, unless `ui=False`. Which names
     of a host are answered is up to the application around it, unless `allowed_hosts` lists them;
-    see browser_checks.py.
+    see browser_checks.py. `tracer` follows all calls; see `holdfast.contrib.opentelemetry`.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Application:
         ui: bool = True,
         trusted_proxies: Iterable[str] = (),
         allowed_hosts: Iterable[str] | None = None,
+        tracer: CallTracer | None = None,
     ) -> None:
         self._store = store
         self._options = DispatcherOptions(
@@ -42,6 +44,7 @@ class Application:
             ui=ui,
             trusted_proxies=tuple(trusted_proxies),
             allowed_hosts=None if allowed_hosts is None else tuple(allowed_hosts),
+            tracer=tracer,
         )
         self._api: HttpApi | None = None
 

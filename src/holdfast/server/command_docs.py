@@ -75,6 +75,7 @@ _PLAIN: Final[dict[str, tuple[str, str, str]]] = {
     "TIME": ("server", "", "Tells the server's time."),
     "TX": ("meduza", "bson", "Runs queries as one transaction, for Meduza's clients."),
     "TYPE": ("qless", "key", "Tells the kind of a key of Qless."),
+    "TRACE": ("connection", "name value...", "Says which trace the next call belongs to."),
     "UNSUBSCRIBE": ("pubsub", "[channel...]", "Hears these channels no more, or none."),
     "UPDATE": ("meduza", "bson", "Changes entities, for Meduza's clients."),
     "ZCARD": ("qless", "key", "Counts a sorted set of Qless."),

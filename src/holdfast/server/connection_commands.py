@@ -9,8 +9,14 @@ from functools import cache
 from typing import Final
 
 from holdfast import wire
-from holdfast.errors import BadInput, Forbidden, HoldfastError, NotAuthenticated
-from holdfast.limits import MAX_CONFIG_PATTERNS
+from holdfast.errors import (
+    BadInput,
+    Forbidden,
+    HoldfastError,
+    NotAuthenticated,
+    RequestTooLarge,
+)
+from holdfast.limits import MAX_CONFIG_PATTERNS, MAX_TRACE_BYTES
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.server import command_docs
 from holdfast.server.auth import Identity
@@ -270,6 +276,23 @@ def bigint(session: RespSession, words: wire.Command) -> Plan:
         return wire.OK
 
     return Change(begin)
+
+
+@command("TRACE")
+def trace(session: RespSession, words: wire.Command) -> Plan:
+    """`TRACE name value...`: the trace of the next call or batch, as headers of HTTP carry it.
+
+    A server that does not trace answers the same, and keeps nothing.
+    """
+    if len(words) < 3 or len(words) % 2 == 0:
+        return wrong_arguments("trace")
+    if sum(map(len, words)) > MAX_TRACE_BYTES:
+        raise RequestTooLarge(f"a trace context has at most {MAX_TRACE_BYTES} bytes")
+    if session.dispatcher.tracer is not None:
+        texts = [word.decode("latin-1") for word in words[1:]]
+        names = [name.lower() for name in texts[::2]]
+        session.trace_context = dict(zip(names, texts[1::2], strict=True))
+    return wire.OK
 
 
 # --- spaces --------------------------------------------------------------------------------------

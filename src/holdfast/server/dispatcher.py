@@ -10,11 +10,12 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -45,6 +46,7 @@ from holdfast.server.auth import Authenticator
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 from holdfast.server.browser_checks import Hosts
+from holdfast.server.call_tracing import TracedCall
 from holdfast.server.job_waiters import JobWaiters
 from holdfast.server.large_reads import LargeReads
 from holdfast.server.notice_feed import NoticeFeed
@@ -64,6 +66,8 @@ _log = logging.getLogger(__name__)
 _TRIED_SECONDS: Final = 0.001  # it was begun on the loop, and turned out to be long
 # Of a folder below another one; while it is written, its name is longer.
 _BACKUP: Final = re.compile(r"\w[\w. +@:-]{,199}")
+
+NO_IDS: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Tx], Any]
@@ -88,7 +92,8 @@ class Dispatcher:
         self.allows_flush = options.allow_flush
         self.allows_pixel = options.pixel
         self.serves_ui = options.ui
-        self.recorder = Recorder(store, is_on=options.record)
+        self.tracer = options.tracer
+        self.recorder = Recorder(store, is_on=options.record, tracer=options.tracer)
         self.flux_read_only, self.flux_ttl = options.flux_read_only, options.flux_ttl
         self.trusted_proxies = networks(options.trusted_proxies)
         self.hosts = Hosts(options.allowed_hosts)
@@ -227,6 +232,7 @@ class Dispatcher:
         arguments: msgspec.Struct,
         *,
         is_small: bool = False,
+        traced: TracedCall | None = None,
     ) -> Any:
         """Runs one operation and returns its result, durable if it wrote."""
         if operation.kind in ("long", "wait") or self.is_everywhere(space, operation):
@@ -238,6 +244,7 @@ class Dispatcher:
         work = self.recorder.work_of(operation, arguments)
         if operation.kind == "read":
             return await self.look(space, work, operation.full_name, arguments)
+        work = work if traced is None else traced.around(work)
         return await self.write(space, work, is_small=is_small)
 
     def is_everywhere(self, space: Space, operation: Operation) -> bool:
@@ -406,23 +413,34 @@ class Dispatcher:
             "unsent_bytes": self.back_pressure.total,  # to clients that are behind with reading
         }
 
-    def known(self, error: BaseException) -> HoldfastError:
-        """Returns the error as one that can be told; what no one expected goes into the log."""
+    def known(
+        self, error: BaseException, request: Mapping[str, str | int] = NO_IDS
+    ) -> HoldfastError:
+        """Returns the error as one that can be told; what no one expected goes into the log.
+
+        `request` has the ids by which the log and the client name the same request.
+        """
         if isinstance(error, HoldfastError):
             return error
         if isinstance(error, msgspec.DecodeError):
             return BadInput(str(error))
         if isinstance(error, OverflowError | RecursionError):
-            self.report(error, logging.WARNING)  # of the input's making, as far as we know
+            # Of the input's making, as far as we know.
+            self.report(error, logging.WARNING, request)
             return BadInput("a number is out of range, or a value is nested too deeply")
-        self.report(error)
+        self.report(error, request=request)
         return ServerFailed("something went wrong in the server")
 
-    def report(self, error: BaseException, level: int = logging.ERROR) -> None:
+    def report(
+        self,
+        error: BaseException,
+        level: int = logging.ERROR,
+        request: Mapping[str, str | int] = NO_IDS,
+    ) -> None:
         """Writes into the log where an error happened, and no payload."""
         places = traceback.extract_tb(error.__traceback__)
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in places[:-9:-1])
-        _log.log(level, "%s in %s", type(error).__name__, where)
+        _log.log(level, "%s in %s", type(error).__name__, where, extra=request)
 
     async def close(self) -> None:
         """Finishes what has begun."""

@@ -290,7 +290,7 @@ class HttpApi:
 
     def failure(self, error: Exception, request: HttpRequest) -> HttpResponse:
         """Returns the response for an error; RESP reports it with the same words."""
-        known = self.dispatcher.known(error)
+        known = self.dispatcher.known(error, {"request_id": request.id})
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
             "code": known.code,

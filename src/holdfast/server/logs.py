@@ -1,20 +1,20 @@
 """The server's log: lines for people on a terminal, JSON for machines otherwise.
 
-What clients send is never logged, neither values nor credentials.
+What clients send is never logged, neither values nor credentials; only the id of a request, which
+its client gets back as `X-Request-Id`, or the number of a connection, which `CLIENT ID` answers.
 """
 
 import logging
 import sys
-from datetime import UTC, datetime
 from typing import TextIO
 
-import msgspec
+from holdfast.json_logs import JsonFormatter
 
 
 def start_logging(stream: TextIO = sys.stderr) -> None:
     """Sends all that Holdfast logs to `stream`."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_ForPeople() if stream.isatty() else _ForMachines())
+    handler.setFormatter(_ForPeople() if stream.isatty() else JsonFormatter(exceptions=False))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
@@ -28,14 +28,10 @@ class _ForPeople(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
 
-
-class _ForMachines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line = {
-            "at": at,
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        return msgspec.json.encode(line).decode()
+        ids = [
+            f"{name.replace('_id', '')} {vars(record)[name]}"
+            for name in ("request_id", "connection")
+            if name in vars(record)
+        ]
+        return super().format(record) + (f" ({', '.join(ids)})" if ids else "")

@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.limits import DEFAULT_KEPT_SECONDS
 from holdfast.server.bounds import Bounds
+from holdfast.server.call_tracing import CallTracer
 
 
 class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +24,7 @@ class DispatcherOptions(msgspec.Struct, frozen=True, kw_only=True):
     schemas: Path | None = None  # the folder whose files clients may name; None: none
     trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
     allowed_hosts: tuple[str, ...] | None = None  # names that HTTP answers to; None: all
+    tracer: CallTracer | None = None  # follows all calls
 
 
 DEFAULT_OPTIONS: Final = DispatcherOptions()

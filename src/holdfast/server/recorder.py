@@ -40,6 +40,7 @@ from holdfast.limits import (
 from holdfast.metrics import Metrics
 from holdfast.metrics.records import Write
 from holdfast.operations import Operation
+from holdfast.server.call_tracing import CallTracer
 from holdfast.space_runner import SpaceRunner
 from holdfast.store import Store, Tx
 
@@ -115,8 +116,9 @@ class Times:
 class Recorder:
     """Counts what a server does. Nothing is counted or written unless it `is_on`."""
 
-    def __init__(self, store: Store, *, is_on: bool) -> None:
+    def __init__(self, store: Store, *, is_on: bool, tracer: CallTracer | None = None) -> None:
         self.is_on = is_on
+        self._tracer = tracer
         self.protocols: Counter[str] = Counter()  # "http", "resp", "http errors", ...
         self._store = store
         self._calls: dict[str, Times] = {}
@@ -187,6 +189,8 @@ class Recorder:
         """Counts a group of transactions that has been committed."""
         self._commits.add(seconds)
         self._transactions += transactions
+        if self._tracer is not None:
+            self._tracer.committed(transactions)
 
     def touch(self, spaces: Iterable[bytes]) -> None:
         """Spaces were written to, by whichever process."""

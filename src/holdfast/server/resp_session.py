@@ -28,6 +28,7 @@ from holdfast.limits import (
 from holdfast.operations import OPERATIONS, Operation, refuse_in_batch
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter
+from holdfast.server.call_tracing import TracedCall
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.subscribers import Kind, Seat, layer_of
 from holdfast.store import Space, Tx, View
@@ -45,6 +46,7 @@ class Read(NamedTuple):
     fail: Callable[[HoldfastError], bytes] | None = None  # where errors have a form of their own
     kind: str = ""  # of operation; see large_reads.py
     is_large: bool = False  # it would hold up all others on the loop
+    traced: TracedCall | None = None
 
 
 class Write(NamedTuple):
@@ -54,6 +56,7 @@ class Write(NamedTuple):
     work: Callable[[Tx], Any]
     encode: Encode
     fail: Callable[[HoldfastError], bytes] | None = None
+    traced: TracedCall | None = None
 
 
 class Later(NamedTuple):
@@ -62,6 +65,7 @@ class Later(NamedTuple):
     start: Callable[[], asyncio.Future[Any]]
     encode: Encode
     fail: Callable[[HoldfastError], bytes] | None = None
+    traced: TracedCall | None = None
 
 
 class Change(NamedTuple):
@@ -124,6 +128,7 @@ class RespSession:
         self._permits = _Permits(self.identity, self.space)
         self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
         self.has_flushed_scripts = False  # it knows none that others have loaded
+        self.trace_context: dict[str, str] = {}  # of the next call; see `trace`
 
     @property
     def subscribed(self) -> bool:
@@ -274,7 +279,9 @@ class RespSession:
 
     def later(self, read: Read) -> Later:
         """A read that waits for a network, or that is large, in a thread."""
-        return Later(lambda: self.dispatcher.read_in_thread(_on_view(read)), bytes, read.fail)
+        return Later(
+            lambda: self.dispatcher.read_in_thread(_on_view(read)), bytes, read.fail, read.traced
+        )
 
     def change(self, change: Change) -> bytes:
         """Makes a change of the session."""
@@ -295,6 +302,8 @@ class RespSession:
     def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
         if isinstance(error, UnknownSpace):
             self.dispatcher.forget_space(self.space.name)
+        if plan.traced is not None:
+            plan.traced.end(error)
         if plan.fail is not None and isinstance(error, HoldfastError):
             return plan.fail(error)
         return self.error(error)
@@ -305,12 +314,12 @@ class RespSession:
         if self.is_exact:
             return self._exact_error(error)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        known = self.dispatcher.known(error)
+        known = self.dispatcher.known(error, {"connection": self.id})
         return wire.error(f"{known.code.upper()} {known}{where}")
 
     def _exact_error(self, error: BaseException) -> bytes:
         """Returns an error as an object, of which a client makes the very same error again."""
-        known = self.dispatcher.known(error)
+        known = self.dispatcher.known(error, {"connection": self.id})
         facts = errors.facts_of(known)
         facts["position"] = getattr(error, "position", None)
         return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
@@ -389,9 +398,28 @@ class RespSession:
             return replies
 
         if any(isinstance(plan, Write) for plan in plans):
-            return Write(self.space, work, wire.array)
+            return self.traced("batch", Write(self.space, work, wire.array))
         large = any(isinstance(plan, Read) and plan.is_large for plan in plans)
-        return Read(self.space, work, wire.array, is_large=large or len(plans) > MANY_READS)
+        is_large = large or len(plans) > MANY_READS
+        return self.traced("batch", Read(self.space, work, wire.array, is_large=is_large))
+
+    def traced(self, name: str, plan: Read | Write | Later) -> Plan:
+        """Returns a plan that the server's tracer follows, if there is one."""
+        tracer = self.dispatcher.tracer
+        if tracer is None:
+            return plan
+        carrier, self.trace_context = self.trace_context, {}
+        call = tracer.begin(name, self.space.name, "resp", carrier)
+        encode = plan.encode
+
+        def end_and_encode(result: Any) -> bytes:
+            encoded = encode(result)  # or it fails, and `failure` ends the call
+            call.end(None)
+            return encoded
+
+        if isinstance(plan, Write):
+            return plan._replace(work=call.around(plan.work), encode=end_and_encode, traced=call)
+        return plan._replace(encode=end_and_encode, traced=call)
 
 
 def _on_view(read: Read) -> Callable[[], bytes]:

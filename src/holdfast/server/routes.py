@@ -17,6 +17,7 @@ from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter, check_steps
+from holdfast.server.call_tracing import TracedCall, ended_with
 from holdfast.server.client_address import address_events
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
@@ -169,9 +170,12 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
     def read(view: View) -> HttpResponse:
         return answer(request, {"result": work(view)}, is_written=True)
 
+    call = _traced(api, request, "batch", space)
     if all(operation.kind == "read" for operation, _ in planned):
-        return await dispatcher.look(space, read, is_large=len(planned) > 1)
-    return answer(request, {"result": await dispatcher.write(space, work)}, is_written=True)
+        return await ended_with(call, dispatcher.look(space, read, is_large=len(planned) > 1))
+    run = work if call is None else call.around(work)
+    results = await ended_with(call, dispatcher.write(space, run))
+    return answer(request, {"result": results}, is_written=True)
 
 
 def _steps(request: HttpRequest, body: bytes) -> list[BatchStep]:
@@ -238,7 +242,8 @@ async def _look(
         written = msgspec.Raw(_encode(request, operation, work(view)))
         return answer(request, {"result": written}, is_written=True)
 
-    return await api.dispatcher.look(space, read, operation.full_name, arguments)
+    call = _traced(api, request, operation.full_name, space)
+    return await ended_with(call, api.dispatcher.look(space, read, operation.full_name, arguments))
 
 
 async def _run(
@@ -249,5 +254,14 @@ async def _run(
     arguments: Any,
     is_small: bool,
 ) -> Any:
-    running = api.dispatcher.run(space, operation, arguments, is_small=is_small)
-    return await (api.until_gone(request, running) if operation.kind == "wait" else running)
+    call = _traced(api, request, operation.full_name, space)
+    running = api.dispatcher.run(space, operation, arguments, is_small=is_small, traced=call)
+    if operation.kind == "wait":
+        running = api.until_gone(request, running)
+    return await (running if call is None else ended_with(call, running))
+
+
+def _traced(api: HttpApi, request: HttpRequest, operation: str, space: Space) -> TracedCall | None:
+    """Begins a call that the server's tracer follows, if there is one."""
+    tracer = api.dispatcher.tracer
+    return None if tracer is None else tracer.begin(operation, space.name, "http", request.headers)

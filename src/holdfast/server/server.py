@@ -22,6 +22,7 @@ from holdfast.server.addresses import Address, SpaceAddress
 from holdfast.server.application import make_dispatcher
 from holdfast.server.background import sweep
 from holdfast.server.bounds import Bounds
+from holdfast.server.call_tracing import CallTracer
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import HttpApi
 from holdfast.server.options import DispatcherOptions
@@ -47,6 +48,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     pixel: bool = False
     no_ui: bool = False
     no_record: bool = False
+    trace: bool = False
     flux: SpaceAddress | None = None  # where Flux's API is served at the root
     flux_read_only: bool = False
     flux_ttl: float = DEFAULT_KEPT_SECONDS
@@ -99,8 +101,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Certificate(self.tls_cert, self.tls_key)
 
-    def for_dispatcher(self) -> DispatcherOptions:
-        """Returns the settings that are not about ports."""
+    def for_dispatcher(self, tracer: CallTracer | None = None) -> DispatcherOptions:
+        """Returns the settings that are not about ports, with what follows all calls."""
         return DispatcherOptions(
             allow_flush=self.allow_flush,
             pixel=self.pixel,
@@ -113,6 +115,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             schemas=self.schemas,
             trusted_proxies=self.trusted_proxies,
             allowed_hosts=self.allowed_host,
+            tracer=tracer,
         )
 
     def shown(self) -> dict[str, object]:
@@ -127,6 +130,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "insecure": self.insecure,
             "ui": not self.no_ui,
             "record": not self.no_record,
+            "trace": self.trace,
             "trusted_proxies": list(self.trusted_proxies),
             "allowed_hosts": list(self.allowed_host),
             "bounds": msgspec.structs.asdict(self.limits),
@@ -174,14 +178,15 @@ async def serve(
     ready: Callable[[Address, Address], None] = lambda resp, http: None,
     ready_for_flux: Callable[[Address], None] = lambda flux: None,
     entries: Sequence[SettingEntry] = (),
+    tracer: CallTracer | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what is in flight; a second signal ends it.
 
     SIGHUP reloads the certificate and the users. Port 0 picks a free one; `ready` is called with
     the addresses once all ports are open, and then `ready_for_flux`, if Flux's API has a port.
-    `entries` is what `admin.server` says of the settings.
+    `entries` is what `admin.server` says of the settings; `tracer` follows all calls.
     """
-    dispatcher = make_dispatcher(store, settings.for_dispatcher())
+    dispatcher = make_dispatcher(store, settings.for_dispatcher(tracer))
     dispatcher.started_with.update(settings.shown())
     dispatcher.started_settings = list(entries) or settings.entries({})
     try:
