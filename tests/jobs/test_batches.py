@@ -1,11 +1,13 @@
 """Batches: jobs that belong together, and jobs that follow when all of them are done."""
 
 import random
+from typing import Any
 
 import pytest
 
 from holdfast.errors import BadArgument, UnknownBatch, WrongState
 from holdfast.jobs import NewJob
+from holdfast.limits import MAX_JOB_DATA_BYTES
 from holdfast.store import Store
 from holdfast.testing import Clock
 
@@ -147,6 +149,52 @@ def test_a_batch_that_does_not_exist_is_refused(store: Store) -> None:
 def test_a_callback_that_could_not_be_put_is_refused_at_once(store: Store) -> None:
     with pytest.raises(BadArgument, match="queue must not be empty"):
         store.jobs.batch_open(on_success=NewJob(queue=""))
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        NewJob(queue="after", data="x" * (MAX_JOB_DATA_BYTES + 1)),
+        NewJob(queue="after", tags=("",)),
+        NewJob(queue="after", depends=("",)),
+        NewJob(queue="after", throttles=("",)),
+        NewJob(queue="after", unique="key", unique_for="always"),
+        NewJob(queue="after", rate_key=""),
+        NewJob(queue="after", timeout=-1),
+        NewJob(queue="after", delay=1, at=1),
+    ],
+)
+def test_every_option_of_a_callback_is_checked_when_the_batch_is_opened(
+    store: Store, callback: NewJob
+) -> None:
+    with pytest.raises(BadArgument):
+        store.jobs.batch_open(on_settled=callback)
+
+
+@pytest.mark.parametrize(
+    ("options", "follows"),
+    [
+        ({"batch": "closed"}, True),
+        ({"batch": "never opened"}, True),
+        ({"unique": "key", "unique_mode": "error"}, False),
+        ({"expires": 1_700_000_010.0}, False),
+    ],
+)
+def test_a_callback_that_is_refused_later_does_not_keep_the_last_job_from_completing(
+    store: Store, clock: Clock, options: dict[str, Any], follows: bool
+) -> None:
+    store.jobs.batch_open("closed")
+    store.jobs.batch_close("closed")
+    store.jobs.put("other", unique="key")
+    batch = store.jobs.batch_open(on_success=NewJob(queue="after", id="success", **options))
+    store.jobs.put("work", id="a", batch=batch)
+    store.jobs.batch_close(batch)
+
+    clock.advance(seconds=20)
+    complete(store)
+
+    assert store.jobs["a"].get().state == "complete"
+    assert followers(store) == ({"success"} if follows else set())
 
 
 def test_a_batch_is_forgotten_when_all_is_settled(store: Store) -> None:

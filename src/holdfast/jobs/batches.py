@@ -62,13 +62,7 @@ class BatchOperations:
 
         Puts the callbacks at once if nothing is pending. Reads 5 keys, writes 1.
         """
-        time = self._ledger.time(now)
-        record = need(self._ledger, id)
-        if record.closed is None:
-            record.closed = time
-            _save(self._ledger, record)
-        put_callbacks(self._ledger, id, time)
-        return shown(self._ledger, need(self._ledger, id))
+        return close_batch(self._ledger, id, self._ledger.time(now))
 
     @operation(reads=True)
     def batch(self, id: str) -> Batch | None:
@@ -82,12 +76,7 @@ class BatchOperations:
 
         Reads 1 key for each.
         """
-        prefix = self._ledger.keys.batch_jobs_of(check_name(id, "id"))
-        begin, end = below(prefix)
-        if after:
-            begin = self._ledger.keys.batch_job(id, after) + b"\0"
-        found = self._ledger.tx.scan(begin, end, limit=max(0, min(count, JOBS_PER_STEP)))
-        return [last_part(key, prefix) for key, _ in found]
+        return jobs_behind(self._ledger, check_name(id, "id"), after, min(count, JOBS_PER_STEP))
 
     @operation()
     def batch_forget(self, id: str) -> bool:
@@ -138,6 +127,25 @@ def open_batch(
             check_new(callback)
     _save(ledger, BatchRecord(id=name, opened=now, on_success=on_success, on_settled=on_settled))
     return name
+
+
+def close_batch(ledger: "Ledger", id: str, now: float) -> Batch:
+    record = need(ledger, id)
+    if record.closed is None:
+        record.closed = now
+        _save(ledger, record)
+    put_callbacks(ledger, id, now)
+    return shown(ledger, record)
+
+
+def jobs_behind(ledger: "Ledger", id: str, after: str, count: int) -> list[str]:
+    """Returns up to `count` ids of the batch's jobs, by id, behind `after`."""
+    prefix = ledger.keys.batch_jobs_of(id)
+    begin, end = below(prefix)
+    if after:
+        begin = ledger.keys.batch_job(id, after) + b"\0"
+    found = ledger.tx.scan(begin, end, limit=max(0, count))
+    return [last_part(key, prefix) for key, _ in found]
 
 
 def shown(ledger: "Ledger", record: BatchRecord) -> Batch:
@@ -195,7 +203,24 @@ def put_callbacks(ledger: "Ledger", id: str, now: float) -> None:
 
         _save(ledger, record)
         for callback in filter(None, callbacks):
-            put(ledger, callback, "", now)
+            follower = _as_it_fits(ledger, callback, now)
+            if follower is not None:
+                put(ledger, follower, "", now)
+
+
+def _as_it_fits(ledger: "Ledger", callback: NewJob, now: float) -> NewJob | None:
+    """Returns the callback without what would be refused by now, or None if its time is over.
+
+    A refusal would undo the completion of the batch's last job, again and again.
+    """
+    if callback.expires is not None and callback.expires <= now:
+        return None
+    if callback.unique_mode == "error":
+        callback = msgspec.structs.replace(callback, unique_mode="keep")
+    outer = None if callback.batch is None else load(ledger, callback.batch)
+    if callback.batch is not None and (outer is None or outer.closed is not None):
+        callback = msgspec.structs.replace(callback, batch=None)
+    return callback
 
 
 def forget_step(ledger: "Ledger", id: str) -> bool:

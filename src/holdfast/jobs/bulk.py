@@ -103,10 +103,7 @@ class BulkOperations:
     @operation()
     def bulk_stop(self, id: str, *, now: float | None = None) -> BulkAction:
         """Stops an action; what it has changed stays changed. Reads 1 key, writes 2."""
-        record = need(self._ledger, id)
-        if record.state == "running":
-            record = _end(self._ledger, record, "stopped", self._ledger.time(now))
-        return record
+        return stop(self._ledger, need(self._ledger, id), self._ledger.time(now))
 
     @operation(reads=True)
     def bulk(self, id: str) -> BulkAction | None:
@@ -116,8 +113,7 @@ class BulkOperations:
     @operation(reads=True)
     def bulks(self) -> list[BulkAction]:
         """Returns all actions that run, or ended within a week. Reads 1 key for each."""
-        found = self._ledger.tx.scan(*below(self._ledger.keys.bulk_actions), limit=MAX_BULK_ACTIONS)
-        return [decode(value) for _, value in found]
+        return kept(self._ledger)
 
 
 # --- how it is done ---------------------------------------------------------------------------
@@ -126,6 +122,12 @@ class BulkOperations:
 def load(ledger: Ledger, id: str) -> BulkAction | None:
     value = ledger.tx.get(ledger.keys.bulk_action(id))
     return None if value is None else decode(value)
+
+
+def kept(ledger: Ledger) -> list[BulkAction]:
+    """Returns all actions that run or ended lately."""
+    found = ledger.tx.scan(*below(ledger.keys.bulk_actions), limit=MAX_BULK_ACTIONS)
+    return [decode(value) for _, value in found]
 
 
 def need(ledger: Ledger, id: str) -> BulkAction:
@@ -208,6 +210,11 @@ def step(ledger: Ledger, record: BulkAction, now: float) -> BulkAction:
         cursor=place.text(),
     )
     return _end(ledger, record, "done", now) if record.cursor is None else _save(ledger, record)
+
+
+def stop(ledger: Ledger, record: BulkAction, now: float) -> BulkAction:
+    """Ends an action that runs, before its time."""
+    return _end(ledger, record, "stopped", now) if record.state == "running" else record
 
 
 def _end(

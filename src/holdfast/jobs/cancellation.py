@@ -26,6 +26,17 @@ def cancel_jobs(
             _cancel(ledger, job, now)
 
 
+def cancel_open(ledger: "Ledger", jids: list[str], now: float) -> int:
+    """Cancels those of `jids` that exist and are not complete, and all that depend on them.
+
+    Returns how many these are.
+    """
+    found = ledger.jobs(dependencies.with_dependents(ledger, jids))
+    open_jids = [job.jid for job in found if job is not None and job.state != COMPLETE]
+    cancel_jobs(ledger, open_jids, now)
+    return len(open_jids)
+
+
 def _cancel(ledger: "Ledger", job: JobRecord, now: float) -> None:
     event = {"jid": job.jid, "queue": job.queue, "event": "canceled", "worker": job.worker}
     ledger.log(event)

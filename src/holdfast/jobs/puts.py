@@ -16,6 +16,7 @@ from holdfast.jobs.arguments import (
     check_name,
     check_numbers,
     check_queue,
+    check_size,
     check_tags,
     is_name,
     json_text,
@@ -325,15 +326,34 @@ def check_new(new: NewJob) -> None:
         check_name(new.klass, "klass")
     if new.id is not None:
         check_name(new.id, "id")
-    json_text(new.data)
+    check_size(json_text(new.data), "the data")
+    check_tags(new.tags or ())
+    check_jids(new.depends or ())
+    for name in new.throttles or ():
+        check_name(name, "throttles")
+    if new.unique is not None:
+        check_name(new.unique, "unique")
+        unique.check(new)
+    if new.rate_key is not None:
+        check_name(new.rate_key, "rate_key")
+    if new.at is not None:
+        _start_of(new, 0.0)
+    check_timeout(new.timeout)
     check_numbers(
         at=new.at,
         delay=new.delay,
         expires=new.expires,
         priority=new.priority,
         retries=new.retries,
-        timeout=new.timeout,
     )
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Refuses a time for one run that is no number, or below 0."""
+    if timeout is not None:
+        check_numbers(timeout=timeout)
+        if timeout < 0:
+            raise BadArgument.named("timeout", f"must not be below 0: {timeout}")
 
 
 def _start_of(new: NewJob, now: float) -> float:
@@ -381,9 +401,7 @@ def _apply_options(ledger: "Ledger", job: JobRecord, new: NewJob, now: float) ->
         jids = check_jids(list(new.depends))
         dependencies.replace(ledger, job, jids)
     if new.timeout is not None:
-        check_numbers(timeout=new.timeout)
-        if new.timeout < 0:
-            raise BadArgument.named("timeout", f"must not be below 0: {new.timeout}")
+        check_timeout(new.timeout)
         job.timeout = new.timeout
     if new.rate_key is not None:
         job.rate_key = check_name(new.rate_key, "rate_key")

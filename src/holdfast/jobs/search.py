@@ -7,14 +7,14 @@ bounded number of jobs, and says how many were searched so far, of how many.
 
 import base64
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.declarations import operation
 from holdfast.engine.contract import read_counter
 from holdfast.errors import BadArgument
-from holdfast.jobs.arguments import check_jobs_count, check_name, tag_text
+from holdfast.jobs.arguments import check_name, check_page_count, tag_text
 from holdfast.jobs.failures import group_counts
 from holdfast.jobs.layout import below, unpack_complete
 from holdfast.jobs.records import (
@@ -37,6 +37,8 @@ from holdfast.limits import JOBS_SEARCHED_PER_PAGE, MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
     from holdfast.jobs.ledger import Ledger
+
+T = TypeVar("T")
 
 
 class JobSearch(
@@ -92,20 +94,30 @@ class SearchOperations:
         `count` though more follow: go on until `cursor` is None. Reads 2 keys for each job that it
         looks at.
         """
-        ledger = self._ledger
-        check_jobs_count(count)
-        wanted = search or JobSearch()
-        place = read_cursor(cursor) if cursor else first_place(ledger, wanted)
-        found: list[Job] = []
-        begun = ledger.long_data_bytes
-        for job in walk(ledger, wanted, place, JOBS_SEARCHED_PER_PAGE):
-            if job is not None:
-                found.append(shown(ledger, job))
-            if len(found) >= count or ledger.long_data_bytes - begun > MAX_ANSWER_BYTES // 2:
-                break
+        found, place = page(self._ledger, search or JobSearch(), cursor, count, shown)
         return SearchPage(
             jobs=tuple(found), cursor=place.text(), searched=place.searched, of=place.of
         )
+
+
+def page(
+    ledger: "Ledger",
+    search: JobSearch,
+    cursor: str | None,
+    count: int,
+    show: "Callable[[Ledger, JobRecord], T]",
+) -> "tuple[list[T], Place]":
+    """Returns up to `count` jobs as `show` makes them, and where the search is behind them."""
+    check_page_count(count)
+    place = read_cursor(cursor) if cursor else first_place(ledger, search)
+    found: list[T] = []
+    begun = ledger.long_data_bytes
+    for job in walk(ledger, search, place, JOBS_SEARCHED_PER_PAGE):
+        if job is not None:
+            found.append(show(ledger, job))
+        if len(found) >= count or ledger.long_data_bytes - begun > MAX_ANSWER_BYTES // 2:
+            break
+    return found, place
 
 
 # --- where a search is --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from holdfast.jobs.argument_types import check_argument_types
 from holdfast.jobs.arguments import check_queue
 from holdfast.jobs.batches import forget_step
 from holdfast.jobs.bulk import Action, BulkAction
-from holdfast.jobs.cancellation import cancel_jobs
+from holdfast.jobs.cancellation import cancel_jobs, cancel_open
 from holdfast.jobs.failures import Match
 from holdfast.jobs.handles import JobHandle, QueueHandle
 from holdfast.jobs.layer import Jobs
@@ -287,7 +287,7 @@ class StoreJobs(_PerCall):
             ids = self.batch_jobs(id, after=cursor, count=JOBS_PER_STEP)
             if not ids:
                 return total
-            total += self._runner.transact(lambda tx, ids=ids: _cancel_open(Ledger(tx), ids))  # type: ignore[misc]
+            total += self._runner.transact(lambda tx, ids=ids: cancel_open(Ledger(tx), ids, tx.now))  # type: ignore[misc]
             cursor = ids[-1]
 
     @operation()
@@ -341,14 +341,6 @@ def _cancel_some(ledger: Ledger, queue: str) -> int:
     jids = dependencies.with_dependents(ledger, queues.some_jobs(ledger, queue, JOBS_PER_STEP))
     cancel_jobs(ledger, jids, ledger.tx.now)
     return len(jids)
-
-
-def _cancel_open(ledger: Ledger, jids: list[str]) -> int:
-    """Cancels those of `jids` that exist and are not complete, and all that depend on them."""
-    found = ledger.jobs(dependencies.with_dependents(ledger, jids))
-    open_jids = [job.jid for job in found if job is not None and job.state != COMPLETE]
-    cancel_jobs(ledger, open_jids, ledger.tx.now)
-    return len(open_jids)
 
 
 def _stop_some(jobs: Jobs, queue: str) -> int:

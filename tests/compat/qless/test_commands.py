@@ -89,7 +89,7 @@ def test_the_older_dialect_puts_without_a_caller(qless: Qless) -> None:
 
 
 def test_every_command_refuses_nonsense_and_stores_nothing(store: Store) -> None:
-    reading = {"config.get", "failed", "queues", "workers", "track", "multiget"}
+    reading = {"bulk.list", "config.get", "failed", "queues", "workers", "track", "multiget"}
     harmless = {"cancel", "timeout", *reading}
     for command in COMMANDS:
         if command not in harmless:

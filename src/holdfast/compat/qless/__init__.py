@@ -10,7 +10,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.compat.qless import read_commands, write_commands
+from holdfast.compat.qless import (
+    batch_commands,
+    read_commands,
+    search_commands,
+    write_commands,
+)
 from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.v1_commands import call_first
@@ -41,6 +46,17 @@ Command = Callable[[Ledger, float, Words], Reply]
 
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
     {
+        "batch.cancel": batch_commands.batch_cancel,
+        "batch.close": batch_commands.batch_close,
+        "batch.forget": batch_commands.batch_forget,
+        "batch.get": batch_commands.batch_get,
+        "batch.jobs": batch_commands.batch_jobs,
+        "batch.open": batch_commands.batch_open,
+        "bulk.get": search_commands.bulk_get,
+        "bulk.list": search_commands.bulk_list,
+        "bulk.start": search_commands.bulk_start,
+        "bulk.step": search_commands.bulk_step,
+        "bulk.stop": search_commands.bulk_stop,
         "cancel": write_commands.cancel,
         "complete": write_commands.complete,
         "config.get": read_commands.config_get,
@@ -71,6 +87,7 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
         "requeue": write_commands.requeue,
         "result": read_commands.result,
         "retry": write_commands.retry,
+        "search": search_commands.search,
         "stats": read_commands.stats,
         "tag": read_commands.tag,
         "throttle.delete": write_commands.throttle_delete,

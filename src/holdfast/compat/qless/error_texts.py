@@ -19,6 +19,16 @@ from holdfast.errors import (
 from holdfast.jobs.arguments import EMPTY_NAME
 
 _CALLS: Final = {  # how the texts name a command, where it is not its own name with a capital
+    "batch.open": "Batch",
+    "batch.cancel": "Batch",
+    "batch.close": "Batch",
+    "batch.forget": "Batch",
+    "batch.get": "Batch",
+    "batch.jobs": "Batch",
+    "bulk.get": "Bulk",
+    "bulk.start": "Bulk",
+    "bulk.step": "Bulk",
+    "bulk.stop": "Bulk",
     "config.set": "config.set",
     "config.unset": "config.unset",
     "mput": "Put",
@@ -29,7 +39,13 @@ _CALLS: Final = {  # how the texts name a command, where it is not its own name 
     "throttle.delete": "Throttle",
     "throttle.set": "Throttle",
 }
-_ARGUMENTS: Final = {"id": "jid", "unique_for": "unique-for", "unique_mode": "unique-mode"}
+_ARGUMENTS: Final = {
+    "id": "jid",
+    "rate_key": "rate-key",
+    "unique_for": "unique-for",
+    "unique_mode": "unique-mode",
+}
+_NOT_JOBS: Final = ("Batch", "Bulk", "Throttle")  # what these name by an id is no job
 _PROBLEMS: Final = {  # how a problem begins, here and there
     EMPTY_NAME: "missing",
     "must be a finite number, not ": "not a number: ",
@@ -75,6 +91,8 @@ def _text(error: HoldfastError, command: str, call: str) -> str | None:
             return _wrong_state(jid, state, command, call)
         case CircularDependency(jid=jid) if jid:
             return f"{call}(): Job {jid} would depend on itself"
+        case BadArgument(argument="id", problem=problem) if call in _NOT_JOBS:
+            return f'{call}(): Arg "id" {_problem(problem)}'
         case BadArgument(argument=argument, problem=problem) if argument:
             return f'{call}(): Arg "{_ARGUMENTS.get(argument, argument)}" {_problem(problem)}'
     return None

@@ -1,6 +1,6 @@
 """Qless commands that look."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.compat.qless import replies
 from holdfast.compat.qless.words import Words
@@ -55,12 +55,14 @@ def jobs(ledger: "Ledger", now: float, words: Words) -> Reply:
 def queues_command(ledger: "Ledger", now: float, words: Words) -> Reply:
     name = words.maybe()
     if name is not None:
-        found = queues.counts(ledger, word_as_name(name, "Queue", "queue"), now)
-        return replies.text(replies.queue(found))
+        return replies.text(_queue(ledger, word_as_name(name, "Queue", "queue"), now))
     known = queues.known_queues(ledger)
-    return replies.text(
-        replies.listed([replies.queue(queues.counts(ledger, each, now)) for each in known])
-    )
+    return replies.text(replies.listed([_queue(ledger, each, now) for each in known]))
+
+
+def _queue(ledger: "Ledger", name: str, now: float) -> dict[str, Any]:
+    counts = queues.counts(ledger, name, now)
+    return replies.queue(counts, has_rate=ledger.settings().rate_of(name) is not None)
 
 
 def workers_command(ledger: "Ledger", now: float, words: Words) -> Reply:
@@ -181,6 +183,6 @@ def throttle_pending(ledger: "Ledger", now: float, words: Words) -> Reply:
 
 
 def _throttling(ledger: "Ledger") -> ThrottleOperations:
-    face = ThrottleOperations()
-    face._ledger = ledger
-    return face
+    operations = ThrottleOperations()
+    operations._ledger = ledger
+    return operations

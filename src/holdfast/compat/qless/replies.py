@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.jobs.arguments import plain
+from holdfast.jobs.bulk import BulkAction
 from holdfast.jobs.dependencies import dependencies_of, dependents_of
 from holdfast.jobs.history import original_history_of
 from holdfast.jobs.records import (
     COMPLETE,
+    Batch,
     HistoryEntry,
     JobPage,
     JobRecord,
@@ -41,7 +43,7 @@ def listed(values: Sequence[Any]) -> Any:
 
 def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
     """Returns the object that `get`, `multiget`, `peek`, `pop` and `track` show of a job."""
-    return {
+    shown = {
         "jid": record.jid,
         "klass": record.klass,
         "state": record.state,
@@ -61,6 +63,26 @@ def job(ledger: "Ledger", record: JobRecord) -> dict[str, Any]:
         "dependents": listed(dependents_of(ledger, record)),
         "dependencies": listed(dependencies_of(ledger, record)),
     }
+    return shown | _additions(record)
+
+
+def _additions(record: JobRecord) -> dict[str, Any]:
+    """Returns what the job has that no original knows; jobs without look as they always did."""
+    numbers = {
+        "progress": record.progress,
+        "timeout": record.timeout or None,
+        "start_by": record.start_by or None,
+    }
+    others = {
+        "progress_text": record.progress_text,
+        "throttles": record.throttles,
+        "unique": record.unique,
+        "rate_key": record.rate_key,
+        "batch": record.batch,
+        "from": record.origin,
+    }
+    found = {name: plain(value) for name, value in numbers.items() if value is not None}
+    return found | {name: value for name, value in others.items() if value}
 
 
 def jobs(ledger: "Ledger", records: Sequence[JobRecord]) -> Any:
@@ -112,9 +134,12 @@ def recurring(record: RecurringRecord) -> dict[str, Any]:
     return shown
 
 
-def queue(counts: QueueCounts) -> dict[str, Any]:
-    """Returns exactly the keys that clients expect."""
-    return {
+def queue(counts: QueueCounts, *, has_rate: bool) -> dict[str, Any]:
+    """Returns exactly the keys that clients expect, and more for what no original has.
+
+    Of a queue with a rate, `limited` is in how many seconds it lets the next job go.
+    """
+    shown = {
         "name": counts.name,
         "waiting": counts.waiting,
         "running": counts.running,
@@ -124,6 +149,11 @@ def queue(counts: QueueCounts) -> dict[str, Any]:
         "recurring": counts.recurring,
         "paused": counts.paused,
     }
+    if has_rate:
+        shown["limited"] = plain(counts.limited)
+    if counts.throttled:
+        shown["throttled"] = counts.throttled
+    return shown
 
 
 def page(found: JobPage) -> dict[str, Any]:
@@ -131,13 +161,14 @@ def page(found: JobPage) -> dict[str, Any]:
 
 
 def stats(found: QueueStats) -> dict[str, Any]:
-    return {
+    shown = {
         "wait": _times(found.wait),
         "run": _times(found.run),
         "retries": found.retries,
         "failed": found.failed,
         "failures": found.failures,
     }
+    return shown | {"expired": found.expired} if found.expired else shown
 
 
 def _times(times: Times) -> dict[str, Any]:
@@ -176,4 +207,36 @@ def throttle(found: Throttle) -> dict[str, Any]:
         "expires": None if found.expires is None else plain(found.expires),
         "locks": found.locks,
         "pending": found.pending,
+    }
+
+
+def batch(found: Batch) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "opened": plain(found.opened),
+        "closed": None if found.closed is None else plain(found.closed),
+        "total": found.total,
+        "complete": found.complete,
+        "failed": found.failed,
+        "canceled": found.canceled,
+        "pending": found.pending,
+        "settled": found.is_settled,
+    }
+
+
+def bulk_action(found: BulkAction) -> dict[str, Any]:
+    """Returns what an action does, to which jobs, and how far it is."""
+    target = {"queue": found.queue, "tag": found.tag, "priority": found.priority}
+    return {
+        "id": found.id,
+        "action": found.action,
+        "search": found.search,
+        **{name: value for name, value in target.items() if value is not None},
+        "state": found.state,
+        "started": plain(found.started),
+        "ended": None if found.ended is None else plain(found.ended),
+        "searched": found.searched,
+        "of": found.of,
+        "changed": found.changed,
+        "passed_over": found.passed_over,
     }

@@ -97,6 +97,17 @@ class Words:
             raise BadArgument(f"Odd number of additional args: {' '.join(words)}")
         return dict(zip(words[::2], words[1::2], strict=True))
 
+    def known_options(self, call: str, *names: str) -> dict[str, str]:
+        """Returns all words that are left, as options of a command that knows these `names`."""
+        given = self.options()
+        for option in given:
+            if option not in names:
+                raise BadArgument(
+                    f'{call}(): Unrecognized option "{shortened(option)}"',
+                    hint=f"Options are {', '.join(names)}.",
+                )
+        return given
+
 
 def _valid(word: str) -> str:
     """Returns the word, unless it was no UTF-8 when it came."""

@@ -85,6 +85,12 @@ def _put_options(options: dict[str, str]) -> dict[str, Any]:
     for name in ("depends", "throttles"):
         if name in options:
             found[name] = tuple(array(options[name], f'Put(): Arg "{name}" not JSON: ', str))
+    for name in ("at", "expires", "timeout"):
+        if name in options:
+            found[name] = number(options[name], f'Put(): Arg "{name}" not a number: ')
+    for name in ("batch", "rate-key"):
+        if name in options:
+            found[name.replace("-", "_")] = options[name]
     if "unique" in options:
         found["unique"] = options["unique"]
         found["unique_mode"] = options.get("unique-mode", "keep")
@@ -103,17 +109,20 @@ def mput(ledger: "Ledger", now: float, words: Words) -> Reply:
     error = 'Mput(): Arg "jobs" not JSON: '
     listed = array(words.need(error), error, dict)
     check_jobs_count(len(listed))
-    return [put_job(ledger, _new_job(each), caller, now) for each in listed]
+    return [put_job(ledger, new_job(each, "Mput", "jobs"), caller, now) for each in listed]
 
 
-def _new_job(given: dict[str, Any]) -> NewJob:
-    renamed = {name.replace("-", "_"): value for name, value in given.items()}
-    if "jid" in renamed:
-        renamed["id"] = renamed.pop("jid")
+def new_job(given: Any, call: str, argument: str) -> NewJob:
+    """Returns the job that a JSON object describes: `{"queue", "jid", "klass", "data", ...}`."""
+    renamed = given
+    if isinstance(given, dict):
+        renamed = {name.replace("-", "_"): value for name, value in given.items()}
+        if "jid" in renamed:
+            renamed["id"] = renamed.pop("jid")
     try:
         return msgspec.convert(renamed, NewJob)
     except msgspec.ValidationError as error:
-        raise BadArgument(f'Mput(): Arg "jobs" not as expected: {error}') from None
+        raise BadArgument(f'{call}(): Arg "{argument}" not as expected: {error}') from None
 
 
 def pop(ledger: "Ledger", now: float, words: Words) -> Reply:
@@ -154,6 +163,10 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
     result = None
     if "result" in options:
         result = json_text(options["result"], 'Complete(): Arg "result" not JSON: ')
+    result_ttl = None
+    if "result-ttl" in options:
+        error = 'Complete(): Arg "result-ttl" not a number: '
+        result_ttl = number(options["result-ttl"], error)
     for name in ("delay", "depends"):
         if name in options and "next" not in options:
             raise BadArgument(f'Complete(): "{name}" cannot be used without a "next".')
@@ -168,6 +181,7 @@ def complete(ledger: "Ledger", now: float, words: Words) -> Reply:
         delay=delay,
         depends=check_jids(depends),
         result=result,
+        result_ttl=result_ttl,
     )
     return state
 

@@ -1,0 +1,76 @@
+"""Commands that find jobs, and that do one thing to all jobs that are found.
+
+None of the originals has them. What is searched for is a JSON object: `{"queue": "emails", "state":
+"failed"}`; an empty one is all jobs.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.compat.qless import replies
+from holdfast.compat.qless.read_commands import Reply
+from holdfast.compat.qless.words import Words, json, number, whole
+from holdfast.errors import BadArgument
+from holdfast.jobs import bulk
+from holdfast.jobs.search import JobSearch, page
+
+if TYPE_CHECKING:
+    from holdfast.jobs.ledger import Ledger
+
+
+def search(ledger: "Ledger", now: float, words: Words) -> Reply:
+    """Runs `search search [cursor text] [count n]`: a page of jobs, and where the next begins."""
+    wanted = _wanted(words, "Search")
+    given = words.known_options("Search", "cursor", "count")
+    count = whole(given.get("count", "25"), 'Search(): Arg "count" not a number: ')
+    found, place = page(ledger, wanted, given.get("cursor"), count, replies.job)
+    return replies.text(
+        {
+            "jobs": replies.listed(found),
+            "cursor": place.text(),
+            "searched": place.searched,
+            "of": place.of,
+        }
+    )
+
+
+def _wanted(words: Words, call: str) -> JobSearch:
+    value = json(words.maybe(), f'{call}(): Arg "search" missing or not JSON: ')
+    try:
+        return msgspec.convert(value, JobSearch)
+    except msgspec.ValidationError as error:
+        raise BadArgument(f'{call}(): Arg "search" not as expected: {error}') from None
+
+
+def bulk_start(ledger: "Ledger", now: float, words: Words) -> Reply:
+    """Runs `bulk.start action search [queue q | tag t | priority p] [id id]`."""
+    action: Any = words.need('Bulk(): Arg "action" missing')
+    wanted = _wanted(words, "Bulk")
+    given = words.known_options("Bulk", "queue", "tag", "priority", "id")
+    priority = None
+    if "priority" in given:
+        priority = number(given["priority"], 'Bulk(): Arg "priority" not a number: ')
+    started = bulk.start(
+        ledger, action, wanted, given.get("queue"), given.get("tag"), priority, given.get("id"), now
+    )
+    return replies.text(replies.bulk_action(started))
+
+
+def bulk_step(ledger: "Ledger", now: float, words: Words) -> Reply:
+    record = bulk.need(ledger, words.name("Bulk", "id"))
+    return replies.text(replies.bulk_action(bulk.step(ledger, record, now)))
+
+
+def bulk_stop(ledger: "Ledger", now: float, words: Words) -> Reply:
+    record = bulk.need(ledger, words.name("Bulk", "id"))
+    return replies.text(replies.bulk_action(bulk.stop(ledger, record, now)))
+
+
+def bulk_get(ledger: "Ledger", now: float, words: Words) -> Reply:
+    record = bulk.load(ledger, words.name("Bulk", "id"))
+    return None if record is None else replies.text(replies.bulk_action(record))
+
+
+def bulk_list(ledger: "Ledger", now: float, words: Words) -> Reply:
+    return replies.text(replies.listed([replies.bulk_action(each) for each in bulk.kept(ledger)]))
