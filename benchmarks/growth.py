@@ -125,7 +125,7 @@ def operations(store: Store, size: int) -> dict[str, Callable[[int], object]]:
         "jobs: pop, complete and put": cycle,
         "jobs: counts of a queue": lambda n: store.jobs.counts("q"),
         "events: send": lambda n: store.events.send(joined(place(n))),
-        "events: size of a set": lambda n: store.events.size("room.members"),
+        "events: size of a set": lambda n: store.events.size("room:members"),
         "metrics: increment": lambda n: store.metrics.incr("hits", ["user", place(n)]),
         "metrics: hit of a limit": lambda n: limiter.try_incr("c", ["user", place(n)]),
     }

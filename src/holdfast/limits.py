@@ -270,6 +270,9 @@ PACKED_MEMBERS: Final = 256  # members of a set in one value; a larger set has a
 PACKED_BYTES: Final = 8_192  # of those members
 PACKED_BOARD_ENTRIES: Final = 32  # entries of a leaderboard in one value
 PACKED_BOARD_BYTES: Final = 1_024  # of those entries
+# candidates of a leaderboard that are read as a whole; more of them have an index by count
+UNINDEXED_CANDIDATES: Final = 4_000
+INDEXED_PER_COUNT: Final = 16  # candidates that a count adds to an index that is being built
 MAX_PAGE_MEMBERS: Final = 10_000  # members or keys in one page
 MAX_EVENT_SERIES_POINTS: Final = 10_000  # steps of one series
 MAX_MERGED_KEYS: Final = 1_000  # keys whose counters or leaderboards are read as one

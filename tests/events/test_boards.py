@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.events import boards
+from holdfast.events import board_rows, boards
 from holdfast.events.codec import prepare
 from holdfast.events.record_cache import RecordWriter
 from holdfast.store import Store
@@ -45,7 +45,7 @@ def test_the_most_frequent_values_come_first_and_ties_by_value(store: Store, sen
 def test_the_highest_of_a_large_board_are_those_of_a_sort_of_all(
     store: Store, send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boards, "_ROWS_SORTED_AT_ONCE", 8)  # so that a small board is cut often
+    monkeypatch.setattr(board_rows, "_ROWS_SORTED_AT_ONCE", 8)  # so that a small board is cut often
     deploy(store, max_stored_values=60)
     chance = random.Random(11)
     names = [("x" * 300 if n % 7 == 0 else "") + f"{chance.randrange(10**6):x}" for n in range(150)]

@@ -7,7 +7,8 @@ it by more than its error; a value that came up more often than the smallest cou
 
 A small board is packed in its record, a large one has a row for each candidate. Its smallest
 candidates are found by reading all of it once, and listed: usually hundreds share the smallest
-count, and each of them serves a newcomer before it is read again. So a count needs no second index.
+count, and each of them serves a newcomer before it is read again. So a count needs no second index,
+until a board has so many candidates that reading all of them takes long: see board_rows.py.
 
 A board with a half-life ranks what is frequent now. A count of weight w at a time t is stored as
 w * 2^((t - landmark) / half-life): all counts fade at the same rate, so their order changes only
@@ -15,31 +16,25 @@ when something is counted, and a count costs what it costs on any board. Every 2
 candidates are scaled down to a new landmark.
 """
 
-import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from holdfast.events import digests
+from holdfast.events import board_rows, digests
+from holdfast.events.board_rows import Candidate, Rows
 from holdfast.events.codec import (
     BOARD,
     DECAYED,
     GROSS_OFF,
     MIXED,
+    ORDERED,
     PARTIAL,
     Record,
     Value,
     escaped,
     unescaped,
 )
-from holdfast.events.layout import (
-    SMALLEST,
-    VALUES,
-    WHOLE_VALUE_BYTES,
-    part_value,
-    value_part,
-)
+from holdfast.events.layout import SMALLEST, VALUES
 from holdfast.events.record_cache import RecordCache, RecordWriter
 from holdfast.keys import pack_int, prefix_range
 from holdfast.limits import (
@@ -55,21 +50,7 @@ _VICTIMS_PER_ROW: Final = 16
 _SCALE: Final = 1 << 16  # of a decaying board: the count of a weight of 1 at the landmark
 _LANDMARK_HALF_LIVES: Final = 20  # after which counts are scaled down
 _MOST_HALF_LIVES: Final = 60  # after which nothing is left
-_COUNT: Final = struct.Struct(">QQ")  # count, error
-_COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
-_SHORT_ROW: Final = _COUNT_ALONE.size
-_ROWS_SORTED_AT_ONCE: Final = 2_000  # of those that may be among the highest
 _PART_END: Final = b"\x00"  # ends a packed value, and occurs nowhere else in it
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A value with its count, and the most by which the count can be too high."""
-
-    value: bytes
-    count: int
-    error: int
-    score: float = 0.0  # of a decaying board: the count that is left now
 
 
 def capacity(k: int) -> int:
@@ -148,39 +129,33 @@ def _count_in_head(cache: RecordWriter, record: Record, value: Value, weight: in
 def _count_in_rows(
     cache: RecordWriter, record: Record, value: Value, tracked: int, weight: int
 ) -> bool:
-    prefix = cache.keys.generation(record.generation)
-    by_value = prefix + VALUES + value_part(value.raw)
-    stored = cache.get(by_value)
-    if stored is not None:
-        times, error, raw = _unpacked(stored)
-        cache.put(by_value, _packed(times + weight, error, raw))
-        return True
-    if record.size < tracked:
-        record.size += 1
-    else:
-        record.floor = max(record.floor, _evict_smallest(cache, record, prefix))
-        record.flags |= PARTIAL
-    # The newcomer may be the candidate that was evicted with the highest count.
-    cache.put(
-        by_value, _packed(record.floor + weight, record.floor, _stored_beside_digest(value.raw))
-    )
-    return False
+    rows = Rows(cache, record)
+    known = rows.grow(value.raw, weight)
+    if not known:
+        if record.size < tracked:
+            record.size += 1
+        else:
+            record.floor = max(record.floor, _evict_smallest(cache, record, rows))
+            record.flags |= PARTIAL
+        # The newcomer may be the candidate that was evicted with the highest count.
+        rows.add(Candidate(value.raw, record.floor + weight, record.floor))
+    rows.index_some()
+    return known
 
 
-def _evict_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> int:
+def _evict_smallest(cache: RecordWriter, record: Record, rows: Rows) -> int:
     """Removes a candidate with the smallest count; returns that count."""
+    if record.flags & ORDERED:
+        return rows.remove_smallest()
     while True:
         if record.victim >= record.victims:
-            _list_smallest(cache, record, prefix)
+            _list_smallest(cache, record, rows.prefix)
         row, index = divmod(record.victim, _VICTIMS_PER_ROW)
-        listed = cache.get(prefix + SMALLEST + pack_int(row))
+        listed = cache.get(rows.prefix + SMALLEST + pack_int(row))
         assert listed is not None  # written by _list_smallest, up to `victims`
-        by_value = prefix + VALUES + listed.split(_PART_END, index + 1)[index] + _PART_END
         record.victim += 1
-        stored = cache.get(by_value)
         # One that was counted since the list was made is no longer among the smallest.
-        if stored is not None and _count_in(stored) == record.smallest:
-            cache.delete(by_value)
+        if rows.remove(listed.split(_PART_END, index + 1)[index] + _PART_END, record.smallest):
             return record.smallest
 
 
@@ -190,7 +165,7 @@ def _list_smallest(cache: RecordWriter, record: Record, prefix: bytes) -> None:
     The list stays right while it is used: counts only grow, and a newcomer's is larger.
     """
     begin, end = prefix_range(prefix + VALUES)
-    counts = [(_count_in(stored), key) for key, stored in cache.scan(begin, end)]
+    counts = [(board_rows.count_in(stored), key) for key, stored in cache.scan(begin, end)]
     smallest = min(times for times, _ in counts)
     parts = [key[len(begin) :] for times, key in counts if times == smallest]
     record.smallest = smallest
@@ -207,14 +182,10 @@ def _unpack_to_rows(cache: RecordWriter, record: Record) -> None:
 
 
 def _write_rows(cache: RecordWriter, record: Record, candidates: Sequence[Candidate]) -> None:
-    prefix = cache.new_generation(record)
+    cache.new_generation(record)
     record.victims = record.victim = 0
     record.size = len(candidates)
-    for candidate in candidates:
-        cache.put(
-            prefix + VALUES + value_part(candidate.value),
-            _packed(candidate.count, candidate.error, _stored_beside_digest(candidate.value)),
-        )
+    Rows(cache, record).write_all(candidates)
 
 
 def _shrink(cache: RecordWriter, record: Record, tracked: int) -> None:
@@ -315,7 +286,7 @@ def _merged_decayed(cache: RecordCache, records: Sequence[Record], k: int) -> li
 
 def top(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
     """Returns the `k` highest candidates; ties are ordered by value."""
-    candidates = _highest_rows(cache, record, k) if record.has_rows else _head(record)
+    candidates = board_rows.highest(cache, record, k) if record.has_rows else _head(record)
     found = sorted(candidates, key=_rank)[:k]
     return [_decayed(cache, record, each) for each in found] if record.half_life_ms else found
 
@@ -345,77 +316,10 @@ def _rank(candidate: Candidate) -> tuple[int, bytes]:
 
 
 def _candidates(cache: RecordCache, record: Record) -> Iterator[Candidate]:
-    return _rows(cache, record) if record.has_rows else _head(record)
+    return board_rows.scan(cache, record) if record.has_rows else _head(record)
 
 
 def _head(record: Record) -> Iterator[Candidate]:
     for entry in record.head.split(b"\x01")[1:]:
         value, times = entry.split(b"\x00")
         yield Candidate(unescaped(value), int(times), 0)
-
-
-def _rows(cache: RecordCache, record: Record) -> Iterator[Candidate]:
-    begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
-    at = len(begin)
-    for key, stored in cache.scan(begin, end):
-        times, error, raw = _unpacked(stored)
-        yield Candidate(raw or part_value(key[at:]), times, error)
-
-
-def _highest_rows(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
-    """Returns the `k` highest candidates of a large board, and some more.
-
-    Most rows cost a comparison. Rows come in the order of their values, so a later one with the
-    count of the last of `k` is behind it; only long values, whose rows come last, are in no order.
-    """
-    begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
-    at = len(begin)
-    kept: list[tuple[int, bytes, bytes]] = []
-    lowest, lowest_short = -1, b""  # the count that a row must exceed, and as a short row has it
-    most = max(2 * k, _ROWS_SORTED_AT_ONCE)
-    for key, stored in cache.scan(begin, end):
-        if len(stored) == _SHORT_ROW and stored <= lowest_short:
-            continue  # of most rows nothing else is looked at
-        times, _, raw = _unpacked(stored)
-        if times > lowest or (raw and times == lowest):
-            kept.append((times, key, stored))
-            if len(kept) > most:
-                kept.sort(key=_by_count)  # stable: equal counts stay in the order of their values
-                lowest = kept[k - 1][0] if k else times
-                lowest_short = _COUNT_ALONE.pack(min(lowest, 0xFFFF_FFFF))
-                longer = [row for row in kept[k:] if row[0] == lowest and len(row[2]) > _COUNT.size]
-                kept = kept[:k] + longer
-                most = max(most, 2 * len(kept))
-    return [
-        Candidate(raw or part_value(key[at:]), times, error)
-        for _, key, stored in kept
-        for times, error, raw in (_unpacked(stored),)
-    ]
-
-
-def _by_count(row: tuple[int, bytes, bytes]) -> int:
-    return -row[0]
-
-
-def _packed(times: int, error: int, raw: bytes) -> bytes:
-    """Encodes a row: short for most, because many rows to a page make a commit cheap."""
-    if error or raw or times > 0xFFFF_FFFF:
-        return _COUNT.pack(times, error) + raw
-    return _COUNT_ALONE.pack(times)
-
-
-def _count_in(stored: bytes) -> int:
-    """Returns the count of a row: its first 4 bytes if it has no more, otherwise the first 8."""
-    return int.from_bytes(stored[:8], "big")
-
-
-def _unpacked(stored: bytes) -> tuple[int, int, bytes]:
-    if len(stored) == _COUNT_ALONE.size:
-        return _COUNT_ALONE.unpack(stored)[0], 0, b""
-    times, error = _COUNT.unpack_from(stored)
-    return times, error, stored[_COUNT.size :]
-
-
-def _stored_beside_digest(raw: bytes) -> bytes:
-    """Returns a value that its row must hold, because its key holds only a digest."""
-    return raw if len(raw) > WHOLE_VALUE_BYTES else b""

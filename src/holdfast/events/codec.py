@@ -58,6 +58,8 @@ WINDOWED: Final = 1 << 10  # its counters answer `since`, see timed_counters.py
 SCORED: Final = 1 << 11  # a value was added with a score
 KEPT: Final = 1 << 12  # a stored result of `keep_distinct`: counters without members
 DECAYED: Final = 1 << 13  # the counts of the board lose half their weight every half-life
+ORDERED: Final = 1 << 14  # the board has an index by count, see board_index.py
+ORDERING: Final = 1 << 15  # that index is being built
 _FLAGS_FOLLOW: Final = 0x80  # in the byte of bundles: further flags come behind the header
 
 

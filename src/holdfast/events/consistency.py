@@ -6,7 +6,8 @@ The consistency check walks a space in bounded steps and calls `problems_at` wit
 from collections.abc import Iterator
 
 from holdfast.engine.contract import Reader
-from holdfast.events.codec import Record, decode
+from holdfast.events import board_rows
+from holdfast.events.codec import ORDERED, Record, decode
 from holdfast.events.layout import (
     BOARD_BESIDE,
     BUNDLE,
@@ -18,6 +19,7 @@ from holdfast.events.layout import (
     keys_of,
     value_part,
 )
+from holdfast.events.record_cache import RecordCache
 from holdfast.keys import pack_int, prefix_range, unpack, unpack_first
 
 __all__ = ["problems_at"]
@@ -63,6 +65,8 @@ def _record(reader: Reader, record: Record) -> Iterator[str]:
         yield f"events key {name!r}: counts {record.size} values, has {values}"
     if not record.is_board:
         yield from _places(reader, prefix, name, record.size)
+    elif record.flags & ORDERED:
+        yield from _index(reader, record, name)
 
 
 def _places(reader: Reader, prefix: bytes, name: str, size: int) -> Iterator[str]:
@@ -77,6 +81,17 @@ def _places(reader: Reader, prefix: bytes, name: str, size: int) -> Iterator[str
             yield f"events key {name!r}: the value {value.decode(errors='replace')!r} {problem}"
     if places != size:
         yield f"events key {name!r}: counts {size} members, has places for {places}"
+
+
+def _index(reader: Reader, record: Record, name: str) -> Iterator[str]:
+    """Yields a sentence if the index of a board by count is not what its rows by value say."""
+    cache = RecordCache(reader)
+    counted = sum(1 for _ in board_rows.scan(cache, record))
+    ordered = board_rows.highest(cache, record, counted + 1)
+    if {(each.value, each.count) for each in ordered} != {
+        (each.value, each.count) for each in board_rows.scan(cache, record)
+    }:
+        yield f"events key {name!r}: its index by count does not agree with its counts"
 
 
 def _find(reader: Reader, name: bytes) -> Record | None:

@@ -301,8 +301,8 @@ class Events:
         and none above it by more than its `error`. `k` defaults to the K of the board. On a board
         with a half-life, `score` is what is left of each count now.
 
-        Reads the tracked candidates: 10 for each entry of the board, at least 1,000 once it is
-        large.
+        Reads `k` keys of a board with more than 4,000 candidates, which has an index by count, and
+        all candidates of a smaller one or of several boards.
         """
         return self._reads().top(key, k, last, schema)
 

@@ -13,6 +13,10 @@ ROWS            (generation, 0, value)   -> place   of a member in a large set, 
                 (generation, 1, place)   -> value   the members of a large set, oldest first
                 (generation, 2, number)  -> parts   the smallest candidates of a large board, 16 to
                                                     a row
+                (generation, 3, count, value)
+                                         -> error   the candidates of a very large board, highest
+                                                    count first, see board_index.py
+                (generation, 4)          -> cursor  how far that index is built
 SEEN_ID         (id)                     -> end     ids of events, until the dedup window ends
 FAN_OUT         (finished, id)           -> FanOut  a background fan-out: what it writes, how far
 FAN_OUT_LIST    (id)                     -> strings that were known when the fan-out began
@@ -195,6 +199,8 @@ def keys_of(space: bytes) -> Keys:
 VALUES: Final = pack_int(0)  # the parts of a generation
 PLACES: Final = pack_int(1)
 SMALLEST: Final = pack_int(2)
+COUNTS: Final = pack_int(3)
+COUNTS_CURSOR: Final = pack_int(4)
 
 
 def value_part(value: bytes) -> bytes:

@@ -11,7 +11,17 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Notice, Reader, Transaction, draw
-from holdfast.events.codec import BOARD, FANNED_OUT, KEPT, ROWS, WINDOWED, Record, decode
+from holdfast.events.codec import (
+    BOARD,
+    FANNED_OUT,
+    KEPT,
+    ORDERED,
+    ORDERING,
+    ROWS,
+    WINDOWED,
+    Record,
+    decode,
+)
 from holdfast.events.layout import CHANGED, keys_of
 from holdfast.keys import prefix_range
 from holdfast.limits import (
@@ -213,7 +223,7 @@ class RecordWriter(RecordCache):
         if record.has_rows:
             generation = record.generation.to_bytes(8, "big")
             self._due.append((self.tx.now, ROWS_KIND, generation))
-        record.flags &= ~(ROWS | FANNED_OUT)
+        record.flags &= ~(ROWS | FANNED_OUT | ORDERED | ORDERING)
         record.generation = record.victims = record.victim = 0
 
     def _discard_expired(self, expired: Record) -> None:

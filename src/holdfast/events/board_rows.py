@@ -1,0 +1,220 @@
+"""The rows of a large leaderboard: its candidates by value and, of a very large one, by count too.
+
+    (generation, 0, value)         -> count and error
+    (generation, 3, count, value)  -> error          the index by count, highest first
+
+The first rows of the index are the highest candidates, ties by value; its last one is the smallest.
+So a few candidates are found without reading the others, however many there are. A count moves a
+row of the index, which a smaller board does not pay: it is read as a whole.
+
+The index of a board that has just become very large, or that an older version has written, is built
+by the counts that follow, some rows with each. Until it is complete, reads use the rows by value.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.events.codec import ORDERED, ORDERING, Record
+from holdfast.events.layout import (
+    COUNTS,
+    COUNTS_CURSOR,
+    VALUES,
+    WHOLE_VALUE_BYTES,
+    part_value,
+    value_part,
+)
+from holdfast.events.record_cache import RecordCache, RecordWriter
+from holdfast.keys import after, pack_bytes, prefix_range
+from holdfast.limits import INDEXED_PER_COUNT, UNINDEXED_CANDIDATES
+
+__all__ = ["Candidate", "Rows", "count_in", "highest", "scan"]
+
+_COUNT: Final = struct.Struct(">QQ")  # count, error
+_COUNT_ALONE: Final = struct.Struct(">I")  # an exact count, while it is small
+_SHORT_ROW: Final = _COUNT_ALONE.size
+_PLACE: Final = struct.Struct(">Q")  # of a count in the index: what it lacks to the most
+_MOST: Final = 2**64 - 1
+_ROWS_SORTED_AT_ONCE: Final = 2_000  # of those that may be among the highest
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A value with its count, and the most by which the count can be too high."""
+
+    value: bytes
+    count: int
+    error: int
+    score: float = 0.0  # of a decaying board: the count that is left now
+
+
+class Rows:
+    """The rows of one board in a transaction."""
+
+    __slots__ = ("_cache", "_counts", "_record", "_values", "prefix")
+
+    def __init__(self, cache: RecordWriter, record: Record) -> None:
+        self._cache = cache
+        self._record = record
+        self.prefix = cache.keys.generation(record.generation)
+        self._values = self.prefix + VALUES
+        self._counts = self.prefix + COUNTS
+
+    def write_all(self, candidates: Sequence[Candidate]) -> None:
+        """Writes the rows of a board that has none yet."""
+        if len(candidates) > UNINDEXED_CANDIDATES:
+            self._record.flags |= ORDERED
+        for each in candidates:
+            self.add(each)
+
+    def add(self, candidate: Candidate) -> None:
+        """Writes the rows of a candidate that the board did not have."""
+        self._put(self._values + value_part(candidate.value), candidate)
+        if self._record.flags & (ORDERED | ORDERING):
+            self._index(candidate)
+
+    def grow(self, raw: bytes, weight: int) -> bool:
+        """Adds to the count of a value; returns whether the board has it."""
+        by_value = self._values + value_part(raw)
+        stored = self._cache.get(by_value)
+        if stored is None:
+            return False
+        times, error, _ = _unpacked(stored)
+        grown = Candidate(raw, times + weight, error)
+        self._put(by_value, grown)
+        if self._record.flags & (ORDERED | ORDERING):
+            self._cache.delete(self._place(raw, times))
+            self._index(grown)
+        return True
+
+    def remove(self, part: bytes, count: int) -> bool:
+        """Removes the candidate at a part of a key if it has that count; returns whether it had."""
+        by_value = self._values + part
+        stored = self._cache.get(by_value)
+        if stored is None or count_in(stored) != count:
+            return False
+        self._cache.delete(by_value)
+        if self._record.flags & (ORDERED | ORDERING):
+            self._cache.delete(self._place(_unpacked(stored)[2] or part_value(part), count))
+        return True
+
+    def remove_smallest(self) -> int:
+        """Removes a candidate with the smallest count, by the index; returns that count."""
+        begin, end = prefix_range(self._counts)
+        [(key, _)] = self._cache.scan(begin, end, limit=1, reverse=True)
+        smallest = _indexed(key[len(begin) :], b"")
+        self.remove(value_part(smallest.value), smallest.count)
+        return smallest.count
+
+    def index_some(self) -> None:
+        """Adds some candidates to an index that is being built, and begins one if it is time.
+
+        Every count meanwhile moves its own row, so the order in which they are added is free.
+        """
+        record, cache = self._record, self._cache
+        if record.flags & ORDERED or record.size <= UNINDEXED_CANDIDATES:
+            return
+        record.flags |= ORDERING
+        begin, end = prefix_range(self._values)
+        cursor = cache.get(self.prefix + COUNTS_CURSOR)
+        start = begin if cursor is None else after(begin + cursor)
+        found = list(cache.scan(start, end, limit=INDEXED_PER_COUNT))
+        for key, stored in found:
+            self._index(_candidate(key[len(begin) :], stored))
+        if len(found) == INDEXED_PER_COUNT:
+            cache.put(self.prefix + COUNTS_CURSOR, found[-1][0][len(begin) :])
+        else:
+            cache.delete(self.prefix + COUNTS_CURSOR)
+            record.flags = record.flags & ~ORDERING | ORDERED
+
+    def _put(self, by_value: bytes, candidate: Candidate) -> None:
+        """Writes a row: a short one for most, because many rows to a page make a commit cheap."""
+        raw = candidate.value if len(candidate.value) > WHOLE_VALUE_BYTES else b""
+        if candidate.error or raw or candidate.count > 0xFFFF_FFFF:
+            self._cache.put(by_value, _COUNT.pack(candidate.count, candidate.error) + raw)
+        else:
+            self._cache.put(by_value, _COUNT_ALONE.pack(candidate.count))
+
+    def _index(self, candidate: Candidate) -> None:
+        error = _PLACE.pack(candidate.error) if candidate.error else b""
+        self._cache.put(self._place(candidate.value, candidate.count), error)
+
+    def _place(self, raw: bytes, count: int) -> bytes:
+        return self._counts + _PLACE.pack(_MOST - count) + pack_bytes(raw)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def scan(cache: RecordCache, record: Record) -> Iterator[Candidate]:
+    """Yields all candidates in the order of their values; those with long values last."""
+    begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
+    at = len(begin)
+    for key, stored in cache.scan(begin, end):
+        yield _candidate(key[at:], stored)
+
+
+def highest(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
+    """Returns the `k` highest candidates, and perhaps some more."""
+    if not record.flags & ORDERED:
+        return _highest_of_all(cache, record, k)
+    begin, end = prefix_range(cache.keys.generation(record.generation) + COUNTS)
+    at = len(begin)
+    return [_indexed(key[at:], error) for key, error in cache.scan(begin, end, limit=k)]
+
+
+def _highest_of_all(cache: RecordCache, record: Record, k: int) -> list[Candidate]:
+    """Returns the `k` highest candidates of a board without an index, and some more.
+
+    Most rows cost a comparison. Rows come in the order of their values, so a later one with the
+    count of the last of `k` is behind it; only long values, whose rows come last, are in no order.
+    """
+    begin, end = prefix_range(cache.keys.generation(record.generation) + VALUES)
+    at = len(begin)
+    kept: list[tuple[int, bytes, bytes]] = []
+    lowest, lowest_short = -1, b""  # the count that a row must exceed, and as a short row has it
+    most = max(2 * k, _ROWS_SORTED_AT_ONCE)
+    for key, stored in cache.scan(begin, end):
+        if len(stored) == _SHORT_ROW and stored <= lowest_short:
+            continue  # of most rows nothing else is looked at
+        times, _, raw = _unpacked(stored)
+        if times > lowest or (raw and times == lowest):
+            kept.append((times, key, stored))
+            if len(kept) > most:
+                kept.sort(key=_by_count)  # stable: equal counts stay in the order of their values
+                lowest = kept[k - 1][0] if k else times
+                lowest_short = _COUNT_ALONE.pack(min(lowest, 0xFFFF_FFFF))
+                longer = [row for row in kept[k:] if row[0] == lowest and len(row[2]) > _COUNT.size]
+                kept = kept[:k] + longer
+                most = max(most, 2 * len(kept))
+    return [_candidate(key[at:], stored) for _, key, stored in kept]
+
+
+def _by_count(row: tuple[int, bytes, bytes]) -> int:
+    return -row[0]
+
+
+def count_in(stored: bytes) -> int:
+    """Returns the count of a row: its first 4 bytes if it has no more, otherwise the first 8."""
+    return int.from_bytes(stored[:8], "big")
+
+
+def _candidate(part: bytes, stored: bytes) -> Candidate:
+    times, error, raw = _unpacked(stored)
+    return Candidate(raw or part_value(part), times, error)
+
+
+def _indexed(place: bytes, error: bytes) -> Candidate:
+    """Returns the candidate at a place of the index."""
+    count = _MOST - _PLACE.unpack_from(place)[0]
+    return Candidate(
+        part_value(place[_PLACE.size :]), count, _PLACE.unpack(error)[0] if error else 0
+    )
+
+
+def _unpacked(stored: bytes) -> tuple[int, int, bytes]:
+    if len(stored) == _COUNT_ALONE.size:
+        return _COUNT_ALONE.unpack(stored)[0], 0, b""
+    times, error = _COUNT.unpack_from(stored)
+    return times, error, stored[_COUNT.size :]
