@@ -82,6 +82,15 @@ def test_importing_holdfast_loads_no_optional_driver_and_nothing_heavy() -> None
     assert (optional | HEAVY).intersection(loaded) == set()
 
 
+def test_the_core_loads_little_beyond_msgspec() -> None:
+    loaded = set(loaded_by("import holdfast; holdfast.open")) - set(loaded_by("import msgspec"))
+
+    ours = {name for name in loaded if within("holdfast", name)}
+    used_later = {"hashlib", "pathlib", "urllib.parse", "socket", "logging", "json", "tempfile"}
+    assert loaded & (used_later | {"lmdb", "holdfast.engine.lmdb", "holdfast.store_copy"}) == set()
+    assert len(ours) <= 32, "each module takes about half a millisecond: load it when it is used"
+
+
 def test_importing_holdfast_loads_no_layer() -> None:
     assert LAYER_PACKAGES.intersection(loaded_by("import holdfast")) == set()
 

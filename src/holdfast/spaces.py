@@ -13,13 +13,14 @@ from typing import Final
 
 from holdfast import expiry
 from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, CopyUnfinished
 from holdfast.keys import after as after_key
 from holdfast.keys import pack, prefix_range
 from holdfast.limits import CLEARED_PER_STEP, MAX_SPACE_NAME_BYTES
 
 DIRECTORY: Final = pack(0)
 _LAST: Final = pack(0, "last")
+COPYING: Final = pack(0, "copying")
 SPACE_CREATED: Final = "spaces.created"  # a notice in the directory, with the name as its payload
 SPACE_DROPPED: Final = "spaces.dropped"  # likewise
 NOWHERE: Final = pack(2**62)  # the prefix of spaces that do not exist: no space has this number
@@ -35,6 +36,14 @@ def refuse_bad_name(name: str) -> None:
             f"{name!r} can't name a space",
             hint=f"Use a string of 1 to {MAX_SPACE_NAME_BYTES} bytes of UTF-8.",
         )
+
+
+def refuse_half_a_copy(engine: Engine) -> None:
+    """Raises `CopyUnfinished` if the store is half a copy. Reads 1 key."""
+    with engine.view(space=DIRECTORY) as view:
+        source = view.get(COPYING)
+    if source is not None:
+        raise CopyUnfinished(f"a copy from {source.decode()} into this store has not ended")
 
 
 def find_or_create(engine: Engine, name: str) -> bytes:

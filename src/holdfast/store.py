@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from holdfast import expiry
@@ -28,8 +27,8 @@ from holdfast.spaces import (
     move_to_dropped,
     prefix_of,
     refuse_bad_name,
+    refuse_half_a_copy,
 )
-from holdfast.store_copy import refuse_unfinished
 from holdfast.transactions import LayersView, Shared, events_on, jobs_maker
 from holdfast.transactions import Tx as Tx  # public, like the store
 from holdfast.transactions import View as View
@@ -37,6 +36,8 @@ from holdfast.transactions import View as View
 # A layer is loaded when it is first used: most programs use one or two of the five, and all of them
 # together take three times as long to load as the rest of Holdfast.
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holdfast.admin import MaintenanceRuns, Server, StoreAdmin
     from holdfast.async_store import AsyncStore, AsyncStoreSpace
     from holdfast.entities import StoreEntities
@@ -51,7 +52,7 @@ Durability = Literal["commit", "interval"]
 
 
 def open(
-    path_or_url: str | Path,
+    path_or_url: "str | Path",
     *,
     durability: Durability = "commit",
     clock: Callable[[], float] = time.time,
@@ -233,7 +234,7 @@ class Store(Space):
         self.engine = engine
         self._maintenance: MaintenanceRuns | None = None
         self._maintenance_lock = threading.Lock()
-        refuse_unfinished(engine)
+        refuse_half_a_copy(engine)
         prefix = find_or_create(engine, DEFAULT_SPACE)
         super().__init__(engine, DEFAULT_SPACE, prefix, home=self)
 
@@ -375,11 +376,13 @@ class Store(Space):
         """Returns when everything committed so far would survive a power failure."""
         self.engine.checkpoint()
 
-    def backup(self, target: str | Path) -> Backup:
+    def backup(self, target: "str | Path") -> Backup:
         """Writes a consistent copy into the folder `target` while others go on, and verifies it.
 
         Returns how many keys it has, and the digest of all that is in it.
         """
+        from pathlib import Path
+
         return self.engine.backup(Path(target))
 
     def check(self) -> list[str]:

@@ -17,18 +17,17 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.engine.contract import Engine, Notice, Reader, Transaction
-from holdfast.errors import BadInput, CopyUnfinished, StoreBusy, StoreDamaged
+from holdfast.errors import BadInput, StoreBusy, StoreDamaged
 from holdfast.keys import after, pack, prefix_range, unpack
 from holdfast.limits import COPIED_BYTES_PER_STEP, COPIED_KEYS_PER_STEP
-from holdfast.spaces import DIRECTORY
+from holdfast.spaces import COPYING, DIRECTORY, refuse_half_a_copy
 
-__all__ = ["COPY_ENDED", "Copied", "Phase", "Side", "copy", "refuse_unfinished"]
+__all__ = ["COPY_ENDED", "Copied", "Phase", "Side", "copy"]
 
 COPY_ENDED: Final = "copy.ended"  # a notice in the directory of the target
 Phase: TypeAlias = str  # "copy" or "verify"
 Progress: TypeAlias = Callable[[Phase, int], None]
 
-_MARK: Final = pack(0, "copying")
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
 
@@ -49,14 +48,6 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     spaces: int
 
 
-def refuse_unfinished(engine: Engine) -> None:
-    """Raises `CopyUnfinished` if the store is half a copy. Reads 1 key."""
-    with engine.view(space=DIRECTORY) as view:
-        mark = view.get(_MARK)
-    if mark is not None:
-        raise CopyUnfinished(f"a copy from {mark.decode()} into this store has not ended")
-
-
 def copy(
     source: Engine,
     target: Engine,
@@ -70,7 +61,7 @@ def copy(
     `target` must be empty, or hold a copy from `name` that has not ended. Each space is one
     snapshot of the source; let nobody write meanwhile if the copy is to replace it.
     """
-    refuse_unfinished(source)
+    refuse_half_a_copy(source)
     _begin(target, name)
     written = removed = 0
     spaces = _spaces(source)
@@ -112,13 +103,13 @@ def copy(
 
 def _begin(target: Engine, name: str) -> None:
     def work(tx: Transaction) -> None:
-        mark = tx.get(_MARK)
+        mark = tx.get(COPYING)
         if mark is None:
             for _ in tx.scan(*prefix_range(DIRECTORY), limit=1):
                 raise BadInput(
                     "the target is a store already", hint="Name a folder or URL that is empty."
                 )
-            tx.put(_MARK, name.encode())
+            tx.put(COPYING, name.encode())
         elif mark != name.encode():
             raise BadInput(
                 f"the target is half a copy of {mark.decode()}, and not of {name}",
@@ -129,7 +120,7 @@ def _begin(target: Engine, name: str) -> None:
 
 
 def _end(tx: Transaction) -> None:
-    tx.delete(_MARK)
+    tx.delete(COPYING)
     tx.after_commit(Notice(COPY_ENDED))
 
 
@@ -153,7 +144,7 @@ def _copy_space(
     for batch, is_last in _batches(reader, begin, end):
         upto = end if is_last else after(batch[-1][0])
         with target.view(space=space) as copied:
-            there = {k: v for k, v in copied.scan(begin, upto) if k != _MARK}
+            there = {k: v for k, v in copied.scan(begin, upto) if k != COPYING}
         put = [(key, value) for key, value in batch if there.pop(key, None) != value]
         gone = list(there)
         if put or gone:
@@ -192,7 +183,7 @@ def _side(reader: Reader, space: bytes, progress: Progress | None) -> Side:
     digest = blake2b(digest_size=16)
     keys = told = 0
     for key, value in reader.scan(*prefix_range(space)):
-        if key == _MARK:
+        if key == COPYING:
             continue
         digest.update(b"%d %d " % (len(key), len(value)) + key + value)
         keys += 1

@@ -6,15 +6,18 @@ the same way in pyproject.toml. docs/why/extending.md shows how.
 """
 
 import importlib
+import os
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.engine.contract import Engine, EngineFactory, EngineOptions
 from holdfast.engine.urls import scheme_of
 from holdfast.errors import BadInput
 from holdfast.limits import CHECKPOINT_SECONDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["open_engine"]
 
@@ -33,7 +36,7 @@ OWN_ENGINES: Final = {
 
 
 def open_engine(
-    url: str | Path,
+    url: "str | Path",
     *,
     durability: str = "commit",
     clock: Callable[[], float] = time.time,
@@ -46,10 +49,12 @@ def open_engine(
     `checkpoint_seconds` is for the embedded one.
     """
     options = EngineOptions(durability, clock, checkpoint_seconds)
-    if isinstance(url, Path):
+    if isinstance(url, os.PathLike):
+        from pathlib import Path
+
         from holdfast.engine.lmdb import open_folder
 
-        return open_folder(url, options)
+        return open_folder(Path(url), options)
     return _factory(scheme_of(url) or "lmdb")(url, options)
 
 

@@ -11,11 +11,12 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from hashlib import shake_128
-from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:  # a program that only imports Holdfast pays for neither paths nor digests
+    from pathlib import Path
 
 __all__ = [
     "Draws",
@@ -243,7 +244,7 @@ class Engine(Protocol):
         durability."""
         ...
 
-    def backup(self, target: Path) -> Backup:
+    def backup(self, target: "Path") -> Backup:
         """Writes a consistent copy that opens as a store of its own, verifies it, and says what is
         in it."""
         ...
@@ -327,6 +328,8 @@ class Draws:
         if not self._seed:
             self._seed = os.urandom(16)
         self._count += 1
+        from hashlib import shake_128
+
         return shake_128(self._seed + self._count.to_bytes(8)).digest(count)
 
     def __enter__(self) -> Self:
