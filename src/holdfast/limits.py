@@ -355,6 +355,7 @@ MAX_CRON_YEARS: Final = 8  # how far ahead cron looks: 29 February can be 8 year
 
 # of an exception with its traceback; a longer one loses its middle
 MAX_TASK_ERROR_CHARS: Final = 64 * 1024
+MAX_LOGGED_REASON_CHARS: Final = 500  # of a failed run in a worker's log: a line that people read
 UNKNOWN_TASK_SECONDS: Final = 3600  # how long a job waits for a worker that has its task
 # the first and the longest pause before such a job is tried again
 UNKNOWN_TASK_WAIT_SECONDS: Final = (10, 300)

@@ -134,6 +134,26 @@ def test_options_are_for_one_put(store: Store, clock: Clock) -> None:
     assert [ran.job.id for ran in run_tasks(store, tasks)] == ["receipt-1001"]
 
 
+def test_a_put_can_name_a_moment_a_deadline_a_timeout_a_rate_key_and_a_batch(
+    store: Store, clock: Clock
+) -> None:
+    batch = store.jobs.batch_open()
+    now = clock()
+    options = send.options(
+        at=now + 60, expires=now + 90, timeout=5, rate_key="ann", batch=batch, queue="other"
+    )
+
+    job = options.put(store, "1001").get()
+    [many] = options.put_many(store, [("1002",)])
+
+    assert job is not None
+    assert (job.state, job.start_by, job.timeout) == ("scheduled", now + 90, 5)
+    assert (job.rate_key, job.batch) == ("ann", batch)
+    assert store.jobs.batch_close(batch).total == 2
+    clock.advance(seconds=90)
+    assert (store.jobs.pop("other", "w", 5), many.get()) == ([], None)
+
+
 def test_several_jobs_can_not_share_an_id(store: Store) -> None:
     with pytest.raises(BadTask, match="one id"):
         send.options(id="a").put_many(store, [("1",)])

@@ -172,6 +172,51 @@ def test_a_task_beyond_its_timeout_ends_at_its_check(store: Store) -> None:
     assert store.jobs.failed() == {"timeout": 1}
 
 
+def test_the_timeout_of_a_job_comes_before_that_of_its_task(store: Store) -> None:
+    tasks, ran = Tasks(queue="q"), list[float]()
+
+    @tasks.task(timeout=3600, retries=0)
+    def slow(run: Run) -> None:
+        assert run.deadline is not None
+        ran.append(run.deadline - time.monotonic())
+
+    slow.options(timeout=100).put(store)
+    slow.put(store)
+    Worker(store, tasks).run_until_empty()
+
+    short, long = sorted(ran)
+    assert short <= 100 < long
+
+
+def test_a_run_that_does_not_complete_its_job_is_logged_with_the_reason(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = Tasks(queue="q")
+
+    @tasks.task(name="breaks", retries=1, backoff=0)
+    def breaks(text: str) -> None:
+        raise ConnectionError(text)
+
+    @tasks.task
+    def works() -> None: ...
+
+    works.put(store)
+    job = breaks.put(store, "no route\n" + "x" * 1000)
+    with caplog.at_level(logging.INFO, "holdfast.tasks"):
+        Worker(store, tasks, name="w").run_until_empty()
+
+    lines = [record for record in caplog.records if hasattr(record, "job")]
+    assert [(line.levelname, line.job) for line in lines] == [
+        ("WARNING", job.id),
+        ("ERROR", job.id),
+    ]
+    assert f"job {job.id} (breaks) runs again in 0 s: xxx" in lines[0].message
+    assert f"job {job.id} (breaks) failed in the group q-ConnectionError: xxx" in lines[1].message
+    assert len(lines[1].message) < 700
+    assert vars(lines[0])["queue"] == "q"
+    assert vars(lines[0])["worker"].startswith("w")
+
+
 def test_a_worker_that_stops_lets_tasks_finish_and_hands_back_the_rest(store: Store) -> None:
     tasks = Tasks(queue="q")
     begun, may_end = threading.Semaphore(0), threading.Event()

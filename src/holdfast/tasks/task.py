@@ -51,6 +51,9 @@ class PutOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str | None = None
     id: str | None = None
     delay: float = 0
+    at: float | None = None
+    expires: float | None = None
+    timeout: float | None = None
     priority: float | None = None
     retries: float | None = None
     tags: tuple[Tag, ...] | None = None
@@ -59,6 +62,8 @@ class PutOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unique: str | None = None
     unique_for: str | float | None = None
     unique_mode: str = "keep"
+    rate_key: str | None = None
+    batch: str | None = None
 
 
 class Puts(Generic[P, R]):
@@ -145,6 +150,11 @@ class Puts(Generic[P, R]):
             unique=unique,
             unique_for=options.unique_for if given.unique_for is None else given.unique_for,
             unique_mode=given.unique_mode,
+            at=given.at,
+            expires=given.expires,
+            timeout=given.timeout,
+            rate_key=given.rate_key,
+            batch=given.batch,
         )
 
     def _handle(self, where: Any, put: Any) -> Any:
@@ -164,7 +174,10 @@ class Puts(Generic[P, R]):
         return kind(where, id, self._task.decode_result)
 
 
-_PUT_ARGUMENTS: Final = (*("id", "priority", "tags", "retries", "depends", "throttles", "unique"),)
+_PUT_ARGUMENTS: Final = (
+    *("id", "priority", "tags", "retries", "depends", "throttles", "unique"),
+    *("at", "expires", "timeout", "rate_key", "batch"),
+)
 
 
 class Task(Puts[P, R], Generic[C, V, P, R]):
@@ -194,6 +207,9 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         queue: str | None = None,
         id: str | None = None,
         delay: float = 0,
+        at: float | None = None,
+        expires: float | None = None,
+        timeout: float | None = None,
         priority: float | None = None,
         retries: float | None = None,
         tags: Sequence[Tag] | None = None,
@@ -202,12 +218,22 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
         unique: str | None = None,
         unique_for: str | float | None = None,
         unique_mode: str = "keep",
+        rate_key: str | None = None,
+        batch: str | None = None,
     ) -> Puts[P, R]:
-        """Returns the ways to put jobs that differ from the task's options in what is given."""
+        """Returns the ways to put jobs that differ from the task's options in what is given.
+
+        A job waits `delay` seconds or until the moment `at`, is dropped if it has not started by
+        `expires`, and may run for `timeout` seconds. `rate_key` is the key of the queue's rate, and
+        `batch` the id of an open batch; see `jobs.put`.
+        """
         given = PutOptions(
             queue=queue,
             id=id,
             delay=delay,
+            at=at,
+            expires=expires,
+            timeout=timeout,
             priority=priority,
             retries=retries,
             tags=None if tags is None else tuple(tags),
@@ -216,6 +242,8 @@ class Task(Puts[P, R], Generic[C, V, P, R]):
             unique=unique,
             unique_for=unique_for,
             unique_mode=unique_mode,
+            rate_key=rate_key,
+            batch=batch,
         )
         return Puts(self, given)
 

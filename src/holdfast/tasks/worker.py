@@ -26,6 +26,7 @@ from holdfast.tasks.execution import Attempt, Runtime
 from holdfast.tasks.fetching import Fetcher, QueueOrder, released, strict
 from holdfast.tasks.heartbeats import Beating, Heartbeats
 from holdfast.tasks.process_slots import ProcessSlot
+from holdfast.tasks.run_log import log_end
 from holdfast.tasks.served_queues import ServedQueues
 from holdfast.tasks.slots import Finished, Slot, ThreadSlot
 from holdfast.tasks.worker_figures import WorkerFigures
@@ -261,7 +262,11 @@ class Worker:
         attempt = self.runtime.attempt(job, beat=self._heartbeats.beat_now)
         options = None if attempt.task is None else attempt.task.options_given
         own = None if options is None else options.lock_seconds
-        timeout = self._timeout if options is None or options.timeout is None else options.timeout
+        timeout = job.timeout
+        if timeout is None and options is not None:
+            timeout = options.timeout
+        if timeout is None:
+            timeout = self._timeout
         if timeout is not None:
             attempt.run.deadline = time.monotonic() + timeout
         self._held[job.id] = slot, attempt
@@ -280,9 +285,15 @@ class Worker:
             self.stuck -= 1  # it was given up, and has ended after all
             return None
         del self._held[job.id]
-        self._fetcher.prefetched.note(self.figures.end(job, finished))
+        self._note_end(finished)
         following = self._fetcher.finish(finished)
         return None if following is None else self._begun(finished.slot, following)
+
+    def _note_end(self, finished: Finished) -> None:
+        job = finished.attempt.job
+        seconds = self.figures.end(job, finished)
+        self._fetcher.prefetched.note(seconds)
+        log_end(job, finished, seconds)
 
     def _give_up(self, slot: Slot, attempt: Attempt) -> None:
         """Hands back the job of a run that does not end after its timeout; leaves its thread."""
@@ -303,7 +314,7 @@ class Worker:
             slot.close(0.0)
             self.slots[self.slots.index(slot)] = fresh
         finished = Finished(fresh, attempt, outcome, attempt.report(outcome))
-        self._fetcher.prefetched.note(self.figures.end(attempt.job, finished))
+        self._note_end(finished)
         following = self._fetcher.finish(finished)
         if following is not None:
             self._begin(fresh, following)

@@ -1,0 +1,49 @@
+"""The worker's log of runs: a line for each run that did not complete its job, and why.
+
+Each line carries `job`, `task`, `queue` and `worker` as fields of their own, for programs that
+collect logs. Runs that completed, snoozed or wait for a signal are logged at the level DEBUG.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from holdfast.jobs.records import Job
+from holdfast.limits import MAX_LOGGED_REASON_CHARS
+
+if TYPE_CHECKING:
+    from holdfast.jobs.reports import Report
+    from holdfast.tasks.slots import Finished
+
+__all__ = ["log_end"]
+
+_log: Final = logging.getLogger("holdfast.tasks")
+
+
+def log_end(job: Job, finished: "Finished", seconds: float) -> None:
+    """Logs how a run has ended."""
+    level, text = _told(finished, seconds)
+    if _log.isEnabledFor(level):
+        fields = {"job": job.id, "task": job.klass, "queue": job.queue, "worker": job.worker}
+        _log.log(level, "job %s (%s) %s", job.id, job.klass, text, extra=fields)
+
+
+def _told(finished: "Finished", seconds: float) -> tuple[int, str]:
+    """Returns what became of the job, in words, and how much it matters."""
+    outcome, report = finished.outcome, finished.report
+    if outcome is None:
+        return logging.DEBUG, "broke"  # which was logged where it broke
+    if report is not None and report.what == "fail":
+        return logging.ERROR, f"failed in the group {report.group}: {_reason(report)}"
+    if report is not None and report.what == "retry" and report.group is not None:
+        return logging.WARNING, f"runs again in {report.delay:.3g} s: {_reason(report)}"
+    if outcome.what == "lost" and outcome.error is not None:
+        return logging.WARNING, "was canceled, or another worker has it: its outcome is not counted"
+    return logging.DEBUG, f"ended after {seconds:.3f} s: {outcome.what}"
+
+
+def _reason(report: "Report") -> str:
+    """Returns the last line of the reason: a traceback ends with the exception."""
+    last = (report.message or "no reason given").strip().rpartition("\n")[2]
+    if len(last) <= MAX_LOGGED_REASON_CHARS:
+        return last
+    return f"{last[:MAX_LOGGED_REASON_CHARS]}..."
