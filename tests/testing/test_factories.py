@@ -53,6 +53,7 @@ def test_objects_can_be_put_without_naming_a_column(shop: Store) -> None:
     assert (first.integer, first.unsigned, first.number) == (1, 1, 1.0)
     assert (first.text, second.text) == ("text-1", "text-2")
     assert (first.short, first.few, first.choice) == ("-1", b"w-1", 7)
+    assert (first.flag, second.flag, second.choice) == (False, True, 9)
     assert (first.names, first.items, first.parts) == (set(), [], {})
     assert second.moment - first.moment == timedelta(seconds=1)
     assert (first.code, second.code) == ("code-1", "code-2")  # a unique index tells them apart

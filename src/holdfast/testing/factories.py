@@ -60,8 +60,11 @@ class Factory(Generic[M]):
     `values` are for all its objects: a value, of which each object has a copy, a function that is
     called for each, or a `sequence`. The other columns have the defaults of the model. A required
     column without a default is derived from its type, with the number of the object in it; so are
-    all columns of the primary key and of unique indexes, so that objects do not collide if these
-    columns have enough different values.
+    all columns of the primary key and of unique indexes, so that objects do not collide.
+
+    Two things a factory can't derive, so give these columns a value or a `sequence`: a text that
+    fits the `must_match` of its column, which a strict table refuses otherwise, and more objects
+    than a key of short texts, choices or booleans has different values.
     """
 
     def __init__(self, model: type[M], **values: Any) -> None:
@@ -134,9 +137,9 @@ def _deriver(column: "Col[Any]") -> Callable[[int], Any]:
     if kind.is_container:
         return lambda number: kind.python()
     if column.choices:
-        return lambda number: column.choices[0]
+        return lambda number: column.choices[(number - 1) % len(column.choices)]
     if kind.python is bool:
-        return lambda number: False
+        return lambda number: number % 2 == 0  # the first is False
     if kind.python is datetime:
         return lambda number: datetime.fromtimestamp(BEGINNING + number, UTC)
     if not kind.is_sized:

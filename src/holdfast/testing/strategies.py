@@ -5,6 +5,12 @@
 
 What they draw can be deployed and put, and is equal to itself when it is read again: floats are
 never NaN, and moments have whole milliseconds.
+
+What they do not draw: values of unique indexes and primary keys that differ from those drawn
+before, so a second entity may replace or collide with the first; elements of containers inside
+containers other than texts; and, in schemas, unique indexes, defaults and `must_match`. Values that
+must match a pattern are drawn by it in strict tables, and are any text in others, where it is not
+enforced.
 """
 
 from datetime import UTC, datetime
