@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its pictures, made from the results of a run.
+"""docs/benchmarks.md, its pictures, and the figures of docs/why/when-to-use.md, made from a run.
 
 `python -m benchmarks.page` writes them again from benchmarks/results.json.
 """
@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from benchmarks import when_to_use
 from benchmarks.rounds import Book, Table
 
 RESULTS: Final = Path("benchmarks/results.json")
@@ -51,6 +52,7 @@ def write_page(results: Results) -> None:
     for name, drawing in pictures(results).items():
         (PICTURES / name).write_text(drawing)
     PAGE.write_text(page(results))
+    when_to_use.PAGE.write_text(when_to_use.when_to_use(results.books))
 
 
 def page(results: Results) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks import when_to_use
 from benchmarks.page import PAGE, PICTURES, RESULTS, Machine, Results, page, pictures
 from benchmarks.rounds import Book, Line, Table, Target
 
@@ -49,6 +50,20 @@ def test_a_picture_shows_the_contenders_and_stays_well_formed() -> None:
 
     assert "ours &lt;&amp;&gt;" in drawing
     assert drawing.count("<rect") == 3  # the ground and two bars
+
+
+def test_the_figures_of_when_to_use_are_those_of_the_kept_run() -> None:
+    results = msgspec.json.decode(RESULTS.read_bytes(), type=Results)
+
+    written = when_to_use.PAGE.read_text()
+    assert written == when_to_use.when_to_use(results.books), (
+        "change benchmarks/when_to_use.txt, then: python -m benchmarks.page"
+    )
+    assert when_to_use.NOT_MEASURED not in written
+
+
+def test_what_a_run_left_out_is_said_in_when_to_use() -> None:
+    assert "| Holdfast | not measured |" in when_to_use.when_to_use(RUN.books)
 
 
 def test_the_page_is_the_one_that_the_kept_run_makes() -> None:
