@@ -15,6 +15,7 @@ from holdfast.errors import BadDump
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
+_WRITTEN_AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
 _SPECIAL_FLOATS: Final = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
@@ -26,7 +27,10 @@ def write(kept: Any) -> Any:
 
 def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
     """Returns the values that a caller was given as Extended JSON."""
-    return {name: write(keep(value)) for name, value in properties.items()}
+    return {
+        name: value if type(value) in _WRITTEN_AS_THEY_ARE else write(keep(value))
+        for name, value in properties.items()
+    }
 
 
 def read(line: bytes) -> dict[str, Any]:

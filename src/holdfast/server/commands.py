@@ -97,17 +97,17 @@ def _serve(operation: Operation) -> Handler:
     read_exact = payloads.exact_decoder(operation)
 
     def handle(session: RespSession, words: wire.Command) -> Plan:
-        payload = words[1] if len(words) > 1 else b"{}"
-        if len(payload) > MAX_REQUEST_VALUES or len(words) > 2:
+        payload = words[1] if len(words) == 2 else b""
+        if len(words) > 2 or len(payload) > MAX_REQUEST_VALUES:
             return _counted_first(session, words, plan)
+        if payload[:1] == b"{" and not session.integers_as_text:  # as most are
+            arguments = payloads.read_arguments(operation, payload, is_json=True)
+            return plan_operation(session, operation, arguments, json_encoder)
         return plan(session, words)
 
     def plan(session: RespSession, words: wire.Command) -> Plan:
         payload = words[1] if len(words) > 1 else b"{}"
         as_text = session.integers_as_text
-        if len(words) == 2 and payload[:1] == b"{" and not as_text:
-            arguments = payloads.read_arguments(operation, payload, is_json=True)
-            return plan_operation(session, operation, arguments, json_encoder)
         form = "words" if len(words) > 2 else word_commands.form_of(payload)
         if form == "msgpack" and session.is_exact:
             return plan_operation(session, operation, read_exact(payload), exact_encoder)

@@ -198,5 +198,5 @@ def _written(value: Any) -> Any:
         return msgspec.structs.replace(value, entities=_written(value.entities))
     if isinstance(value, Entity):
         written = extended_json.write_properties(value.properties)
-        return msgspec.structs.replace(value, properties=written)
+        return Entity(value.id, written, value.ttl, value.version)
     return value
