@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import holdfast
@@ -13,6 +14,7 @@ from tests.stores import Stores
 JOBS = 10_000
 HOUR = 3_600  # longer than any machine takes, so that no lock ends by itself
 WORKERS = 8
+DEADLINE = 300
 
 
 def fill(url: str, count: int) -> None:
@@ -23,14 +25,21 @@ def fill(url: str, count: int) -> None:
 
 def start(
     url: str, output: Path, *, count: int, die_after: int | None = None
-) -> tuple[object, Path]:
+) -> tuple[BaseProcess, Path]:
     process = get_context("spawn").Process(
         target=work,
         args=(url, output.name, str(output)),
         kwargs={"count": count, "die_after": die_after},
+        daemon=True,
     )
     process.start()
     return process, output
+
+
+def end(process: BaseProcess) -> None:
+    """Waits for a worker: the others wait for ever for the jobs of one that broke."""
+    process.join(DEADLINE)
+    assert process.exitcode == 0
 
 
 def read(output: Path) -> tuple[list[str], list[str]]:
@@ -72,7 +81,7 @@ def test_eight_processes_get_each_of_ten_thousand_jobs_once(stores: Stores, tmp_
 
     workers = [start(url, tmp_path / f"worker-{n}", count=25) for n in range(WORKERS)]
     for process, _ in workers:
-        process.join()  # type: ignore[attr-defined]  # a process of the spawn context
+        end(process)
 
     handed_out = Counter(jid for _, output in workers for jid in read(output)[0])
     assert len(handed_out) == JOBS
@@ -85,10 +94,10 @@ def test_no_job_is_lost_when_workers_are_killed(stores: Stores, tmp_path: Path) 
 
     victims = [start(url, tmp_path / f"victim-{n}", count=20, die_after=100 + n) for n in range(3)]
     for process, _ in victims:
-        process.join()  # type: ignore[attr-defined]  # a process of the spawn context
+        process.join(DEADLINE)
     survivors = [start(url, tmp_path / f"survivor-{n}", count=20) for n in range(2)]
     for process, _ in survivors:
-        process.join()  # type: ignore[attr-defined]  # a process of the spawn context
+        end(process)
 
     assert not any(output.exists() for _, output in victims)
     with holdfast.open(url) as store:

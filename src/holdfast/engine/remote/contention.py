@@ -33,8 +33,9 @@ class Contention:
         if not hot:
             return False
         now = time.monotonic()
-        found = [key for key in (*keys, *(page.begin for page in pages)) if key in hot]
+        # A key may be asked for and begin a range too, and other threads forget keys meanwhile.
+        found = {key for key in (*keys, *(page.begin for page in pages)) if key in hot}
         for key in found:
-            if hot[key] < now:
+            if hot.get(key, now) < now:
                 hot.pop(key, None)
         return any(hot.get(key, 0.0) >= now for key in found)

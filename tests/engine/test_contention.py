@@ -1,0 +1,36 @@
+"""Keys that others change at the same time are expected to change for a while, and no longer."""
+
+import pytest
+
+from holdfast.engine.remote import contention
+from holdfast.engine.remote.contention import Contention
+from holdfast.engine.remote.protocol import Page
+from holdfast.limits import CONTENDED_SECONDS
+
+
+class Watch:
+    """A monotonic clock that the test turns."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_a_key_that_also_begins_a_range_is_forgotten_once_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = Watch()
+    monkeypatch.setattr(contention, "time", watch)
+    remembered = Contention()
+    keys, pages = [b"a", b"a"], [Page(b"a", b"b", 1)]
+    assert not remembered.expects(keys, pages)
+
+    remembered.note([b"a"])
+    assert remembered.expects(keys, pages)
+    assert not remembered.expects([b"c"], [Page(b"b", b"c", 1)])
+    watch.now += CONTENDED_SECONDS + 0.1
+
+    assert not remembered.expects(keys, pages)
+    assert not remembered.expects(keys, pages)
