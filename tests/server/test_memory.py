@@ -1,10 +1,10 @@
-"""When a server returns memory to the system."""
+"""When a server collects garbage, and returns memory to the system."""
 
 import asyncio
 
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
-from holdfast.server.memory import Memory
+from holdfast.server.memory import Garbage, Memory
 
 MEGABYTE = 1024 * 1024
 
@@ -54,3 +54,36 @@ def test_what_was_in_use_the_first_time_is_returned_later_but_more_and_more_rare
     seen = looks(50, 200, *[200] * 60)
 
     assert [number for number, is_returned in enumerate(seen) if is_returned] == [1, 9, 25, 57]
+
+
+def collections(*blocks: int) -> list[int]:
+    """Looks at a process with so many pieces of memory, in thousands, and collects when told to:
+    the numbers of the looks at which that was."""
+    sizes = iter(blocks)
+    current = [next(sizes)]
+    garbage = Garbage(lambda: current[0] * 1_000)
+    seen = []
+    for number, size in enumerate(sizes):
+        current[0] = size
+        if garbage.is_to_be_collected():
+            seen.append(number)
+            garbage.collected()
+    return seen
+
+
+def test_garbage_is_collected_once_when_a_process_has_grown() -> None:
+    assert collections(500, 540, 600, 600, 600) == [1]
+
+
+def test_nothing_is_collected_in_the_midst_of_a_flood() -> None:
+    assert collections(500, 3_000, 2_000, 3_000, 510, 510) == []
+
+
+def test_what_a_flood_has_left_is_collected_after_it() -> None:
+    assert collections(500, 3_000, 3_000, 600, 600) == [2]
+
+
+def test_a_process_that_stays_large_is_looked_at_after_a_minute_and_when_it_has_grown_again() -> (
+    None
+):
+    assert collections(500, *[1_500] * 100, *[1_600] * 100, *[1_800] * 60) == [59, 259]

@@ -8,6 +8,7 @@ spaces.
 """
 
 import asyncio
+import gc
 import heapq
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from holdfast.limits import (
     USERS_LOOK_SECONDS,
 )
 from holdfast.server.dispatcher import Dispatcher
-from holdfast.server.memory import Memory, return_memory
+from holdfast.server.memory import Garbage, Memory, return_memory
 from holdfast.space_runner import SpaceRunner
 from holdfast.spaces import DIRECTORY
 from holdfast.store import Store
@@ -44,6 +45,7 @@ async def sweep(dispatcher: Dispatcher) -> None:
     loop = asyncio.get_running_loop()
     users_read = loop.time()
     memory = Memory(dispatcher.memory_budget, dispatcher.back_pressure)
+    garbage = Garbage()
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-sweep") as thread:
         try:
             while True:
@@ -61,6 +63,9 @@ async def sweep(dispatcher: Dispatcher) -> None:
                         )
                         dispatcher.authenticator.refresh(users)
                     await loop.run_in_executor(thread, sweeper.round)
+                    if garbage.is_to_be_collected():
+                        gc.collect()  # on the loop, to which most of it belongs
+                        garbage.collected()
                     if memory.is_to_be_returned():
                         await loop.run_in_executor(thread, return_memory)
                         memory.returned()

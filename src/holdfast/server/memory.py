@@ -12,8 +12,12 @@ from holdfast.limits import MAPPED_MEMORY_BYTES, SWITCH_SECONDS
 from holdfast.server.back_pressure import BackPressure
 from holdfast.server.bounds import MemoryBudget
 
-# Objects, and collections: a flood makes many of them, and no collection shall look at very many.
-_COLLECTIONS: Final = (10_000, 5, 80)
+# Objects, and collections of the younger ones: so no collection that Python begins by itself looks
+# at more than some 10,000. It never looks at all objects; `Garbage` says when that is done.
+_COLLECTIONS: Final = (2_000, 5, 1_000_000_000)
+_GROWN_BLOCKS: Final = 50_000  # pieces of memory that may be garbage: some megabytes
+_FEW_BLOCKS: Final = 150_000  # above those of the start: the collector takes some 50 ms for them
+_GARBAGE_PATIENCE: Final = 60  # looks at a process that stays large
 _MMAP_THRESHOLD: Final = -3  # M_MMAP_THRESHOLD of <malloc.h>
 _STEADY_BYTES: Final = 1024 * 1024  # by which a process may grow between two looks
 _HELD_BYTES: Final = 32 * 1024 * 1024  # for clients, as in a flood
@@ -73,13 +77,43 @@ class Memory:
         self._grown, self._looks, self._last = 0, 0, self._resident_bytes()
 
 
+class Garbage:
+    """Decides when the collector looks at all objects, for which every client waits.
+
+    Python would do so in the midst of a flood, when a million values of requests are in use: that
+    took 270 ms. So it is done only if the process has more pieces of memory than after the last
+    time, by a quarter at least, or there is hardly any garbage; and when it has few of them again,
+    or stays large for long.
+    """
+
+    def __init__(self, blocks: Callable[[], int] = sys.getallocatedblocks) -> None:
+        self._blocks = blocks
+        self._first = self._least = blocks()  # what was there at the start is not looked at
+        self._looks = 0
+
+    def is_to_be_collected(self) -> bool:
+        """Returns whether it is worth the time, and the time for it; asked from time to time."""
+        blocks = self._blocks()
+        self._least = min(self._least, blocks)
+        if blocks - self._least <= max(_GROWN_BLOCKS, (self._least - self._first) // 4):
+            self._looks = 0
+            return False
+        self._looks += 1
+        return blocks - self._first <= _FEW_BLOCKS or self._looks >= _GARBAGE_PATIENCE
+
+    def collected(self) -> None:
+        """Notes that all garbage is gone: the rest is in use for now."""
+        self._least, self._looks = self._blocks(), 0
+
+
 def prepare_process() -> None:
     """Has a server's process hold up its clients as little as possible.
 
     What was made at the start stays, so the collector need not look at it again and again: some
-    40 ms each time. A thread that computes gives the interpreter to the loop soon. And large pieces
-    of memory go back to the system when they are free: the C library raises the bound for that when
-    such pieces come and go, and would take the next ones out of the heap, which keeps them.
+    40 ms each time, and it looks at few of the others at a time (see `Garbage`). A thread that
+    computes gives the interpreter to the loop soon. And large pieces of memory go back to the
+    system when they are free: the C library raises the bound for that when such pieces come and go,
+    and would take the next ones out of the heap, which keeps them.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
