@@ -417,11 +417,16 @@ ACQUIRE_SECONDS: Final = 60.0  # how long `acquire` waits by default
 MAX_REQUEST_BYTES: Final = 80 * 1024 * 1024
 # decoded in one step of some 20 ms, in which nobody else is answered
 MAX_REQUEST_VALUES: Final = 250_000
+MAX_BATCH_VALUES: Final = 1_000_000  # of all steps of a batch over HTTP, likewise
+# backslashes in the JSON of a request; each adds to the time of decoding it, 20 ms in all
+MAX_REQUEST_ESCAPES: Final = 4_000_000
+DECODED_ON_LOOP_BYTES: Final = 64 * 1024  # a larger request is decoded in a thread
+JOINED_ON_LOOP_BYTES: Final = 1024 * 1024  # larger bodies are put together in a thread
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024  # of Meduza: the spec names exactly this size
 MAX_COMMAND_ARGUMENTS: Final = 1_000_000  # as many as Redis accepts
 MAX_INLINE_BYTES: Final = 64 * 1024  # a command that a person types
-# waiting commands of one connection; beyond it, the server stops reading
-MAX_PIPELINED: Final = 10_000
+# waiting commands of one connection; beyond it, the server stops reading: each is an object or two
+MAX_PIPELINED: Final = 1_000
 MAX_PIPELINED_BYTES: Final = 1024 * 1024  # of those commands; the network holds back the rest
 MAX_QUEUED_WRITES: Final = 100_000  # of all connections; beyond it, writes are refused
 MAX_BATCH_COMMANDS: Final = 10_000  # between MULTI and EXEC: other writers wait while it runs

@@ -6,7 +6,7 @@ protocol 2 or 3; where the two differ, the function takes the protocol's number.
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import hiredis
@@ -39,6 +39,8 @@ _MANY_WORDS: Final = 32  # that are still missing, before they are read as a run
 _SHORT_RUN: Final = 16  # words: what is written otherwise is looked at closely
 _RUN_BYTES: Final = 65_536  # of a run
 _WORD_BYTES: Final = 6  # that a word has at least: `$0`, and two line breaks
+_LARGE_WORD: Final = 65_536  # bytes that are not copied twice
+_FORGOTTEN_WORDS: Final = 1_000  # in one step
 _BLANKS: Final = b" \t\r\n"
 _OTHER_TYPES: Final = b"$+-:%~>|=(,#_!."  # what replies begin with, and no command
 
@@ -89,6 +91,14 @@ class CommandReader:
         """Bytes that are missing of a word: until they have come, there is nothing to parse."""
         return max(0, self._wanted - len(self._held)) if self._held else 0
 
+    def release(self) -> Iterator[None]:
+        """Forgets what has come of a command, in steps; nothing can follow."""
+        self._held = bytearray()
+        words, self._words, self._missing = self._words, [], 0
+        while words:
+            del words[-_FORGOTTEN_WORDS:]
+            yield
+
     def feed(self, data: bytes) -> list[Command]:
         """Returns the commands that `data` completes; afterwards `error` says whether more can
         follow."""
@@ -97,8 +107,9 @@ class CommandReader:
             self._held += data
             if len(self._held) < self._wanted:
                 return commands
-            data = bytes(self._held)
-            self._held = bytearray()
+            if self._wanted > _LARGE_WORD:
+                self._take_word(commands)
+            data, self._held = bytes(self._held), bytearray()
         elif (whole := self.feed_whole(data)) is not None:
             return whole
         try:
@@ -110,6 +121,19 @@ class CommandReader:
             if at < len(data):
                 self._held += memoryview(data)[at:]
         return commands
+
+    def _take_word(self, commands: list[Command]) -> None:
+        """Takes the word that was awaited; it may have 80 MB, so it is copied only once."""
+        begin, stop = self._held.index(b"\n") + 1, self._wanted - 2
+        if self._held[stop : stop + 2] != b"\r\n":
+            return  # `_read` says what is wrong
+        with memoryview(self._held) as held:
+            self._words.append(bytes(held[begin:stop]))
+        self._size += stop - begin
+        self._missing -= 1
+        del self._held[: stop + 2]
+        if not self._missing:
+            commands.append(self._words)
 
     def feed_whole(self, data: bytes) -> list[Command] | None:
         """Returns the commands of `data` if it can be read by the faster ways; if None, use

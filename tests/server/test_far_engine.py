@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -113,8 +113,9 @@ def test_a_command_reads_in_a_thread(words: wire.Command) -> None:
             plan = plan_of(session, words)
             later = session.later(plan) if isinstance(plan, Read) else plan
             assert isinstance(later, Later)
-            encode: Callable[[Any], bytes] = later.encode
-            return encode(await later.start())
+            reply = later.encode(await later.start())
+            assert isinstance(reply, bytes)
+            return reply
 
     assert asyncio.run(run())[:1] in (b"$", b":")
 

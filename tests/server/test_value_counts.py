@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import socket
+from datetime import UTC
 from typing import Any
 
 import hiredis
@@ -10,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.limits import MAX_REQUEST_VALUES
+from holdfast.entities import bson_codec
+from holdfast.limits import MAX_BATCH_VALUES, MAX_REQUEST_ESCAPES, MAX_REQUEST_VALUES
 from holdfast.server import value_counts
 from tests.server.running import RawClient, Server, command
 from tests.server.serving import Reply
@@ -25,6 +28,17 @@ plain = (
 values = st.recursive(
     plain,
     lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='b":\\,', max_size=9), inner),
+)
+
+bson_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.text(alphabet="a\n")
+    | st.binary()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.datetimes(timezones=st.just(UTC)),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet="ab"), inner),
 )
 
 
@@ -43,6 +57,13 @@ def parts(value: Any) -> int:
     return 1 + (sum(1 + parts(each) for each in value.values()) if isinstance(value, dict) else 0)
 
 
+def elements(value: Any) -> int:
+    """How many elements of documents it is in BSON."""
+    if not isinstance(value, list | dict):
+        return 1
+    return 1 + sum(map(elements, value.values() if isinstance(value, dict) else value))
+
+
 @given(values, st.integers(1, 40))
 def test_what_is_in_a_text_is_no_value_wherever_a_piece_ends(value: Any, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -59,9 +80,17 @@ def test_values_of_msgpack_are_counted(value: Any) -> None:
     assert list(value_counts.msgpack_values(msgspec.msgpack.encode(value)))[-1] == parts(value)
 
 
+@given(st.dictionaries(st.text(alphabet="ab"), bson_values))
+def test_values_of_bson_are_counted(document: dict[str, Any]) -> None:
+    members = sum(map(elements, document.values()))
+
+    assert list(value_counts.bson_values(bson_codec.encode(document)))[-1] == members
+
+
 @given(st.binary())
-def test_what_is_no_msgpack_has_an_end_too(payload: bytes) -> None:
+def test_what_is_neither_msgpack_nor_bson_has_an_end_too(payload: bytes) -> None:
     assert len(list(value_counts.msgpack_values(payload))) >= 1
+    assert len(list(value_counts.bson_values(payload))) >= 1
 
 
 def code_of(reply: object) -> str:
@@ -104,6 +133,47 @@ def test_a_batch_with_such_a_command_does_nothing(client: RawClient) -> None:
     assert code_of(client.ask("EXEC")) == "EXECABORT"
 
 
+def test_a_large_command_is_part_of_a_batch_in_its_place(client: RawClient) -> None:
+    large = FEW_IN_A_LONG_TEXT[:200_000]
+    client.ask("MULTI")
+    queued = [
+        client.ask("JOBS.PUT", '{"queue":"q","id":"before"}'),
+        client.ask("JOBS.PUT", msgspec.json.encode(put(large))),
+        client.ask("JOBS.GET", '{"id":"many"}'),
+    ]
+
+    before, put_, got = client.ask("EXEC")
+
+    assert queued == [b"QUEUED"] * 3
+    assert (before, put_) == (b'"before"', b'"many"')
+    assert json.loads(got)["data"] == large
+
+
+def test_a_large_command_is_done_though_its_client_sends_no_more(client: RawClient) -> None:
+    client.socket.sendall(command("JOBS.PUT", msgspec.json.encode(put(FEW_IN_A_LONG_TEXT))))
+    client.socket.shutdown(socket.SHUT_WR)
+
+    assert client.receive() == b'"many"'
+
+
+def test_a_message_of_meduza_is_counted(client: RawClient) -> None:
+    kind, body = client.ask("PUT", bson_codec.encode({"table": "T", "entities": MANY}))
+
+    assert kind == b"RPUT"
+    assert "holds more than 250,000 values" in str(bson_codec.decode(body))
+
+
+def test_escapes_are_counted_in_texts_that_are_very_long(client: RawClient, server: Server) -> None:
+    text = msgspec.json.encode("\n" * (MAX_REQUEST_ESCAPES + 1))
+    body = b'{"queue":"q","data":' + text + b"}"
+
+    refused = client.ask("JOBS.PUT", body)
+
+    assert code_of(refused) == "REQUEST_TOO_LARGE"
+    assert "msgpack, which needs none" in str(refused)
+    assert post(server, "/default/jobs/put", body, "application/json").status == 413
+
+
 def test_a_word_of_a_command_is_counted_if_it_is_json(client: RawClient) -> None:
     words = ("JOBS.PUT", "q", "app.Send", json.dumps(MANY))
 
@@ -130,6 +200,9 @@ def test_clients_of_http_are_told_so(server: Server, space: str, kind: str) -> N
         refused = post(server, f"/{space}/{path}", encode(body), content_type)
         assert (path, refused.status) == (path, 413)
 
+    steps = [{"operation": "jobs.put", "arguments": {"queue": "q"}}] * (MAX_BATCH_VALUES // 3)
+    refused = post(server, f"/{space}/batch", encode(steps), content_type)
+    assert (refused.status, b"1,000,000 values" in refused.body) == (413, True)
     text = encode(put(FEW_IN_A_LONG_TEXT))
     assert post(server, f"/{space}/jobs/put", text, content_type).status == 200
 

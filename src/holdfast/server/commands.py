@@ -8,17 +8,20 @@ the reply is one bulk string in the payload's own encoding. Words as people type
 
 import difflib
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from holdfast import wire
-from holdfast.limits import MAX_REQUEST_VALUES
+from holdfast.errors import HoldfastError
+from holdfast.limits import DECODED_ON_LOOP_BYTES
 from holdfast.operations import OPERATIONS, OPERATIONS_BY_METHOD, Operation
 from holdfast.server import payloads, redis_hints, word_commands
 from holdfast.server.client_address import address_events
-from holdfast.server.resp_session import Change, Later, Plan, Read, RespSession, Steps, Write
-from holdfast.server.value_counts import count_values, may_have_too_many_values
+from holdfast.server.resp_session import Change, Encode, Later, Plan, Read, RespSession, Write
+from holdfast.server.value_counts import refuse_too_many_values
 
+T = TypeVar("T")
 Handler: TypeAlias = Callable[[RespSession, wire.Command], Plan]
 
 COMMANDS: Final[dict[bytes, Handler]] = {}
@@ -63,7 +66,8 @@ def plan_of(session: RespSession, words: wire.Command) -> Plan:
     except Exception as error:
         return session.spoil(session.error(error))
     if session.batch is not None and name not in IN_BATCH_AT_ONCE:
-        return session.collect(words, plan)
+        is_decoding = type(plan) is Later and plan.is_decoding  # which is collected afterwards
+        return plan if is_decoding else session.collect(words, plan)
     return plan
 
 
@@ -98,19 +102,30 @@ def _serve(operation: Operation) -> Handler:
 
     def handle(session: RespSession, words: wire.Command) -> Plan:
         payload = words[1] if len(words) == 2 else b""
-        if len(words) > 2 or len(payload) > MAX_REQUEST_VALUES:
-            return _counted_first(session, words, plan)
+        if len(payload) > DECODED_ON_LOOP_BYTES or (len(words) > 2 and is_large(words)):
+            return decoded_in_thread(session, words, lambda: read_large(session, words), plan)
         if payload[:1] == b"{" and not session.integers_as_text:  # as most are
             arguments = payloads.read_arguments(operation, payload, is_json=True)
             return plan_operation(session, operation, arguments, json_encoder)
-        return plan(session, words)
+        return plan(session, read(session, words))
 
-    def plan(session: RespSession, words: wire.Command) -> Plan:
+    def plan(session: RespSession, decoded: tuple[Any, Encode]) -> Plan:
+        return plan_operation(session, operation, *decoded)
+
+    def read_large(session: RespSession, words: wire.Command) -> tuple[Any, Encode]:
+        for word in words[1:]:
+            if len(words) == 2 and word_commands.form_of(word) == "msgpack":
+                refuse_too_many_values(word, "msgpack")
+            elif word.lstrip()[:1] in (b"{", b"["):  # any other is one value
+                refuse_too_many_values(word, "json")
+        return read(session, words)
+
+    def read(session: RespSession, words: wire.Command) -> tuple[Any, Encode]:
         payload = words[1] if len(words) > 1 else b"{}"
         as_text = session.integers_as_text
         form = "words" if len(words) > 2 else word_commands.form_of(payload)
         if form == "msgpack" and session.is_exact:
-            return plan_operation(session, operation, read_exact(payload), exact_encoder)
+            return read_exact(payload), exact_encoder
         if form == "words":
             arguments = word_commands.read_words(operation, words[1:])
         else:
@@ -118,33 +133,36 @@ def _serve(operation: Operation) -> Handler:
                 operation, payload, is_json=form == "json", integers_as_text=as_text
             )
         if form == "msgpack":
-            return plan_operation(session, operation, arguments, msgpack_encoder)
-        encode = text_encoder if as_text else json_encoder
-        return plan_operation(session, operation, arguments, encode)
+            return arguments, msgpack_encoder
+        return arguments, text_encoder if as_text else json_encoder
 
     return handle
 
 
-def _counted_first(session: RespSession, words: wire.Command, plan: Handler) -> Plan:
-    """Yields the plan of a large request, whose values are counted in steps; in a batch, at
-    once."""
-    large = [word for word in words[1:] if may_have_too_many_values(word)]
-    if not large:
-        return plan(session, words)
+def is_large(words: wire.Command) -> bool:
+    """Returns whether the words of a command take long to decode."""
+    return any([len(word) > DECODED_ON_LOOP_BYTES for word in words])
 
-    def steps() -> Iterator[Plan | None]:
-        for word in large:
-            if len(words) == 2 and word_commands.form_of(word) == "msgpack":
-                yield from count_values(word, is_json=False)
-            elif word.lstrip()[:1] in (b"{", b"["):  # any other word is one value
-                yield from count_values(word, is_json=True)
-        yield plan(session, words)
 
-    if session.batch is None:
-        return Steps(steps())
-    *_, counted = steps()
-    assert counted is not None
-    return counted
+def decoded_in_thread(
+    session: RespSession,
+    words: wire.Command,
+    decode: Callable[[], T],
+    plan: Callable[[RespSession, T], Plan],
+    fail: Callable[[HoldfastError], bytes] | None = None,
+) -> Later:
+    """Returns the plan of a large command: it is decoded in a thread, and planned then."""
+
+    def planned(decoded: T) -> Plan:
+        found = plan(session, decoded)
+        return found if session.batch is None else session.collect(words, found)
+
+    def failed(error: HoldfastError) -> bytes:
+        reply = session.error(error) if fail is None or session.batch is not None else fail(error)
+        return session.spoil(reply)
+
+    start = partial(session.dispatcher.decode_in_thread, decode)
+    return Later(start, planned, failed, is_decoding=True)
 
 
 def plan_operation(

@@ -132,6 +132,8 @@ class Dispatcher:
         self.large_reads = LargeReads()
         threads = READING_THREADS if self.reads_in_threads else LARGE_READ_THREADS
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-reader")
+        self._large_requests = LargeReads()
+        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="holdfast-decoder")
         self._threads = 0  # long operations that run or wait for a thread
         self._ends: dict[object, Callable[[], None]] = {}  # of waits, when the server stops
         self._sessions = itertools.count(1)
@@ -319,6 +321,10 @@ class Dispatcher:
             call = self.large_reads.paced(call)
         return self._loop.run_in_executor(self._readers, call)
 
+    def decode_in_thread(self, decode: Callable[[], T]) -> asyncio.Future[T]:
+        """Decodes a large request, one at a time, with pauses in which others are answered."""
+        return self._loop.run_in_executor(self._decoder, self._large_requests.paced(decode))
+
     async def write(self, space: Space, work: Work, *, is_small: bool = False) -> Any:
         """Runs one transaction in the next group."""
         future: asyncio.Future[Outcome[Any]] = self._loop.create_future()
@@ -449,4 +455,5 @@ class Dispatcher:
         self._directory.shutdown()
         self.password_checks.close()
         self._readers.shutdown()
+        self._decoder.shutdown()
         self.notice_feed.close()

@@ -28,7 +28,12 @@ from holdfast.errors import (
     NotFound,
     ServerBusy,
 )
-from holdfast.limits import LARGE_PIECE_BYTES, MAX_STREAMS, STREAM_PIECE_BYTES
+from holdfast.limits import (
+    DECODED_ON_LOOP_BYTES,
+    MAX_REQUEST_VALUES,
+    MAX_STREAMS,
+    STREAM_PIECE_BYTES,
+)
 from holdfast.metrics.middleware import client_address, is_trusted
 from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
@@ -45,7 +50,7 @@ from holdfast.server.http_exchange import (
     error_headers,
     send_response,
 )
-from holdfast.server.value_counts import count_values, may_have_too_many_values
+from holdfast.server.value_counts import refuse_too_many_values
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[["HttpApi", HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
@@ -140,21 +145,24 @@ class HttpApi:
         finally:
             request.close()
 
-    async def body_of(
-        self, request: HttpRequest, *, is_json: bool = True, limit: int | None = None
-    ) -> bytes:
-        """Returns the whole body, which may be decoded at once."""
-        body = await request.body(limit)
-        await self.before_decoding(body, is_json=is_json)
-        return body
+    async def decoded(
+        self,
+        body: bytes,
+        decode: Callable[[bytes], T],
+        *,
+        is_json: bool = True,
+        most_values: int = MAX_REQUEST_VALUES,
+    ) -> T:
+        """Returns what `decode` makes of a body. A large one is refused if it has too many values,
+        and decoded in a thread."""
+        if len(body) <= DECODED_ON_LOOP_BYTES:
+            return decode(body)
 
-    async def before_decoding(self, body: bytes, *, is_json: bool) -> None:
-        """Refuses too many values, and returns in a turn that has time for the others."""
-        if may_have_too_many_values(body):
-            for _ in count_values(body, is_json=is_json):
-                await self.dispatcher.turns.begun()
-        if len(body) > LARGE_PIECE_BYTES:
-            await self.dispatcher.turns.begun()
+        def decode_large() -> T:
+            refuse_too_many_values(body, "json" if is_json else "msgpack", most_values)
+            return decode(body)
+
+        return await self.dispatcher.decode_in_thread(decode_large)
 
     def _count(self, response: HttpResponse) -> None:
         counted = self.dispatcher.recorder.protocols

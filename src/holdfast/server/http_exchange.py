@@ -38,6 +38,7 @@ from holdfast.errors import (
     UrlTooLong,
 )
 from holdfast.limits import (
+    JOINED_ON_LOOP_BYTES,
     LARGE_PIECE_BYTES,
     MAX_DISCARDED_BYTES,
     MAX_QUERY_PARAMETERS,
@@ -216,7 +217,9 @@ class HttpRequest:
                 break
         if size > limit:
             raise RequestTooLarge(f"the body has more than {limit} bytes")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if size <= JOINED_ON_LOOP_BYTES:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        return await asyncio.to_thread(b"".join, parts)  # without the interpreter's lock
 
     def close(self) -> None:
         """Its body is needed no more."""

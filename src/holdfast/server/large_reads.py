@@ -21,6 +21,7 @@ from holdfast.limits import (
     MAX_DISK_READS_ON_LOOP,
     MAX_READ_ON_LOOP,
     REMEMBERED_LARGE_READ_SECONDS,
+    TURN_SECONDS,
     VERY_LARGE_READ_SECONDS,
 )
 
@@ -91,8 +92,8 @@ class LargeReads:
     def paced(
         self, call: Callable[[], T], sleep: Callable[[float], None] = time.sleep
     ) -> Callable[[], T]:
-        """Returns a call for the thread of large reads, which leaves the loop as much time as it
-        takes: what encodes a large value holds the interpreter's lock all along."""
+        """Returns a call for a thread, which leaves the loop as much time as it takes: what decodes
+        or encodes a large value holds the interpreter's lock all along."""
 
         def run() -> T:
             begin = self._clock()
@@ -103,7 +104,10 @@ class LargeReads:
                 return call()
             finally:
                 end = self._clock()
-                self._next = end + min(end - begin, LARGE_READ_PAUSE_SECONDS)
+                took = end - begin
+                self._next = end + (
+                    min(took, LARGE_READ_PAUSE_SECONDS) if took > TURN_SECONDS else 0
+                )
 
         return run
 

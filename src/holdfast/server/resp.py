@@ -83,17 +83,27 @@ class RespConnection(asyncio.Protocol):
         self._closing = True
         self._is_clear = False
         self._delayed = b""
-        self._commands.clear()
         self._server.dispatcher.back_pressure.remove(self)
         self._unparsed = b""
         self._idle.cancel()
         if self._awaited is not None:
             self._awaited.cancel()
-        if self.session.subscribed:
-            self._turns.go_through(self.session.leave_all())
+        self._turns.go_through(self._released())
         self._server.dispatcher.memory_budget.give_back(self._taken)
         self._taken = 0
         self._server.forget(self)
+
+    def _released(self) -> Iterator[None]:
+        """Releases what the client has sent, in steps: it may be a million words.
+
+        Nothing of it is left to the collector, which comes later and takes all of it at once.
+        """
+        yield from self._reader.release()
+        while self._commands:
+            self._commands.pop()
+            yield
+        self._planned = None
+        yield from self.session.release()
 
     def data_received(self, data: bytes) -> None:
         if self._is_clear and len(data) <= MAX_UNDELAYED_BYTES and self._answer_only(data):
@@ -286,12 +296,13 @@ class RespConnection(asyncio.Protocol):
 
     def _write(self, replies: list[bytes]) -> None:
         if replies:
-            written = replies[0] if len(replies) == 1 else b"".join(replies)
             if self._delayed:
                 self.send_delayed()
-            self._transport.write(written)
-            if len(written) > LARGE_PIECE_BYTES:
-                self._turns.sent(len(written))
+            if (size := sum(map(len, replies))) <= LARGE_PIECE_BYTES:
+                self._transport.write(b"".join(replies))
+            else:
+                self._transport.writelines(replies)  # which copies none
+                self._turns.sent(size)
 
     def _after_a_turn(self) -> None:
         if self._commands or self._planned is not None:
@@ -392,20 +403,16 @@ class RespConnection(asyncio.Protocol):
 
     def _wait_for(self, later: Later) -> None:
         def answered(done: asyncio.Future[Any]) -> None:
-            if done.cancelled():
-                return
-            if self._turns.is_over():
-                self._turns.put(lambda: answer(done))
-            else:
-                answer(done)
+            if not done.cancelled():
+                self._turns.now_or_later(lambda: answer(done))
 
         def answer(done: asyncio.Future[Any]) -> None:
-            error = done.exception()
-            outcome = Outcome(result=None if error else done.result(), error=error)
-            self._resume([self.session.reply(later, outcome)])
+            self._planned = self._placed(self.session.next_of(later, done))
+            self._resume([])
 
-        self._awaited = later.start()
-        self._awaited.add_done_callback(answered)
+        begun = later.start()
+        begun.add_done_callback(answered)
+        self._awaited = None if later.is_decoding else begun
 
     def _resume(self, replies: list[bytes]) -> None:
         self._waits = False

@@ -63,9 +63,10 @@ class Later(NamedTuple):
     """Something that takes its time and holds neither a transaction nor the loop."""
 
     start: Callable[[], asyncio.Future[Any]]
-    encode: Encode
+    encode: "Callable[[Any], Plan]"  # most give bytes
     fail: Callable[[HoldfastError], bytes] | None = None
     traced: TracedCall | None = None
+    is_decoding: bool = False  # a large request, in a thread; then `encode` gives the plan of it
 
 
 class Change(NamedTuple):
@@ -184,6 +185,15 @@ class RespSession:
             self._leave(kind, channel, held)
             yield
 
+    def release(self) -> Iterator[None]:
+        """Ends it, in steps: the client is gone, and nobody hears it any more."""
+        self.send = _unheard
+        yield from self.leave_all()
+        while self.batch:
+            self.batch.pop()
+            yield
+        self.batch = None
+
     # --- subscriptions ---------------------------------------------------------------------------
 
     def channels(self, kind: Kind) -> list[bytes]:
@@ -290,14 +300,22 @@ class RespSession:
         except HoldfastError as error:
             return self.error(error)
 
-    def reply(self, plan: Write | Later, outcome: Outcome[Any]) -> bytes:
-        """Returns the reply to a plan that has been run."""
+    def reply(self, write: Write, outcome: Outcome[Any]) -> bytes:
+        """Returns the reply to a write that has been committed."""
         if outcome.error is not None:
-            return self.failure(plan, outcome.error)
+            return self.failure(write, outcome.error)
         try:
-            return plan.encode(outcome.result)
+            return write.encode(outcome.result)
         except Exception as error:
-            return self.failure(plan, error)
+            return self.failure(write, error)
+
+    def next_of(self, later: Later, done: asyncio.Future[Any]) -> Plan:
+        """Returns the reply to what has taken its time, or the plan of a request that has been
+        decoded."""
+        try:
+            return later.encode(done.result())
+        except Exception as error:
+            return self.failure(later, error)
 
     def failure(self, plan: Read | Write | Later, error: BaseException) -> bytes:
         if isinstance(error, UnknownSpace):
@@ -410,9 +428,9 @@ class RespSession:
             return plan
         carrier, self.trace_context = self.trace_context, {}
         call = tracer.begin(name, self.space.name, "resp", carrier)
-        encode = plan.encode
+        encode: Callable[[Any], Any] = plan.encode
 
-        def end_and_encode(result: Any) -> bytes:
+        def end_and_encode(result: Any) -> Any:
             encoded = encode(result)  # or it fails, and `failure` ends the call
             call.end(None)
             return encoded
@@ -420,6 +438,10 @@ class RespSession:
         if isinstance(plan, Write):
             return plan._replace(work=call.around(plan.work), encode=end_and_encode, traced=call)
         return plan._replace(encode=end_and_encode, traced=call)
+
+
+def _unheard(data: bytes) -> None:
+    """Sends to a client that is gone."""
 
 
 def _on_view(read: Read) -> Callable[[], bytes]:

@@ -5,12 +5,14 @@ answer `{"result": ...}`, in JSON or msgpack by content type. `POST /{space}/bat
 one transaction.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.errors import BadInput, ServerBusy, StoreFull, StoreUnusable, at_position
-from holdfast.limits import LARGE_PIECE_BYTES, MAX_SMALL_REQUEST_BYTES
+from holdfast.limits import LARGE_PIECE_BYTES, MAX_BATCH_VALUES, MAX_SMALL_REQUEST_BYTES
 from holdfast.metrics.exposition import exposition
 from holdfast.metrics.prometheus import Family
 from holdfast.operations import Operation, find, refuse_in_batch
@@ -131,7 +133,12 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
     identity = await api.who(request)
     is_json = request.content_type != MSGPACK
     planned: list[tuple[Operation, Any]] = []
-    steps = _steps(request, await request.body())
+    steps = await api.decoded(
+        await request.body(),
+        partial(_steps, request),
+        is_json=is_json,
+        most_values=MAX_BATCH_VALUES,
+    )
     check_steps(len(steps))
     for position, step in enumerate(steps):
         await api.dispatcher.turns.begun()
@@ -141,10 +148,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
             refuse_in_batch(operation)
             _refuse_every_domain(operation, found["space"])
             payload = bytes(step.arguments) or _no_arguments(is_json)
-            await api.before_decoding(payload, is_json=is_json)
-            given = payloads.read_arguments(
-                operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
-            )
+            given = await api.decoded(payload, _reading(request, operation), is_json=is_json)
             if operation.declaration.addressed:
                 address_events(operation, given, api.address_of(request))
             planned.append((operation, given))
@@ -198,6 +202,16 @@ def _encode(request: HttpRequest, operation: Operation, result: Any) -> bytes:
     return encode(result)
 
 
+def _reading(request: HttpRequest, operation: Operation) -> Callable[[bytes], Any]:
+    """Returns the decoder of an operation's arguments, in the form that the request names."""
+    return partial(
+        payloads.read_arguments,
+        operation,
+        is_json=request.content_type != MSGPACK,
+        integers_as_text=request.integers_as_text,
+    )
+
+
 def _no_arguments(is_json: bool) -> bytes:
     return b"{}" if is_json else b"\x80"
 
@@ -218,10 +232,8 @@ async def operation(api: HttpApi, request: HttpRequest, found: Found) -> HttpRes
     operation = find(found["layer"], found["operation"])
     (await api.who(request)).require_operation(operation, found["space"])
     is_json = request.content_type != MSGPACK
-    payload = await api.body_of(request, is_json=is_json) or _no_arguments(is_json)
-    arguments = payloads.read_arguments(
-        operation, payload, is_json=is_json, integers_as_text=request.integers_as_text
-    )
+    payload = await request.body() or _no_arguments(is_json)
+    arguments = await api.decoded(payload, _reading(request, operation), is_json=is_json)
     if operation.declaration.addressed:
         address_events(operation, arguments, api.address_of(request))
     space = await api.dispatcher.space(found["space"])

@@ -45,8 +45,7 @@ async def events(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespon
     whole = await request.body()
     if is_json and _are_lines(whole):
         return await _ingest(api, request, space, _one_chunk(whole))
-    await api.before_decoding(whole, is_json=is_json)
-    body = decode(request, whole, Any)
+    body = await api.decoded(whole, lambda body: decode(request, body, Any), is_json=is_json)
     address = api.address_of(request)
     if isinstance(body, list):
         events = [address_event(each, address) for each in body]
@@ -64,8 +63,10 @@ def _send_many(events: list[Any], tx: Tx) -> Any:
 def _are_lines(body: bytes) -> bool:
     """Returns whether each line is an event, though nobody said so: the first one is whole by
     itself."""
-    first, _, rest = body.strip().partition(b"\n")
-    if not rest or len(first) > MAX_STREAM_LINE_BYTES:
+    # Of a large body only the beginning is copied.
+    begin = body[: MAX_STREAM_LINE_BYTES + 1].lstrip()
+    first, _, rest = begin.partition(b"\n")
+    if first is begin or not (rest.strip() or len(body) > MAX_STREAM_LINE_BYTES + 1):
         return False
     try:
         return isinstance(msgspec.json.decode(first), dict)

@@ -81,6 +81,13 @@ class Turns:
         self._waiting.append(work)
         self._come_again()
 
+    def now_or_later(self, work: Callable[[], None]) -> None:
+        """Does a piece of work now if this turn has time left, or else in a later one."""
+        if self.is_over():
+            self.put(work)
+        else:
+            work()
+
     def go_through(self, steps: Iterator[None]) -> None:
         """Takes the steps of an iterator, behind all those that were given before: at once as far
         as this turn allows, the others later."""

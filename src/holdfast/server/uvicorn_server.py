@@ -20,6 +20,7 @@ from holdfast.errors import (
 )
 from holdfast.limits import (
     KEEP_ALIVE_SECONDS,
+    LARGE_PIECE_BYTES,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
     MAX_PIPELINED_REQUESTS,
@@ -70,7 +71,11 @@ class _JoinedWrites:
 
     def write(self, data: bytes) -> None:
         if self._held:
-            data, self._held = self._held + data, b""
+            held, self._held = self._held, b""
+            if len(data) > LARGE_PIECE_BYTES:
+                self._transport.writelines([held, data])  # which copies neither
+                return
+            data = held + data
         elif len(data) <= _HELD_BYTES:
             self._held = data
             self._loop.call_soon(self.flush)

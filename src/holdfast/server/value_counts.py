@@ -1,35 +1,46 @@
-"""Refuses a request of too many values before it is decoded, and takes its time for that.
+"""Refuses a request of too many values before it is decoded.
 
 A decoder reads a whole request in one call, which holds the interpreter all along, so that nobody
-else is answered: some 60 ns for each value, however short its text. And a value of one byte becomes
-an object of 56. Most requests have fewer bytes than values are allowed, and are not looked at.
+else is answered: some 60 ns for each value, however short its text, and 5 ns for each escape. And a
+value of one byte becomes an object of 56. Most requests have fewer bytes than values are allowed,
+and are not looked at. To count takes its time too, so it is done in a thread, piece by piece.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
 
 from holdfast.errors import RequestTooLarge
-from holdfast.limits import MAX_REQUEST_VALUES
+from holdfast.limits import MAX_REQUEST_ESCAPES, MAX_REQUEST_VALUES
+
+Form = Literal["json", "msgpack", "bson"]
 
 _PIECE_BYTES: Final = 64 * 1024  # that are counted in one step
-_STEP_VALUES: Final = 5_000  # of msgpack, likewise
+_STEP_VALUES: Final = 5_000  # of msgpack and BSON, likewise
 
 
-def may_have_too_many_values(payload: bytes) -> bool:
-    """Returns whether it is worth to count them: each has a byte of its own at least."""
-    return len(payload) > MAX_REQUEST_VALUES
-
-
-def count_values(payload: bytes, *, is_json: bool) -> Iterator[None]:
-    """Raises `RequestTooLarge` in one of its steps if a request may not have so many values."""
-    counted = json_values(payload) if is_json else msgpack_values(payload)
-    for found in counted:
-        if found > MAX_REQUEST_VALUES:
+def refuse_too_many_values(payload: bytes, form: Form, most: int = MAX_REQUEST_VALUES) -> None:
+    """Raises `RequestTooLarge` if a request holds more values than `most`, or too many escapes."""
+    if len(payload) <= most:  # each has a byte of its own at least
+        return
+    if form == "json" and len(payload) > 2 * MAX_REQUEST_ESCAPES:
+        _refuse_too_many_escapes(payload)
+    for found in _COUNTERS[form](payload):
+        if found > most:
             raise RequestTooLarge(
-                f"the request holds more than {MAX_REQUEST_VALUES:,} values",
+                f"the request holds more than {most:,} values",
                 hint="Send it in several requests, or send what belongs together as one text.",
             )
-        yield
+
+
+def _refuse_too_many_escapes(payload: bytes) -> None:
+    found = 0
+    for begin in range(0, len(payload), _PIECE_BYTES):
+        found += payload.count(b"\\", begin, begin + _PIECE_BYTES)
+    if found > MAX_REQUEST_ESCAPES:
+        raise RequestTooLarge(
+            f"the texts of the request have more than {MAX_REQUEST_ESCAPES:,} escapes",
+            hint="Send it as msgpack, which needs none.",
+        )
 
 
 def json_values(payload: bytes) -> Iterator[int]:
@@ -91,6 +102,27 @@ def msgpack_values(payload: bytes) -> Iterator[int]:
     yield found
 
 
+def bson_values(body: bytes) -> Iterator[int]:
+    """Yields the number so far, going from element to element; the last one is that of all.
+
+    What is not BSON is left to the decoder.
+    """
+    at, size, found = 4, len(body), 0
+    while at < size:
+        kind = body[at]
+        at += 1
+        if not kind:
+            continue  # the end of a document
+        found += 1
+        if found % _STEP_VALUES == 0:
+            yield found
+        for _ in range(_BSON_NAMES.get(kind, 1)):
+            at = body.find(b"\0", at) + 1 or size
+        fixed, has_length = _BSON_SIZES.get(kind, (0, False))
+        at += fixed + (int.from_bytes(body[at : at + 4], "little") if has_length else 0)
+    yield found
+
+
 # first byte -> bytes of its header, bytes that always follow, whether the header is their length
 _SIZES: Final[dict[int, tuple[int, int, bool]]] = {
     **{0xC4: (1, 0, True), 0xC5: (2, 0, True), 0xC6: (4, 0, True)},  # bin
@@ -101,4 +133,19 @@ _SIZES: Final[dict[int, tuple[int, int, bool]]] = {
     **{0xD4: (0, 2, False), 0xD5: (0, 3, False), 0xD6: (0, 5, False)},  # fixext, with its type
     **{0xD7: (0, 9, False), 0xD8: (0, 17, False)},
     **{0xD9: (1, 0, True), 0xDA: (2, 0, True), 0xDB: (4, 0, True)},  # str
+}
+
+# type -> bytes that always follow its name, whether they begin with the length of what follows
+_BSON_SIZES: Final[dict[int, tuple[int, bool]]] = {
+    **{0x03: (4, False), 0x04: (4, False)},  # a document or an array, whose elements come next
+    **{0x01: (8, False), 0x09: (8, False), 0x11: (8, False), 0x12: (8, False), 0x3F: (8, False)},
+    **{0x02: (4, True), 0x0D: (4, True), 0x0E: (4, True), 0x05: (5, True)},  # texts, binary
+    **{0x07: (12, False), 0x08: (1, False), 0x10: (4, False), 0x13: (16, False)},
+    **{0x0C: (16, True), 0x0F: (0, True)},  # a pointer, and code, whose length counts itself
+}
+_BSON_NAMES: Final = {0x0B: 3}  # a regular expression has two texts like names behind its own
+_COUNTERS: Final[dict[Form, Callable[[bytes], Iterator[int]]]] = {
+    "json": json_values,
+    "msgpack": msgpack_values,
+    "bson": bson_values,
 }

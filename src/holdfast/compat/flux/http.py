@@ -151,7 +151,8 @@ async def post_events(call: Call) -> Any:
     id = call.path[1]
     await _require_schema(call, id)
     address = call.api.address_of(call.request)
-    pairs = list(events_in(await call.api.body_of(call.request)))
+    body = await call.request.body()
+    pairs = await call.api.decoded(body, lambda body: list(events_in(body)))
     remaining = iter([event_of(name, attributes, address) for name, attributes in pairs])
     accepted = 0
     errors: list[dict[str, Any]] = []

@@ -5,6 +5,7 @@ bulk strings, the reply's type and its body. A query that fails is answered in t
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast import wire as resp
@@ -13,11 +14,12 @@ from holdfast.declarations import Role
 from holdfast.entities import bson_codec
 from holdfast.entities.messages import Get, Ping
 from holdfast.errors import HoldfastError, Malformed
-from holdfast.limits import MAX_MESSAGE_BYTES
+from holdfast.limits import DECODED_ON_LOOP_BYTES, MAX_MESSAGE_BYTES
 from holdfast.server import redis_hints
-from holdfast.server.commands import COMMANDS, Handler, command
+from holdfast.server.commands import COMMANDS, Handler, command, decoded_in_thread, is_large
 from holdfast.server.commands import ping as plain_ping
 from holdfast.server.resp_session import Plan, Read, RespSession, Write
+from holdfast.server.value_counts import refuse_too_many_values
 
 KINDS: Final = ("PUT", "GET", "UPDATE", "DEL", "TX")
 REDIS_KINDS: Final = (b"GET", b"DEL")  # which Redis has too, with other arguments
@@ -39,32 +41,50 @@ def _serve(kind: str) -> Handler:
         def failed(error: HoldfastError) -> bytes:
             return _framed(kind, wire.write_error(kind, error, time_ns=_since(begin)))
 
+        def plan(session: RespSession, query: wire.WireQuery) -> Plan:
+            return _plan(session, kind, query, begin, failed)
+
+        if is_large(words):
+            return decoded_in_thread(session, words, lambda: _read(kind, words), plan, failed)
         try:
-            if len(words) < 2:
-                raise Malformed(f"Malformed message: {kind} needs a BSON body")
-            query = wire.read_query(kind, words[1])
+            return plan(session, _read(kind, words))
         except HoldfastError as error:
             if session.batch is not None:
                 raise  # nothing of the batch may happen, so it is refused as any other command is
             return failed(error)
 
-        def succeeded(result: Any) -> bytes:
-            return _framed(kind, wire.write_reply(query, result, time_ns=_since(begin)))
-
-        space = session.space
-        if not wire.is_read(query):
-            return Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
-        paging = query.paging if isinstance(query, Get) else None
-        return Read(
-            space,
-            lambda view: wire.execute(view.raw, query),
-            succeeded,
-            failed,
-            kind="meduza",
-            is_large=session.dispatcher.large_reads.expects("meduza", paging),
-        )
-
     return handle
+
+
+def _read(kind: str, words: resp.Command) -> wire.WireQuery:
+    if len(words) < 2:
+        raise Malformed(f"Malformed message: {kind} needs a BSON body")
+    refuse_too_many_values(words[1], "bson")
+    return wire.read_query(kind, words[1])
+
+
+def _plan(
+    session: RespSession,
+    kind: str,
+    query: wire.WireQuery,
+    begin: int,
+    failed: Callable[[HoldfastError], bytes],
+) -> Plan:
+    def succeeded(result: Any) -> bytes:
+        return _framed(kind, wire.write_reply(query, result, time_ns=_since(begin)))
+
+    space = session.space
+    if not wire.is_read(query):
+        return Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+    paging = query.paging if isinstance(query, Get) else None
+    return Read(
+        space,
+        lambda view: wire.execute(view.raw, query),
+        succeeded,
+        failed,
+        kind="meduza",
+        is_large=session.dispatcher.large_reads.expects("meduza", paging),
+    )
 
 
 def _is_text(word: bytes) -> bool:
@@ -100,7 +120,7 @@ def ping(session: RespSession, words: resp.Command) -> Plan:
 
 def is_bson(body: bytes) -> bool:
     """Returns whether `body` is a document; few other words begin with their own length."""
-    if int.from_bytes(body[:4], "little") != len(body):
+    if int.from_bytes(body[:4], "little") != len(body) or len(body) > DECODED_ON_LOOP_BYTES:
         return False
     try:
         bson_codec.decode(body)

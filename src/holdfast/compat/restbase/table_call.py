@@ -101,7 +101,7 @@ class TableCall:
 
     async def _read_body(self) -> Any:
         try:
-            body = await self.api.body_of(self.request, limit=MAX_BODY_BYTES)
+            body = await self.request.body(MAX_BODY_BYTES)
         except RequestTooLarge as error:
             error.message = error.message.capitalize()
             raise
@@ -109,7 +109,7 @@ class TableCall:
             return None
         if self.request.content_type != JSON:
             raise UnsupportedContent(f"The body is {self.request.content_type}")
-        return parse_json(body)
+        return await self.api.decoded(body, parse_json)
 
     def flag(self, name: str) -> bool:
         """Returns whether the parameter `name` is true; any other parameter is refused."""
