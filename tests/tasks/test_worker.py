@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.errors import BadTask, StoreUnreachable
+from holdfast.errors import BadTask, Forbidden, StoreUnreachable
 from holdfast.store import Store
 from holdfast.tasks import Batch, Run, Tasks, Tx, Worker, provided
 from holdfast.testing import temporary_server
@@ -338,6 +338,25 @@ def test_tx_on_a_server_is_refused_when_the_worker_is_made() -> None:
         pytest.raises(BadTask, match="task mark asks for Tx, and this worker is on a server"),
     ):
         Worker(client, tasks)
+
+
+@pytest.mark.only_on("lmdb")
+def test_a_worker_without_the_right_to_work_says_which_grant_is_missing() -> None:
+    tasks = Tasks()
+
+    @tasks.task
+    def idle() -> None: ...
+
+    with temporary_server() as url:
+        with holdfast.connect(url) as client:
+            client.admin.add_user("eve", ["read:default:jobs"], password="quiet-harbour-7")
+        with (
+            holdfast.connect(url.replace("//", "//eve:quiet-harbour-7@")) as client,
+            pytest.raises(
+                Forbidden, match=r"eve may not write to jobs in the space 'default'.*user grant"
+            ),
+        ):
+            Worker(client, tasks).start()
 
 
 def test_reports_wait_for_a_store_that_is_away(

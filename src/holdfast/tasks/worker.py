@@ -141,7 +141,7 @@ class Worker:
 
     def start(self) -> None:
         """Begins to run jobs, in threads of its own; deploys the schedules of its tasks."""
-        self.runtime.tasks.deploy(self._where)
+        self._deploy()
         self._thread = threading.Thread(target=self.run, name=self.name, daemon=True)
         self._thread.start()
 
@@ -172,7 +172,7 @@ class Worker:
 
         Jobs that are scheduled for later, as those that wait for a retry, are left.
         """
-        self.runtime.tasks.deploy(self._where)
+        self._deploy()
         fetcher = self._fetcher
         try:
             while not self._stopping.is_set():
@@ -232,6 +232,12 @@ class Worker:
         return len(ids)
 
     # --- how it is done ---------------------------------------------------------------------------
+
+    def _deploy(self) -> None:
+        """Deploys what its tasks declare; a worker that may not settle jobs learns it now."""
+        if self.runtime.is_remote:
+            self._where.jobs.report([])  # which needs the grant that every run needs at its end
+        self.runtime.tasks.deploy(self._where)
 
     def _queues(self) -> Sequence[str]:
         return () if self._paused else self.served.current()
