@@ -1,4 +1,4 @@
-"""What the tests of every room stand on.
+"""Fixtures and options that all tests share.
 
 A test that takes `stores`, `engine` or `store` can run on every engine. Without `--engines`, all
 tests run on LMDB, and those marked `every_engine` on the others too; `--engines postgres,cluster`

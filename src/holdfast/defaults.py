@@ -1,4 +1,4 @@
-"""What several packages must agree on: the layers, the default space, the ports of a server."""
+"""Facts that several packages share: the layers, the default space, the ports of a server."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A full disk: a clear error, nothing lost, and work goes on when there is room."""
+"""A full disk: a clear error, nothing lost, and work goes on when there is space again."""
 
 import resource
 from multiprocessing.connection import Connection

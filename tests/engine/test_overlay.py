@@ -470,7 +470,7 @@ def test_of_another_boot_only_a_log_that_was_synced_counts(
 
 
 def fill_the_disk_behind_its_back(path: str, connection: Connection) -> None:
-    """The room that was set aside turns out to be none, as with a disk that fails."""
+    """The space that was reserved on the disk is not there, as on a disk that fails."""
     overlay.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]  # in this process only
     engine = open_engine(path, durability="interval", checkpoint_seconds=3600)
     put(engine, b"a", b"1")

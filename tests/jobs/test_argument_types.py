@@ -1,4 +1,4 @@
-"""Arguments of a wrong type: every operation of every face refuses them, and nothing happens."""
+"""Arguments of a wrong type: every operation of every class refuses them, and nothing happens."""
 
 import inspect
 from collections.abc import Callable
@@ -23,11 +23,11 @@ VALUES: tuple[Any, ...] = (
 RIGHT: tuple[Any, ...] = ("a", 1, 1.0, Match(), JobSearch(), WorkerProgram(name="a"), [])
 
 
-def methods(face: type[Any]) -> list[str]:
+def methods(layer: type[Any]) -> list[str]:
     return [
         name
-        for name in dir(face)
-        if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(face, name))
+        for name in dir(layer)
+        if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(layer, name))
     ]
 
 
@@ -51,15 +51,15 @@ def arguments(
     return given, named
 
 
-@pytest.mark.parametrize("face", [Jobs, JobsV1, StoreJobs])
+@pytest.mark.parametrize("layer", [Jobs, JobsV1, StoreJobs])
 def test_an_argument_of_a_wrong_type_is_refused_and_nothing_happens(
-    store: Store, face: type[Any]
+    store: Store, layer: type[Any]
 ) -> None:
     store.jobs.put("queue", id="a")
     before = keys_below(store, store)
 
-    for name in methods(face):
-        method = inspect.unwrap(getattr(face, name))
+    for name in methods(layer):
+        method = inspect.unwrap(getattr(layer, name))
         for parameter, hint in get_type_hints(method).items():
             fits = kind_of(hint).fits
             if parameter == "return" or fits is None:
@@ -67,16 +67,16 @@ def test_an_argument_of_a_wrong_type_is_refused_and_nothing_happens(
             for value in (value for value in VALUES if not fits(value)):
                 given, named = arguments(method, parameter, value)
                 with pytest.raises(BadArgument, match=rf"^{parameter} must be "):
-                    called(store, face, name)(*given, **named)
+                    called(store, layer, name)(*given, **named)
 
     assert keys_below(store, store) == before
 
 
-def called(store: Store, face: type[Any], name: str) -> Callable[..., Any]:
-    if face is StoreJobs:
+def called(store: Store, layer: type[Any], name: str) -> Callable[..., Any]:
+    if layer is StoreJobs:
         method: Callable[..., Any] = getattr(store.jobs, name)
         return method
-    if face is JobsV1:
+    if layer is JobsV1:
         method = getattr(store.jobs.v1, name)
         return method
     return lambda *args, **kwargs: store._runner.transact(

@@ -1,1 +1,1 @@
-"""The doors of the server, tried from outside."""
+"""The server's protocols, tried from outside."""

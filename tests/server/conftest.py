@@ -1,4 +1,4 @@
-"""A real server process for the tests of its doors."""
+"""A real server process for the tests of its protocols."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The servers that the tests of the HTTP door share."""
+"""The servers that the tests of HTTP share."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A RESP door in this process, with bounds so small that a test can reach them."""
+"""A RESP server in this process, with bounds so small that a test can reach them."""
 
 import asyncio
 import threading
@@ -40,7 +40,7 @@ class SmallServer:
 def small_server(
     folder: Path, prepare: Callable[[Engine], None] = lambda engine: None, **bounds: Any
 ) -> Iterator[SmallServer]:
-    """A door for the block, on a loop in a thread of its own; `prepare` may add users before."""
+    """A server for the block, on a loop in a thread of its own; `prepare` may add users before."""
     started: list[SmallServer] = []
     ready, stopped = threading.Event(), threading.Event()
     failures: list[BaseException] = []
@@ -50,12 +50,12 @@ def small_server(
             prepare(store.engine)
             dispatcher = Dispatcher(store, DispatcherOptions(bounds=Bounds(**bounds)))
             dispatcher.waits.update(WAITS)
-            door = RespServer(dispatcher)
-            server = await door.open("127.0.0.1", 0)
+            listener = RespServer(dispatcher)
+            server = await listener.open("127.0.0.1", 0)
             started.append(SmallServer(dispatcher, server.sockets[0].getsockname()[1]))
             ready.set()
             await asyncio.to_thread(stopped.wait)
-            await door.close()
+            await listener.close()
             await dispatcher.close()
 
     def target() -> None:

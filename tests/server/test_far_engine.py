@@ -29,7 +29,7 @@ SCHEMA = {
 
 @asynccontextmanager
 async def far_door() -> AsyncIterator[HttpApi]:
-    """A door on such an engine; whatever the loop itself asks it for is a failure."""
+    """A server on such an engine; it fails if the loop itself asks the engine for something."""
     backend = MemoryBackend()
     engine = RemoteEngine(backend, clock=time.time)
     store = Store(engine)

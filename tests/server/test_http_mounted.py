@@ -1,4 +1,4 @@
-"""The HTTP door as a part of a user's own ASGI application."""
+"""The HTTP API as a part of a user's own ASGI application."""
 
 import asyncio
 import json

@@ -45,8 +45,8 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = f"127.0.0.1:{other.getsockname()[1]}"
 
-        for door in ("--http", "--resp"):
-            said = refused(tmp_path, door, place)
+        for option in ("--http", "--resp"):
+            said = refused(tmp_path, option, place)
             assert said.startswith(f"Error: can't listen on {place}: address already in use")
 
 

@@ -1,4 +1,4 @@
-"""The RESP door: what any Redis client in any language meets."""
+"""The RESP protocol, as any Redis client in any language meets it."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Users at the RESP door: who has not logged in gets nothing, who has gets what is granted."""
+"""Users over RESP: a client that has not logged in gets nothing, others what they are granted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ def _add_users(engine: Engine) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[SmallServer]:
-    """A door with three users."""
+    """A server with three users."""
     with small_server(tmp_path, _add_users) as server:
         yield server
 

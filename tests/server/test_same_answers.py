@@ -107,12 +107,12 @@ def test_every_protocol_gives_the_same_answers(
                 "resp": over_resp(in_msgpack, call, is_json=False),
             }
 
-            for door, answer in answers.items():
+            for protocol, answer in answers.items():
                 expected = _without(answers["embedded"], call.apart_from)
-                assert _without(answer, call.apart_from) == expected, (number, call, door)
-            for door, answer in packed.items():
+                assert _without(answer, call.apart_from) == expected, (number, call, protocol)
+            for protocol, answer in packed.items():
                 expected = _without(packed["embedded"], call.apart_from)
-                assert _without(answer, call.apart_from) == expected, (number, call, door)
+                assert _without(answer, call.apart_from) == expected, (number, call, protocol)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def test_a_metrics_argument_of_another_type_has_the_same_code_in_every_protocol(
 # --- the clients -------------------------------------------------------------------------------
 
 
-def in_python(face: Any, call: Call) -> Any:
+def in_python(called_on: Any, call: Call) -> Any:
     """The call on a store or on a client: the object that it returns, or the error it raises."""
     operation = OPERATIONS[call.operation]
     try:
         arguments = payloads.convert_arguments(operation, call.arguments, is_json=True)
-        return operation.call(getattr(face, operation.layer), arguments)
+        return operation.call(getattr(called_on, operation.layer), arguments)
     except (HoldfastError, msgspec.ValidationError) as error:
         return error
 

@@ -1,4 +1,4 @@
-"""What commands say: for people or as JSON on standard output, progress and errors on standard
+"""The output of commands: for people or as JSON on standard output, progress and errors on standard
 error."""
 
 import datetime

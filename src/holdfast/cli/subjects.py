@@ -1,4 +1,4 @@
-"""What `dump` and `load` work on: a table of entities, a table of rows, or a whole space."""
+"""The subjects of `dump` and `load`: a table of entities, a table of rows, or a whole space."""
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What differs between two rows, attribute by attribute and word by word."""
+"""The differences between two rows, attribute by attribute and word by word."""
 
 import re
 from collections.abc import Iterator, Mapping

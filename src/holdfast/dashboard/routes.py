@@ -1,8 +1,8 @@
 """`/ui/`: finds the page or the action of a path, and guards all of them.
 
-Every answer forbids inline scripts and frames. Who is not logged in gets the login form, and an
-action whose form is not one of ours is refused before it is read any further. The names of hosts
-and origins are checked before this, as for all paths (server/browser_checks.py).
+Every answer forbids inline scripts and frames. A visitor who is not logged in gets the login form,
+and an action whose form is not one of ours is refused before it is read any further. The names of
+hosts and origins are checked before this, as for all paths (server/browser_checks.py).
 """
 
 from typing import Final

@@ -5,8 +5,8 @@ So nothing is stored for a session, every server of a store knows it, and a new 
 ends all sessions of its user at once. A session that was logged out is refused by this process
 until its end.
 
-Who needs no login has a cookie with a random word, which every form repeats: a page of another site
-can read neither.
+A visitor who needs no login has a cookie with a random word, which every form repeats: a page of
+another site can read neither.
 """
 
 import base64
@@ -43,7 +43,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Session:
-    """What the cookies of one request say."""
+    """The values of the cookies of one request."""
 
     def __init__(self, api: "HttpApi", request: "HttpRequest") -> None:
         cookies = _cookies(request.headers.get("cookie", ""))

@@ -55,9 +55,9 @@ class GroupCommit:
         self._group_wait = group_wait
         self._begun = 0.0  # when the leader began
         self._lock = threading.Lock()  # guards the line
-        # Who has the turn, or nothing; still first in the line: until it wakes. It is a dict
-        # because to take a free turn, and to give back one that nobody waits for, are single steps
-        # of a dict. So they need no lock, which would cost more than the rest of them.
+        # The request that has the turn, or nothing; it stays first in the line until it wakes. This
+        # is a dict because to take a free turn, and to give back one that nobody waits for, are
+        # single steps of a dict. So they need no lock, which would cost more than the rest of them.
         self._leading: dict[None, CommitRequest] = {}
         self._group: list[CommitRequest] = []  # what the leader runs beside its own
         self._waiting: deque[CommitRequest] = deque()

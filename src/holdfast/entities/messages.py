@@ -1,4 +1,4 @@
-"""What clients ask of the store and what it answers: the five queries, their parts and their
+"""The requests of clients and their answers: the five queries, their parts and their
 replies.
 
 The names are Meduza's own. The same records travel as BSON (`wire`), as the arguments of the

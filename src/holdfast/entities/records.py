@@ -1,7 +1,7 @@
 """The stored records: entities, deployed tables, and the work on their indexes.
 
-A stored entity is a msgpack array of version, expiry and properties. Who wants its properties as
-something else than a dict decodes it with a struct of the same three fields; `Entities.fetch` takes
+A stored entity is a msgpack array of version, expiry and properties. To get its properties as
+something else than a dict, decode it with a struct of the same three fields; `Entities.fetch` takes
 such a decoder:
 
     class StoredUser(msgspec.Struct, array_like=True):

@@ -55,7 +55,7 @@ class Source(ABC):
 
 
 class Transfer(msgspec.Struct, kw_only=True):
-    """What an import did. `differing` jobs were here already and are not what the source has."""
+    """Counts of an import. `differing` jobs were here already and are not what the source has."""
 
     read: int = 0
     imported: int = 0

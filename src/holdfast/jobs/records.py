@@ -338,7 +338,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the jobs of one class, tag or worker. `retries` are locks that have ended."""
+    """Outcomes of the jobs of one class, tag or worker. `retries` are locks that have ended."""
 
     name: str
     completed: int = 0

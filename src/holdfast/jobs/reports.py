@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Report(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What a worker tells of a job that it holds.
+    """The report of a worker about a job that it holds.
 
     `what` is "heartbeat" (it goes on), "complete", "retry" (after `delay` seconds, `free` without
     using up a retry), "fail", "release" (another worker should take it now) or "remember", which

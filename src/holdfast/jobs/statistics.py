@@ -341,7 +341,7 @@ class Total(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What happened in a queue since it exists."""
+    """Totals of a queue since it exists."""
 
     wait: Total
     run: Total

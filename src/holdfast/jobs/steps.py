@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Step(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What a workflow remembers of one step.
+    """One step, as a workflow remembers it.
 
     Steps are numbered from 0 in the order in which they are asked for. One that has not `ended`
     waits: until a time, for a signal, or for child jobs. `error` and `error_class` are of a step

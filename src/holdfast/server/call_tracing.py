@@ -1,4 +1,4 @@
-"""What a server tells the tracer that its owner has given it; by default there is none."""
+"""The calls of a server, as the tracer of its owner follows them; by default there is none."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar

@@ -275,7 +275,7 @@ class HttpApi:
         them.
 
         The first are made before this returns, so that a mistake is still an error. However the
-        stream ends, what the generator holds, such as a snapshot, is given free.
+        stream ends, what the generator holds, such as a snapshot, is released.
         """
         first: bytes = await self.dispatcher.in_thread(lambda: _some(parts))
         return self._pieces(first, parts)

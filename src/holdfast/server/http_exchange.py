@@ -197,7 +197,7 @@ class HttpRequest:
         """Returns the whole body, or raises `RequestTooLarge`."""
         limit = self._max_bytes if limit is None else min(limit, self._max_bytes)
         stated = self.headers.get("content-length", "")
-        # Who asks whether to send it is told before it is sent.
+        # A client that asks whether to send it is told before it is sent.
         most = limit if "expect" in self.headers else max(limit, MAX_DISCARDED_BYTES)
         if stated.isdigit() and int(stated) > most:
             raise RequestTooLarge(f"the body has {stated} bytes, at most {limit} are taken")

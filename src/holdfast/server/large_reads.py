@@ -33,7 +33,7 @@ _COUNTS: Final = frozenset({"count", "k", "limit", "n"})  # arguments that say h
 
 
 class Used(NamedTuple):
-    """What a thread has used so far."""
+    """The time that a thread has used so far."""
 
     seconds: float  # of processor time
     disk_reads: int  # for which it waited

@@ -1,4 +1,4 @@
-"""What the owner of a server decides for RESP and HTTP alike."""
+"""Options of a server that are not about its ports, for RESP and HTTP alike."""
 
 from pathlib import Path
 from typing import Final

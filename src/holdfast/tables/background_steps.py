@@ -1,4 +1,4 @@
-"""What goes on by itself, in bounded steps: expired rows, dropped tables and indexes, indexes being
+"""Background work in bounded steps: expired rows, dropped tables and indexes, indexes being
 built.
 
 Each is an entry of `expiry` whose remover does one step and says whether it was the last.

@@ -1,4 +1,4 @@
-"""What a workflow remembers: the steps that are done are not done again.
+"""The memory of a workflow: the steps that are done are not done again.
 
 Each verb of a run (`step`, `sleep`, `wait`, ...) gets a number in the order in which it is asked
 for. What is remembered under its number must have its name. The logic of a verb is a generator that

@@ -57,7 +57,7 @@ class Settled(Exception):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a job after a run.
+    """The outcome of a run, for its job.
 
     "lost" is the end of a run whose job another worker has, or that was canceled: nothing is told
     to the store. `error` is what the task raised, None if it returned.

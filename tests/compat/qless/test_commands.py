@@ -124,7 +124,7 @@ def test_a_page_may_be_longer_than_any_list(store: Store, list_: str, count: str
         assert reply in ([], '{"total":0,"jobs":{}}')
 
 
-BROKEN = b"caf\xe9".decode("utf-8", "surrogateescape")  # as a door hands it in
+BROKEN = b"caf\xe9".decode("utf-8", "surrogateescape")  # as the server passes it on
 
 
 @pytest.mark.parametrize(
