@@ -59,7 +59,7 @@ def test_bad_events_are_named_by_their_position(folder: Path) -> None:
 
     assert result.exit_code == 3
     assert result.stdout == "accepted 2 events\n"
-    assert result.stderr.startswith("event 1: this is no event")
+    assert result.stderr.startswith("event 1: this is not an event")
 
 
 def test_lines_that_are_no_json_are_named_by_their_position_too(folder: Path) -> None:

@@ -593,7 +593,7 @@ def test_models_work_inside_a_transaction(db: Store) -> None:
 
 
 def test_what_is_no_model_or_no_filter_is_refused(db: Store) -> None:
-    with pytest.raises(BadModel, match="no object of a model"):
+    with pytest.raises(BadModel, match="not an object of a model"):
         db.entities.put({"name": "x"})  # type: ignore[arg-type]  # on purpose
     with pytest.raises(BadQuery, match="is not a filter"):
         db.entities.select(User, "name")  # type: ignore[arg-type]  # on purpose

@@ -157,7 +157,7 @@ def test_a_change_needs_a_valid_name_of_a_property(
 ) -> None:
     entities.put_raw("test.Users", [{"id": "u"}])
 
-    with pytest.raises(BadValue, match="is no name for a property"):
+    with pytest.raises(BadValue, match="is not a name for a property"):
         entities.update_raw("test.Users", U, [Change(op, name, 1)])
     assert entities.get_raw("test.Users", ["u"])[0].properties == {}
 

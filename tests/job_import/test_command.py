@@ -41,7 +41,7 @@ def test_a_mapping_file_names_the_tasks(command: Command, redis_url: str, tmp_pa
 
 @pytest.mark.parametrize("command", ["folder"], indirect=True)
 def test_mistakes_are_explained(command: Command, redis_url: str) -> None:
-    assert "is no URL of redis://" in command("jobs", "import", "ftp://there").err
+    assert "is not a URL of redis://" in command("jobs", "import", "ftp://there").err
     assert "jobs of Qless keep their class" in (
         command("jobs", "import", redis_url, "--tasks", "file").err
     )

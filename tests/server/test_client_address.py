@@ -155,5 +155,5 @@ def test_what_is_no_network_is_refused(store: Store) -> None:
         served = Application(store, trusted_proxies=["proxy.example"])
         await served({"type": "http"}, None, None)  # type: ignore[arg-type]  # nothing is asked
 
-    with pytest.raises(BadInput, match="this is no network"):
+    with pytest.raises(BadInput, match="this is not a network"):
         asyncio.run(work())

@@ -53,9 +53,9 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--http", "127.0.0.1"), "is no address"),
-        (("--http", "127.0.0.1:99999"), "is no address"),
-        (("--resp", "nowhere.invalid:1"), "is no address of this machine"),
+        (("--http", "127.0.0.1"), "is not an address"),
+        (("--http", "127.0.0.1:99999"), "is not an address"),
+        (("--resp", "nowhere.invalid:1"), "is not an address of this machine"),
         (("--tls-cert", "cert.pem"), "--tls-cert and --tls-key belong together"),
         (("--tls-cert", "no.pem", "--tls-key", "no.pem"), "can't be used for TLS"),
         (("--engine", "gopher://host/db"), "no engine serves the URL scheme 'gopher'"),

@@ -155,7 +155,7 @@ def test_a_call_that_does_not_fit_the_signature_is_refused(
         ({"lines": [{"sku": "a", "count": "x"}]}, r"lines\[0\].count: Expected `int`, got `str`"),
         ({}, "lines: function needs it, and it is missing"),
         ({"lines": [], "old": 1}, "old: function has no such parameter"),
-        ([1, 2], "no object"),
+        ([1, 2], "not an object"),
     ],
 )
 def test_a_stored_job_that_does_not_fit_fails_at_once_with_the_path(

@@ -510,7 +510,7 @@ def test_a_task_that_is_no_workflow_has_no_steps(store: Store) -> None:
         run.step(abs, -3)
 
     plain.put(store)
-    with pytest.raises(BadTask, match="is no workflow"):
+    with pytest.raises(BadTask, match="is not a workflow"):
         run_tasks(store, tasks)
 
 

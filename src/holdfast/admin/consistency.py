@@ -80,7 +80,9 @@ def place_of(after: str) -> bytes:
     try:
         return bytes.fromhex(after)
     except ValueError:
-        raise BadInput(f"{after!r} is no place to go on from", hint="Give back `next`.") from None
+        raise BadInput(
+            f"{after!r} is not a place to go on from", hint="Give back `next`."
+        ) from None
 
 
 def _share(place: bytes) -> float:

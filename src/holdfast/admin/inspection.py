@@ -106,7 +106,7 @@ def _literals(text: str) -> tuple[Any, ...]:
     try:
         parts = ast.literal_eval(f"({text.strip().rstrip(',')},)")
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise BadInput(f"{text.strip()!r} are no parts of a key", hint=_HINT) from None
+        raise BadInput(f"{text.strip()!r} are not the parts of a key", hint=_HINT) from None
     return tuple(parts)
 
 
@@ -155,5 +155,5 @@ def _place(after: str) -> bytes:
         return bytes.fromhex(after)
     except ValueError:
         raise BadInput(
-            f"{after!r} is no place to continue from", hint="Pass the `next` of the page before."
+            f"{after!r} is not a place to continue from", hint="Pass the `next` of the page before."
         ) from None

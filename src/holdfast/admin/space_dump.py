@@ -91,7 +91,7 @@ def load(tx: Transaction, lines: bytes) -> int:
             key, value = b64decode(pair.key, validate=True), b64decode(pair.value, validate=True)
             tx.put(tx.space + key, within_space(key, value, tx.space))
         except (msgspec.DecodeError, UnicodeDecodeError, Base64Error, RecursionError) as error:
-            raise BadDump(f"this is no stored pair: {error}", number=number) from None
+            raise BadDump(f"this is not a stored pair: {error}", number=number) from None
         count += 1
     return count
 
@@ -100,7 +100,7 @@ def _check_head(tx: Transaction, line: bytes, number: int) -> None:
     try:
         head = _read_head(line)
     except msgspec.DecodeError as error:
-        raise BadDump(f"this is no head of a dump: {error}", number=number) from None
+        raise BadDump(f"this is not the head of a dump: {error}", number=number) from None
     if (head.holdfast, head.format) != ("space", FORMAT):
         raise BadDump(
             f"a dump of {head.holdfast!r} in format {head.format} is not known",

@@ -46,7 +46,7 @@ def import_jobs(location: Location, out: Output, source: str, mapping: str | Non
 
     scheme, rest = urlsplit(source).scheme, source.partition("://")[2]
     if scheme not in _SCHEMES:
-        raise click.UsageError(f"{source!r} is no URL of redis://, rq:// or celery://")
+        raise click.UsageError(f"{source!r} is not a URL of redis://, rq:// or celery://")
     if mapping is not None and scheme not in ("rq", "celery"):
         raise click.UsageError("--tasks is for rq:// and celery://: jobs of Qless keep their class")
     with (

@@ -179,7 +179,7 @@ def _csv(lines: Iterator[str], types: dict[str, str]) -> Iterator[Record]:
             read = {name: _cell(cell, types.get(name, "")) for name, cell in cells.items()}
             yield Record(rows.line_num, msgspec.json.encode(read))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise BadDump(f"line {rows.line_num}: this is no CSV: {error}") from None
+        raise BadDump(f"line {rows.line_num}: this is not CSV: {error}") from None
 
 
 def _cell(cell: str, type: str) -> Any:

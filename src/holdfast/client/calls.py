@@ -265,7 +265,7 @@ def words(*given: str | bytes) -> bytes:
     try:
         encoded = [word.encode() if isinstance(word, str) else word for word in given]
     except UnicodeEncodeError:
-        raise BadInput(f"{given[-1]!r} is no text that can be sent") from None
+        raise BadInput(f"{given[-1]!r} is not text that can be sent") from None
     return wire.array(map(wire.bulk, encoded))
 
 

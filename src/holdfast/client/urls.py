@@ -70,10 +70,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             parts = urlsplit(url)
             port = parts.port
         except (ValueError, AttributeError, TypeError):
-            raise BadInput(f"{url!r} is no URL of a server", hint=_HINT) from None
+            raise BadInput(f"{url!r} is not the URL of a server", hint=_HINT) from None
         if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:]:
             hint = _HINTS.get(parts.scheme, _HINT)
-            raise BadInput(f"{_shown(url)} is no URL of a server", hint=hint)
+            raise BadInput(f"{_shown(url)} is not the URL of a server", hint=hint)
         given: dict[str, Any] = {
             "host": parts.hostname,
             "port": RESP_PORT if port is None else port,

@@ -212,7 +212,9 @@ def to_put(objects: Sequence[Model], ttl: Seconds | None, mode: PutMode) -> list
     for each in objects:
         if type(each) is not model:
             if not isinstance(each, Model):
-                raise BadModel(f"{each!r} is no object of a model", hint="Put dicts with put_raw.")
+                raise BadModel(
+                    f"{each!r} is not an object of a model", hint="Put dicts with put_raw."
+                )
             model, entities = type(each), []
             shape = shape_of(model)
             puts.append(Put(shape.name, entities, mode))

@@ -192,7 +192,7 @@ def _moment(moment: datetime) -> datetime:
 def check_name(name: Any) -> str:
     """`name` itself if a property, or a key of a Map, may have it."""
     if not isinstance(name, str) or "\0" in name:
-        raise BadValue(f"{name!r} is no name for a property: it must be text without U+0000")
+        raise BadValue(f"{name!r} is not a name for a property: it must be text without U+0000")
     return name
 
 

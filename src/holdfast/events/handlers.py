@@ -197,7 +197,7 @@ def encoded(name: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise InvalidEvent(f"{name!r} is no valid Unicode: {text[:40]!r}") from None
+        raise InvalidEvent(f"{name!r} is not valid Unicode: {text[:40]!r}") from None
 
 
 # --- expressions ------------------------------------------------------------------------------

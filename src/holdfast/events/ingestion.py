@@ -216,7 +216,7 @@ def as_event(given: AnyEvent) -> Event:
     except msgspec.ValidationError as error:
         _refuse_unfit(given)
         raise InvalidEvent(
-            f"this is no event: {error}",
+            f"this is not an event: {error}",
             hint=_SEVERAL if isinstance(given, list | tuple) else _EVENT,
         ) from None
     # msgspec converts a set or a decimal silently. What it did not convert is the same object.
@@ -232,7 +232,7 @@ def _refuse_unfit(given: Any) -> None:
     unfit = None if attributes is None else unfit_in(attributes, "attributes")
     if unfit is not None:
         raise InvalidEvent(
-            f"this is no event: {unfit}",
+            f"this is not an event: {unfit}",
             hint="A value is a string, an integer, a float, a boolean, or a list of those. "
             f"{unfit.advice[0].upper()}{unfit.advice[1:]}.",
         )

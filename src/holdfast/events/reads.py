@@ -396,7 +396,7 @@ def encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"{text[:40]!r} is no valid Unicode") from None
+        raise BadInput(f"{text[:40]!r} is not valid Unicode") from None
 
 
 def _checked_limit(limit: int) -> int:

@@ -115,7 +115,7 @@ def _from_iso(text: str) -> datetime:
         return datetime.fromisoformat(text.strip())
     except ValueError:
         raise InvalidEvent(
-            f"the time {text[:40]!r} is no ISO 8601",
+            f"the time {text[:40]!r} is not ISO 8601",
             hint="Give milliseconds since the epoch, or text such as '2012-08-08T12:00:00Z'.",
         ) from None
 

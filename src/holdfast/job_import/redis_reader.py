@@ -22,7 +22,9 @@ class RedisReader:
         self._where = f"{parts.hostname or '127.0.0.1'}:{parts.port or 6379}"
         database = parts.path.strip("/") or "0"
         if not database.isdigit():
-            raise BadInput(f"{database!r} is no number of a database", hint="redis://host:6379/0")
+            raise BadInput(
+                f"{database!r} is not the number of a database", hint="redis://host:6379/0"
+            )
         address = (parts.hostname or "127.0.0.1", parts.port or 6379)
         try:
             self._socket = socket.create_connection(address, timeout=IMPORT_READ_SECONDS)

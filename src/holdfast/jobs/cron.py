@@ -169,7 +169,7 @@ def _parse(expression: str, at: int, field: str) -> set[int]:
             low, high = begin, end
         step = int(step_text) if step_text.isdecimal() else 0 if "/" in part else 1
         if step < 1:
-            raise _bad(expression, f"the step of {part} is no number above 0")
+            raise _bad(expression, f"the step of {part} is not a number above 0")
         numbers.update(range(low, high + 1, step))
     return numbers
 

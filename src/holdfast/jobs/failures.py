@@ -183,7 +183,7 @@ def _failed_jobs(
         try:
             begin = max(begin, prefix + base64.b64decode(cursor, b"-_", validate=True))
         except ValueError:
-            raise BadArgument(f"{cursor} is no cursor of dead letters") from None
+            raise BadArgument(f"{cursor} is not a cursor of dead letters") from None
     for key, _ in ledger.tx.scan(begin, end, limit=JOBS_PER_STEP + 1):
         _, failed_at, jid = unpack(key, len(prefix))
         job = ledger.job(jid)

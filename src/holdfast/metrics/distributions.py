@@ -182,7 +182,7 @@ def _quantile(value: Any) -> float | None:
     except ValueError:
         return None
     if not 0 <= percent <= 100:
-        raise BadRange(f"{value!r} is no percentile, they go from p0 to p100")
+        raise BadRange(f"{value!r} is not a percentile: they go from p0 to p100")
     return percent / 100
 
 

@@ -198,7 +198,7 @@ def networks(given: Iterable[str]) -> list[Network]:
         return [ipaddress.ip_network(one, strict=False) for one in given]
     except ValueError as error:
         raise BadInput(
-            f"this is no network: {error}",
+            f"this is not a network: {error}",
             hint="Write a network as 10.0.0.0/8, or one address as 10.0.0.1.",
         ) from None
 
@@ -222,7 +222,7 @@ def subnet(address: str) -> str:
     """
     found = _address(address)
     if found is None:
-        raise BadInput(f"{address!r} is no IP address")
+        raise BadInput(f"{address!r} is not an IP address")
     return str(ipaddress.ip_network((found, 24 if found.version == 4 else 64), strict=False))
 
 

@@ -24,7 +24,9 @@ class Address(msgspec.Struct, frozen=True):
         """
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise BadInput(f"{text!r} is no address", hint="Write HOST:PORT, such as 127.0.0.1:80.")
+            raise BadInput(
+                f"{text!r} is not an address", hint="Write HOST:PORT, such as 127.0.0.1:80."
+            )
         return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ class Address(msgspec.Struct, frozen=True):
                 self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
         except (OSError, UnicodeError):
-            raise CannotServe(f"{self.host!r} is no address of this machine") from None
+            raise CannotServe(f"{self.host!r} is not an address of this machine") from None
         return found  # type: ignore[return-value]  # of the kinds that SOCK_STREAM gives
 
 

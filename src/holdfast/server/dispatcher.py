@@ -276,7 +276,7 @@ class Dispatcher:
             )
         if not _BACKUP.fullmatch(name):
             raise BadInput(
-                f"{name!r:.100} is no name for a backup",
+                f"{name!r:.100} is not a name for a backup",
                 hint="Give a name of up to 200 letters, digits, dots, dashes and blanks; "
                 f"it is written below {self.backups}.",
             )

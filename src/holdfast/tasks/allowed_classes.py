@@ -124,7 +124,7 @@ def _method(name: str, queue: str) -> Callable[[ClassJob], Any]:
         if found is None:
             continue
         if not isinstance(found, staticmethod):
-            raise Fail(f"{queue}-method-type", f"{name}.{method} is no static method")
+            raise Fail(f"{queue}-method-type", f"{name}.{method} is not a static method")
         chosen: Callable[[ClassJob], Any] = getattr(cls, method)
         return chosen
     raise Fail(f"{queue}-method-missing", f"{name} has no method {queue} and none named process")

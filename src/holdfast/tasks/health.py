@@ -30,7 +30,9 @@ class HealthServer:
             return
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise BadInput(f"{address!r} is no address", hint="Write HOST:PORT, as 127.0.0.1:9990.")
+            raise BadInput(
+                f"{address!r} is not an address", hint="Write HOST:PORT, as 127.0.0.1:9990."
+            )
         answers = _answers(worker, where)
 
         class Handler(BaseHTTPRequestHandler):

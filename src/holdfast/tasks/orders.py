@@ -65,11 +65,11 @@ def order_of(words: str) -> QueueOrder:
         return shuffled()
     if name == "weighted" and rest:
         return weighted(dict(_weight(each) for each in rest.replace(",", " ").split()))
-    raise BadInput(f"{words!r} is no order of queues", hint=_HINT)
+    raise BadInput(f"{words!r} is not an order of queues", hint=_HINT)
 
 
 def _weight(text: str) -> tuple[str, int]:
     queue, _, number = text.rpartition("=")
     if not queue or not number.isdigit() or int(number) < 1:
-        raise BadInput(f"{text!r} is no weight of a queue", hint=_HINT)
+        raise BadInput(f"{text!r} is not the weight of a queue", hint=_HINT)
     return queue, int(number)

@@ -142,7 +142,7 @@ class Parameters:
             data = {}
         if not isinstance(data, dict):
             raise BadTaskArgument(
-                f"the data of a job of {self._task} is no object of its arguments by name"
+                f"the data of a job of {self._task} is not an object of its arguments by name"
             )
         for name in data:
             if name not in self._names and not name.startswith(HEADER):

@@ -263,7 +263,7 @@ class Run:
     def _verbs(self) -> Any:
         if self._memory is None:
             raise BadTask(
-                f"task {self.job.task} is no workflow, so nothing of it can be remembered",
+                f"task {self.job.task} is not a workflow, so nothing of it can be remembered",
                 hint="Declare it with @tasks.workflow.",
             )
         return self._memory

@@ -45,7 +45,7 @@ class Server:
         try:
             self._port = parts.port
         except ValueError:
-            raise click.UsageError(f"--server {_bare(url)}: the port is no number") from None
+            raise click.UsageError(f"--server {_bare(url)}: the port is not a number") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise click.UsageError(
                 f"--server {_bare(url)}: it is http://HOST:PORT, or http://USER:TOKEN@HOST:PORT"

@@ -92,7 +92,7 @@ def back_up_changes(
         of_base = manifest_of(Environment(env=env, data=data, notices=None, meta=meta))
         if of_base is None:
             raise BadInput(
-                f"{base} is no full backup, or was written to", hint="Make a full backup first."
+                f"{base} is not a full backup, or was written to", hint="Make a full backup first."
             )
         content = _Content()
         writer = ChangesWriter(file)
