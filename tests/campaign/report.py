@@ -62,6 +62,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     date: date
     on: Versions
     result: Result
+    note: str = ""  # if the figures are not those of one run
 
 
 def keep(run: Run) -> None:
@@ -133,6 +134,7 @@ def _section(run: Run) -> str:
     lines += ["", *_rows(run.result)]
     command = f'make campaign args="--part {run.part} --minutes {_minutes(run)} --seed {run.seed}"'
     lines += [f"{run.seconds:,} seconds on {run.date:%d %B %Y}. Again: `{command}`", ""]
+    lines += [run.note, ""] if run.note else []
     return "\n".join(lines)
 
 
