@@ -31,7 +31,7 @@
       cursor: { y: false },
       legend: { live: true },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, size: 34, values: (_, ticks) => ticks.map((at) => ((ticks.at(-1) - ticks[0]) > 172800 ? days : hours).format(new Date(at * 1000))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(short) }],
+      axes: [{ ...axis, size: 34, space: 80, values: (_, ticks) => ticks.map((at) => ((ticks.at(-1) - ticks[0]) > 172800 ? days : hours).format(new Date(at * 1000))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(short) }],
       series: [
         { label: "time", value: (_, at) => at === null ? "–" : shown.format(new Date(at * 1000)) },
         ...given.lines.map((line, number) => ({
