@@ -6,6 +6,7 @@ then open with exactly the checkpoint's content. What was committed last may be 
 wait in the redo log: a log of before the failure is worth nothing.
 """
 
+import os
 import random
 import shutil
 from multiprocessing.connection import Connection
@@ -209,6 +210,35 @@ def test_a_store_that_was_closed_in_peace_needs_no_checkpoint(
     engine = open_engine(tmp_path)
     assert content_of(engine) == {b"a": b"1"}
     engine.close()
+
+
+def test_what_another_process_wrote_before_it_was_killed_is_on_disk_when_the_last_one_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_interval(tmp_path)
+    other = start(obey, str(tmp_path))
+    assert other.receive() == "open"
+    files, synced = engine._files, dict[str, bytes]()  # type: ignore[attr-defined]
+    is_ours_alone, sync = files.folder.is_ours_alone, os.fsync
+
+    def after_the_others_death() -> bool:  # between the last checkpoint and its removal
+        other.ask(("change", 7))
+        other.kill()
+        alone: bool = is_ours_alone()
+        return alone
+
+    def noted_sync(file: int) -> None:
+        sync(file)
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        if path.is_file():
+            synced[path.name] = path.read_bytes()
+
+    monkeypatch.setattr(files.folder, "is_ours_alone", after_the_others_death)
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    engine.close()
+
+    assert not (tmp_path / checkpoints.FILE_NAME).exists()
+    assert synced["data.mdb"] == (tmp_path / "data.mdb").read_bytes()
 
 
 def test_checkpoints_are_made_by_themselves(tmp_path: Path) -> None:

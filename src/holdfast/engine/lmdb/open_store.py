@@ -279,23 +279,34 @@ class OpenStore:
                 if self.checkpointer is not None:
                     self.checkpointer.close()
             finally:
-                self.env.close()
-                last = in_order and self.folder.is_ours_alone()
-                if last:
-                    give_back(self._data_file)
-                os.close(self._data_file)
-                if self.redo is not None:
-                    self.redo.close()
+                last = self._leave_file(in_order)
             if last:
-                if self.redo is not None and self.redo.is_empty():
+                is_flushed = self.redo is None or self.redo.is_empty()
+                if self.redo is not None and is_flushed:
                     self.redo.remove()
-                if self.checkpointer is not None:
+                if self.checkpointer is not None and is_flushed:
                     checkpoints.remove(self.path)
-                if self.redo is None or self.redo.is_empty():
+                if is_flushed:
                     file_checks.seal(self.path)
                 self.reserve.remove_if_larger((self.path / DATA_FILE).stat().st_size)
         finally:
             self.folder.close()
+
+    def _leave_file(self, in_order: bool) -> bool:
+        """Closes the files, and returns whether this process was the last to use them."""
+        self.env.close()
+        try:
+            last = in_order and self.folder.is_ours_alone()
+            if last:
+                give_back(self._data_file)
+                if self.checkpointer is not None:
+                    # Another process may have committed since the last checkpoint, and been killed.
+                    os.fsync(self._data_file)
+            return last
+        finally:
+            os.close(self._data_file)
+            if self.redo is not None:
+                self.redo.close()
 
     def _lock_closing(self) -> bool:
         """Returns whether nobody else opens or closes the store meanwhile. Someone who was stopped
