@@ -25,6 +25,7 @@ from holdfast.errors import (
     WrongKind,
 )
 from holdfast.events import MemberPage, SendManyReply
+from holdfast.events.set_reads import Cursor
 from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import ANY_METHOD, HttpApi, route
@@ -216,13 +217,21 @@ async def get_query(call: Call) -> Any:
                 return MemberPage(members=[])
             return view.events.members(sets, limit, cursor, since, until)
 
+    _check_cursor(cursor)
     try:
         page = await call.look(read)
     except BadInput as error:
-        is_cursor = "no place" in error.message
-        raise FluxError("invalid cursor" if is_cursor else error.message) from None
+        raise FluxError(error.message) from None
     answer: dict[str, Any] = {"results": [member.value for member in page.members]}
     return answer if page.next is None else {**answer, "next": page.next}
+
+
+def _check_cursor(cursor: str | None) -> None:
+    try:
+        if cursor:
+            Cursor.read(cursor)
+    except BadInput:
+        raise FluxError("invalid cursor") from None
 
 
 async def get_distinct(call: Call) -> Any:
