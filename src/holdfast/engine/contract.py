@@ -230,7 +230,8 @@ class Engine(Protocol):
         all; and of these to the ones that `wanted` accepts when they are committed.
 
         `may_want` is asked, from any thread, whether topics that begin with a text are wanted at
-        this moment: those of `after_commit_many` are not made otherwise.
+        this moment: those of `after_commit_many` are not made otherwise, and where no other process
+        listens, none of them is kept.
         """
         ...
 

@@ -60,9 +60,9 @@ class NoticeHub:
         return bool(self._subscriptions)
 
     def heard(self, notices: list[Notice]) -> list[Notice]:
-        """Returns the notices that someone of this process wants at this moment."""
+        """Returns the notices of this process that someone of it wants at this moment."""
         subscriptions = self._subscriptions
-        return [notice for notice in notices if any([s.wants(notice) for s in subscriptions])]
+        return [notice for notice in notices if any([s.wants_own(notice) for s in subscriptions])]
 
     def may_want(self, topic_prefix: str) -> bool:
         """Returns whether anyone of this process may want topics that begin with `topic_prefix`."""
@@ -233,6 +233,10 @@ class NoticeSubscription:
     @property
     def missed(self) -> int:
         return self._missed
+
+    def wants_own(self, notice: Notice) -> bool:
+        """Returns whether a notice of this process is to be kept for the subscriber."""
+        return self.wants(notice) and (self.may_want is None or self.may_want(notice.topic))
 
     def deliver(self, notices: list[Notice], forgotten: int) -> None:
         """Takes what the hub read, and drops the oldest if the subscriber does not keep up."""
