@@ -444,7 +444,7 @@ LARGE_READ_THREADS: Final = 1  # for large reads, which share the interpreter wi
 # the longest pause between two large reads, left to the event loop
 LARGE_READ_PAUSE_SECONDS: Final = 0.02
 BULLETIN_LOOK_SECONDS: Final = 0.005  # how often the server checks for notices of other processes
-TURN_SECONDS: Final = 0.002  # of work on the event loop before it polls all sockets again
+TURN_SECONDS: Final = 0.005  # of work on the event loop before it polls all sockets again
 SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while the event loop waits
 # larger allocations are returned to the system as soon as they are freed
 MAPPED_MEMORY_BYTES: Final = 128 * 1024

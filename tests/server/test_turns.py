@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.limits import ENDED_PER_TURN, TURN_SENT_BYTES
+from holdfast.limits import ENDED_PER_TURN, TURN_SECONDS, TURN_SENT_BYTES
 from holdfast.server import turns as module
 from holdfast.server.turns import Turns
 
@@ -115,7 +115,7 @@ def test_work_that_is_put_off_is_done_in_turns_of_bounded_length(clock: Clock) -
     done: list[int] = []
 
     def piece() -> None:
-        clock.work(0.001)
+        clock.work(TURN_SECONDS / 2)
         done.append(1)
 
     async def go() -> int:
