@@ -210,7 +210,7 @@ def test_the_thread_of_large_reads_leaves_as_much_time_as_it_takes() -> None:
     def take(seconds: float) -> None:
         clock[0] += seconds
 
-    for took in (0.005, 0.5, 0.001):
+    for took in (0.008, 0.5, 0.001):
         large_reads.paced(lambda took=took: take(took), sleep)()  # type: ignore[misc]
 
-    assert slept == [0.005, LARGE_READ_PAUSE_SECONDS]
+    assert slept == [0.008, LARGE_READ_PAUSE_SECONDS]
