@@ -4,7 +4,8 @@ A test that takes `stores`, `engine` or `store` can run on every engine. Without
 tests run on LMDB, and those marked `every_engine` on the others too; `--engines postgres,cluster`
 runs all tests that can on these alone, and `--engines all` on all. Such a test ends with a
 consistency check of its store. An engine that was asked for and can't be started is a failure.
-`--full` repeats what chance decides more often: kills, power failures, random examples.
+`--full` repeats what chance decides more often: kills, power failures, random examples. Without it,
+hypothesis tries the same examples in each run, so that a change is judged by what it changes.
 """
 
 import os
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
+from hypothesis import settings
 
 from holdfast.defaults import LAYERS
 from holdfast.engine.contract import Engine
@@ -46,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[VARIABLE] = "1"
+    settings.register_profile("same examples", derandomize=not os.environ.get(VARIABLE))
+    settings.load_profile("same examples")
     config.pluginmanager.register(_LongFirst())
 
 

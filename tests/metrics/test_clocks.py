@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.limits import CLOCK_AHEAD_SECONDS
@@ -108,6 +108,8 @@ STEPS = st.lists(
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @settings(max_examples=30, deadline=None)
 @given(steps=STEPS)
+@example(["hit", -121.0])
+@example(["throttle", -200.0])
 def test_whatever_the_clock_has_done_a_limit_opens_again_soon(
     stores: Stores, algorithm: Algorithm, steps: list[Any]
 ) -> None:
@@ -138,6 +140,9 @@ def test_whatever_the_clock_has_done_a_limit_opens_again_soon(
             assert wait <= longest
             clock.advance(seconds=wait)
         assert limiter.try_incr("c", ["ann"], 5).allowed
+        # What is dated too far ahead is dropped when it is looked at, and not before.
+        store.metrics.throttle("ann", 4, 5, WINDOW)
+        windows.hit("ann", WINDOW, 1)
         clock.advance(seconds=longest)
         assert store.metrics.throttle("ann", 4, 5, WINDOW, 5)[0] == 0
         assert windows.hit("ann", WINDOW, 1) == 1
