@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from holdfast.defaults import LAYERS
 from holdfast.engine.contract import Engine
@@ -48,8 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[VARIABLE] = "1"
-    settings.register_profile("same examples", derandomize=not os.environ.get(VARIABLE))
-    settings.load_profile("same examples")
+    settings.register_profile(
+        "holdfast",
+        derandomize=not os.environ.get(VARIABLE),
+        deadline=None,  # a busy machine may take its time
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("holdfast")
     config.pluginmanager.register(_LongFirst())
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import hiredis
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.entities import bson_codec
 from holdfast.limits import MAX_BATCH_VALUES, MAX_REQUEST_ESCAPES, MAX_REQUEST_VALUES
 from holdfast.server import value_counts
+from tests.repetitions import repeated
 from tests.server.running import RawClient, Server, command
 from tests.server.serving import Reply
 
@@ -80,6 +81,7 @@ def test_values_of_msgpack_are_counted(value: Any) -> None:
     assert list(value_counts.msgpack_values(msgspec.msgpack.encode(value)))[-1] == parts(value)
 
 
+@settings(max_examples=repeated(25, full=100))
 @given(st.dictionaries(st.text(alphabet="ab"), bson_values))
 def test_values_of_bson_are_counted(document: dict[str, Any]) -> None:
     members = sum(map(elements, document.values()))
