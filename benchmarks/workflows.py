@@ -6,11 +6,6 @@ A step doubles a number; its result is on the disk before the next one begins. W
 run one after the other, and eight at a time. Both sides sync each commit: DBOS as it comes, on a
 sqlite3 file and on a PostgreSQL server; Holdfast on a folder and on the same server. DBOS runs in
 an environment of its own, under .peers/, and is left out with the reason if it can't be installed.
-
-With DBOS 3.3.0, quick, on a machine of 2 cores that others kept busy (load 16): one workflow after
-the other, 279 steps a second on a folder beside 34 of DBOS on sqlite3 (8.1 x), and 141 beside 25 on
-PostgreSQL (5.7 x); eight at once, 2,332 beside 28 (82 x), and 606 beside 182 (3.3 x). A step takes
-1.10 times as long as a job's `complete`.
 """
 
 import tempfile
