@@ -105,6 +105,20 @@ def act(visitor: Visitor, space: ClientSpace, path: str, /, **fields: object) ->
     return visitor.do(f"/ui/{space.name}/{path}", **fields)
 
 
+def test_a_queue_whose_rate_is_used_up_is_limited_until_it_has_something_left(
+    fresh: ClientSpace, visitor: Visitor
+) -> None:
+    fresh.jobs.config_set("q-rate", "1/3600")
+    fresh.jobs.put("q", id="two")
+    popped = fresh.jobs.pop("q", "worker", 2)
+
+    assert len(popped) == 1
+    assert "limited, next in" in visitor.get(f"/ui/{fresh.name}/queues")
+    assert "limited by its rate: the next job may start in" in visitor.get(
+        f"/ui/{fresh.name}/queues/q"
+    )
+
+
 def test_a_queue_is_paused_and_goes_on(fresh: ClientSpace, visitor: Visitor) -> None:
     shown = act(visitor, fresh, "queues/q/pause")
     paused = fresh.jobs.counts("q").paused
