@@ -337,7 +337,8 @@ MAX_STATS_TAGS: Final = 32  # tags in `stats-tags`: a job is counted once for ea
 MAX_STATS_DAYS: Final = 366  # that one call adds up
 MAX_IMPORTED_COUNT: Final = 2**32 - 1  # jobs of a day that another queue has counted; 4 bytes each
 IMPORTED_PER_STEP: Final = 250  # jobs that an import reads, writes and verifies at a time
-IMPORT_READ_SECONDS: Final = 30.0  # how long an import waits for one answer of the Redis it reads
+MAX_QLESS_SCRIPT_BYTES: Final = 1024 * 1024  # the originals' have some 63,000
+REDIS_ANSWER_SECONDS: Final = 30.0  # how long an import or a worker waits for a Redis to answer
 # in the arguments of one job: a short pickle can expand to many
 MAX_IMPORTED_VALUES: Final = 1_000_000
 MAX_PRIORITIES_AGED: Final = 20  # priorities of a queue that are searched for its oldest job

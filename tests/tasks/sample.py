@@ -1,5 +1,6 @@
 """Tasks that tests run in processes of their own."""
 
+import logging
 import os
 import signal
 import threading
@@ -59,6 +60,12 @@ def litter(run: Run, told: str) -> None:
     (run.sandbox / "half").write_text("of it")
     Path(told).write_text(str(run.sandbox))
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@tasks.task
+def say(words: str) -> None:
+    logging.getLogger("shop.orders").info("%s", words)
+    logging.getLogger("valkey").info("a connection was made")
 
 
 @others.task

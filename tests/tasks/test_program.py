@@ -85,6 +85,19 @@ def test_a_burst_runs_what_is_due_and_ends(store: Store, tmp_path: Path) -> None
     assert "1 run" in program.said
 
 
+@pytest.mark.parametrize("slots", [(), ("--processes", "1")])
+def test_the_log_shows_what_tasks_say_and_not_every_connection(
+    store: Store, tmp_path: Path, slots: tuple[str, ...]
+) -> None:
+    sample.say.put(store, "order 1001 is packed")
+
+    with working(tmp_path, "--burst", *slots) as program:
+        assert program.end() == 0, program.said
+
+    assert '"level":"info","logger":"shop.orders","message":"order 1001 is packed"' in program.said
+    assert "a connection was made" not in program.said
+
+
 def test_term_lets_the_running_job_finish_and_takes_no_other(store: Store, tmp_path: Path) -> None:
     started = tmp_path / "started"
     job = sample.wait.put(store, str(started))

@@ -1,6 +1,7 @@
 """Sandboxes: the files of a run go with it, and nothing else goes with them."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.tasks import sample
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_each_run_has_an_empty_sandbox_that_goes_when_it_has_ended(
+def test_the_sandbox_of_a_slot_is_empty_for_each_run_and_emptied_after_it(
     store: Store, tmp_path: Path, is_async: bool
 ) -> None:
     tasks = Tasks(queue="q")
@@ -41,9 +42,38 @@ def test_each_run_has_an_empty_sandbox_that_goes_when_it_has_ended(
     run_tasks(store, tasks, keep_failures=True)
 
     assert [(files, mode) for _, files, mode in seen] == [([], 0o700)] * 2
-    assert seen[0][0] != seen[1][0]
+    assert seen[0][0] == seen[1][0]
     assert not any(path.exists() or path.parent.exists() for path, _, _ in seen)
     assert (outside / "kept").exists()
+
+
+def test_slots_that_run_at_a_time_have_a_sandbox_each(store: Store, tmp_path: Path) -> None:
+    tasks, together = Tasks(queue="q"), threading.Barrier(2)
+    seen: list[str] = []
+
+    @tasks.task
+    def use(run: Run) -> None:
+        seen.append(run.sandbox.name)
+        together.wait(30)
+
+    use.put_many(store, [(), ()])
+    Worker(store, tasks, threads=2, prefetch=0, workdir=str(tmp_path)).run_until_empty()
+
+    assert sorted(seen) == ["sandbox-0", "sandbox-1"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_run_that_was_given_up_keeps_its_sandbox_to_itself(tmp_path: Path) -> None:
+    sandboxes = Sandboxes(str(tmp_path))
+    left_behind = sandboxes.make(0)
+    (left_behind / "half").touch()
+
+    after = sandboxes.make(0)
+
+    assert after != left_behind
+    assert os.listdir(after) == []
+    assert os.listdir(left_behind) == ["half"]
+    sandboxes.close()
 
 
 def test_the_sandbox_of_a_process_that_was_killed_is_removed(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 )
 @click.option("--allow", multiple=True, metavar="PREFIX",
               help="Also run classes below PREFIX by dotted name, as Qless does.")  # fmt: skip
+@click.option("--qless-script", default="", metavar="FILE",
+              help="The script of a --url redis://...  [default: that of qless-py]")  # fmt: skip
 @click.option("--workdir", metavar="DIR",
               help="Folder for sandboxes.  [default: that of temporary files]")  # fmt: skip
 @click.option(
@@ -80,8 +82,8 @@ def command(location: Location, /, out: Output, modules: tuple[str, ...], **opti
     Example: holdfast worker shop.tasks --data data --threads 8
     """
     from holdfast.errors import HoldfastError
-    from holdfast.server.logs import start_logging
     from holdfast.tasks.program import Program
+    from holdfast.tasks.program_log import start_logging
 
     if not modules and not options["allow"]:
         raise click.UsageError("Name a module with tasks: holdfast worker MODULE[:REGISTRY]")
@@ -111,6 +113,7 @@ def _given(
         path=options.pop("path"),
         preload=options.pop("preload"),
         allow=options.pop("allow"),
+        qless_script=options.pop("qless_script"),
     )
     options.pop("engine", None)
     queues = tuple((options.pop("queues") or "").replace(",", " ").split())

@@ -1,75 +1,13 @@
-"""A connection to a Redis that is only read from, on hiredis, which Holdfast has anyway."""
+"""Reading the keys of a Redis that holds another queue; nothing is written there."""
 
-import socket
-import ssl
 from collections.abc import Iterator, Sequence
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
-import hiredis
-
-from holdfast.errors import BadInput, StoreUnreachable
-from holdfast.limits import IMPORT_READ_SECONDS, IMPORTED_PER_STEP
-
-Word = bytes | str | int
+from holdfast.limits import IMPORTED_PER_STEP
+from holdfast.redis_connection import RedisConnection, Word
 
 
-class RedisReader:
-    """Reads keys; the URL is `redis://user:password@host:port/database`, or `rediss://` for TLS."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._where = f"{parts.hostname or '127.0.0.1'}:{parts.port or 6379}"
-        database = parts.path.strip("/") or "0"
-        if not database.isdigit():
-            raise BadInput(
-                f"{database!r} is not the number of a database", hint="redis://host:6379/0"
-            )
-        address = (parts.hostname or "127.0.0.1", parts.port or 6379)
-        try:
-            self._socket = socket.create_connection(address, timeout=IMPORT_READ_SECONDS)
-            if parts.scheme.endswith("ss"):
-                context = ssl.create_default_context()
-                self._socket = context.wrap_socket(self._socket, server_hostname=address[0])
-        except OSError as error:
-            raise StoreUnreachable(f"no Redis answers at {self._where}: {error}") from None
-        self._replies = hiredis.Reader()
-        if parts.password:
-            self.call("AUTH", *map(unquote, filter(None, (parts.username, parts.password))))
-        if database != "0":
-            self.call("SELECT", database)
-
-    def __enter__(self) -> "RedisReader":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._socket.close()
-
-    def call(self, *words: Word) -> Any:
-        """Returns the reply to one command; raises if it is an error."""
-        [reply] = self.pipeline([words])
-        if isinstance(reply, hiredis.ReplyError):
-            raise BadInput(f"the Redis at {self._where} refused {words[0]!r}: {reply}")
-        return reply
-
-    def pipeline(self, commands: Sequence[Sequence[Word]]) -> list[Any]:
-        """Returns the replies to several commands; an error is a reply like any other."""
-        packed = (hiredis.pack_command(tuple(words)) for words in commands)  # type: ignore[arg-type]  # any number of words
-        replies: list[Any] = []
-        try:
-            self._socket.sendall(b"".join(packed))
-            while len(replies) < len(commands):
-                reply = self._replies.gets()
-                if reply is not False:
-                    replies.append(reply)
-                    continue
-                received = self._socket.recv(65_536)
-                if not received:
-                    raise OSError("it closed the connection")
-                self._replies.feed(received)
-        except (OSError, hiredis.ProtocolError) as error:
-            raise StoreUnreachable(f"the Redis at {self._where} broke off: {error}") from None
-        return replies
+class RedisReader(RedisConnection):
+    """Reads keys, lists, sets and hashes in pages."""
 
     def keys(self, pattern: str | bytes) -> Iterator[bytes]:
         """Yields all keys that fit a glob pattern, each once."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import Canceled, ChildFailed, JobLost, WorkflowChanged
 from holdfast.store import Tx
 from holdfast.tasks.backoff import Backoff, exponential, fixed
+from holdfast.tasks.durations import days, hours, minutes, weeks
 from holdfast.tasks.handles import AsyncTaskJob, TaskJob
 from holdfast.tasks.middleware import Middleware
 from holdfast.tasks.outcomes import Fail, Outcome, Retry, Snooze
@@ -51,9 +52,13 @@ __all__ = [
     "Workflow",
     "WorkflowChanged",
     "WorkflowStatus",
+    "days",
     "exponential",
     "fixed",
+    "hours",
+    "minutes",
     "provided",
+    "weeks",
 ]
 
 if not TYPE_CHECKING:  # a program that only puts jobs loads neither a client nor the worker

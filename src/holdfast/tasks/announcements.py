@@ -42,9 +42,10 @@ class Announcements:
     def close(self) -> None:
         """Ends the thread and withdraws the record."""
         self._ended.set()
-        if self._thread is None:
+        if self._thread is not None:
+            self._thread.join()
+        elif not self._worker.runtime.is_scripted:  # there, names are noted with each pop
             return
-        self._thread.join()
         try:
             self._jobs.withdraw_worker(self._worker.name)
         except HoldfastError:  # the store is away: the record disappears by itself

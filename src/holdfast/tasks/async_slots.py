@@ -15,8 +15,9 @@ class AsyncSlot:
     kind = "async"
     goes_on = False
 
-    def __init__(self, name: str, done: Done, loop: EventLoop) -> None:
+    def __init__(self, name: str, number: int, done: Done, loop: EventLoop) -> None:
         self.name = name
+        self.number = number
         self._done = done
         self._loop = loop
         self._running: Running | None = None

@@ -22,6 +22,7 @@ from holdfast.limits import TELL_SECONDS
 from holdfast.tasks.execution import Runtime
 from holdfast.tasks.loading import Source
 from holdfast.tasks.pipes import receive, send
+from holdfast.tasks.program_log import start_logging
 from holdfast.tasks.run import Run
 
 __all__ = ["main"]
@@ -36,6 +37,7 @@ def main(words: list[str]) -> None:
     faulthandler.register(signal.SIGUSR1)
     jobs, reports = os.fdopen(int(words[0]), "rb"), os.fdopen(int(words[1]), "wb")
     source = msgspec.json.decode(words[2], type=Source)
+    start_logging()
     with contextlib.ExitStack() as opened:
         runtime = Runtime(source.tasks(), None, workdir=words[3])
         opened.callback(runtime.close)

@@ -48,6 +48,7 @@ from holdfast.tasks.parameters import Parameter
 from holdfast.tasks.providing import Provided
 from holdfast.tasks.run import Run
 from holdfast.tasks.sandboxes import Sandboxes
+from holdfast.tasks.scripted import check_scripted
 from holdfast.tasks.values import to_plain
 from holdfast.tasks.workflows import AsyncRun, Workflow
 
@@ -84,10 +85,13 @@ class Runtime:
         """Sets the store of the runs; None where no task has asked for it yet."""
         self.where: Any = where
         self.is_remote = not isinstance(where, Space)
+        self.is_scripted = getattr(where, "is_scripted", False)  # a Redis with Qless' script
         self.clock = where.read_clock if isinstance(where, Space) else time.time
 
     def check(self) -> None:
         """Refuses tasks that can't run here, and annotations that can't be read."""
+        if self.is_scripted:
+            check_scripted(self.tasks)
         for task in self.tasks:
             if "tx" in task.parameters.kinds and self.is_remote:
                 raise BadTask(
@@ -96,12 +100,16 @@ class Runtime:
                     "worker open the folder or engine itself.",
                 )
 
-    def attempt(self, job: Job, *, beat: Callable[[Run], None] | None = None) -> "Attempt":
-        """Returns a run of a job that was popped."""
+    def attempt(
+        self, job: Job, *, beat: Callable[[Run], None] | None = None, slot: int = 0
+    ) -> "Attempt":
+        """Returns a run of a job that was popped; `slot` is the number of its sandbox."""
         task = self.tasks.find(job.klass)
         is_async_workflow = isinstance(task, Workflow) and task.is_async
         kind = AsyncRun if is_async_workflow else Run
-        run = kind(job, self.where, clock=self.clock, beat=beat, sandboxes=self.sandboxes)
+        run = kind(
+            job, self.where, clock=self.clock, beat=beat, sandboxes=self.sandboxes, slot=slot
+        )
         return Attempt(self, job, run, task)
 
     def close(self) -> None:

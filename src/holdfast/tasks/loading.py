@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -35,6 +35,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()  # folders to import from, before all others
     preload: tuple[str, ...] = ()  # modules to import before the tasks
     allow: tuple[str, ...] = ()  # prefixes of classes that jobs may name
+    qless_script: str = ""  # a file, for a Redis; that of the installed qless-py if it is empty
 
     def tasks(self) -> Tasks:
         """Imports the modules and returns one registry of all their tasks."""
@@ -52,6 +53,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     @contextlib.contextmanager
     def open(self) -> "Iterator[Space | ClientSpace]":
         """Opens the store or connects to the server; the block gets the space."""
+        if self.is_redis:
+            from holdfast.compat.qless.script_store import ScriptStore, read_script
+
+            with ScriptStore(self.server, read_script(self.qless_script)) as store:
+                yield cast("ClientSpace", store)  # as far as a worker needs it
+            return
         if self.server:
             from holdfast.client import connect
 
@@ -60,14 +67,20 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             return
         from holdfast.store import open as open_store
 
-        with open_store(self.store, durability=self.durability) as store:  # type: ignore[arg-type]  # one of the two words
-            yield store if self.space == store.name else store.space(self.space)
+        with open_store(self.store, durability=self.durability) as opened:  # type: ignore[arg-type]  # one of the two words
+            yield opened if self.space == opened.name else opened.space(self.space)
+
+    @property
+    def is_redis(self) -> bool:
+        """Returns whether the jobs are in a Redis that runs the script of Qless."""
+        return self.server.startswith(("redis://", "rediss://"))
 
     def describe(self) -> str:
         """Returns the store in words, without a password."""
         if not self.server:
             return self.store.rpartition("@")[2] if "@" in self.store else self.store
-        return f"the server {self.server.rpartition('@')[2] if '@' in self.server else self.server}"
+        kind = "the Redis" if self.is_redis else "the server"
+        return f"{kind} {self.server.rpartition('@')[2] if '@' in self.server else self.server}"
 
 
 def load_registry(target: str) -> Tasks:

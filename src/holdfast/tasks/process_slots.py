@@ -39,6 +39,7 @@ class ProcessSlot:
     def __init__(
         self,
         name: str,
+        number: int,
         done: Done,
         source: Source,
         sandboxes: Sandboxes,
@@ -47,6 +48,7 @@ class ProcessSlot:
         max_memory_bytes: int | None = None,
     ) -> None:
         self.name = name
+        self.number = number
         self._done = done
         self._source = source
         self._sandboxes = sandboxes
@@ -137,7 +139,7 @@ class ProcessSlot:
         if self._crashes > 1:
             first, most = CRASH_BACKOFF_SECONDS
             self._given.pause(min(most, first * 2 ** min(self._crashes - 2, 10)))
-        child = _Child(self._source, self._sandboxes)
+        child = _Child(self._source, self._sandboxes, self.number)
         with self._lock:
             self._child = child
         return child
@@ -178,9 +180,9 @@ class _NextRun:
 class _Child:
     """A child process and its two pipes."""
 
-    def __init__(self, source: Source, sandboxes: Sandboxes) -> None:
+    def __init__(self, source: Source, sandboxes: Sandboxes, slot: int) -> None:
         self._sandboxes = sandboxes
-        self._folder = sandboxes.make()  # a child that is killed can't remove its own sandbox
+        self._folder = sandboxes.make(slot)  # a child that is killed can't remove its own sandbox
         job_end, self._job_pipe = os.pipe()
         self._report_pipe, report_end = os.pipe()
         told = msgspec.json.encode(source).decode()

@@ -90,6 +90,7 @@ class Run:
         clock: Callable[[], float] = time.time,
         beat: Callable[["Run"], None] | None = None,
         sandboxes: Sandboxes | None = None,
+        slot: int = 0,
     ) -> None:
         self._job = job
         self.store = store  # the store, space or client that the worker is on
@@ -102,6 +103,7 @@ class Run:
         self.deadline: float | None = None  # by `time.monotonic`
         self._memory: Any = None  # of a workflow
         self._sandboxes = sandboxes
+        self._slot = slot
         self._sandbox: Path | None = None
 
     @cached_property
@@ -111,12 +113,12 @@ class Run:
 
     @property
     def sandbox(self) -> Path:
-        """Returns an empty directory for the files of this run, removed when the run has ended."""
+        """Returns the directory of the run's slot: empty at first, and emptied after the run."""
         with self._lock:
             if self._sandbox is None:
                 if self._sandboxes is None:
                     self._sandboxes = Sandboxes()
-                self._sandbox = self._sandboxes.make()
+                self._sandbox = self._sandboxes.make(self._slot)
             return self._sandbox
 
     def remove_sandbox(self) -> None:

@@ -1,7 +1,8 @@
-"""Sandboxes: an empty directory for the files of one run, removed when the run has ended.
+"""Sandboxes: a directory for each slot, empty when a run begins, emptied when it has ended.
 
-A directory is made when a task first asks for it, so that other tasks pay nothing. Its name can't
-be guessed and only its owner may enter it. Links in it are removed and never followed.
+A directory is made when a task first asks for it, so that other tasks pay nothing. Only its owner
+may enter it. Links in it are removed and never followed. It is not the current directory, which all
+threads of a process share.
 """
 
 import logging
@@ -20,7 +21,7 @@ _log: Final = logging.getLogger("holdfast.tasks")
 
 
 class Sandboxes:
-    """The directories of all runs of one process, in a folder of its own below `workdir`.
+    """The directories of all slots of one process, in a folder of its own below `workdir`.
 
     A worker that is killed with -9 leaves its folder behind; one that ends otherwise removes it.
     """
@@ -30,14 +31,19 @@ class Sandboxes:
             raise BadInput(f"the workdir {workdir!r:.1000} is no folder", hint="Make it first.")
         self._workdir = workdir
         self._folder: Path | None = None
+        self._used: set[Path] = set()
         self._lock = threading.Lock()
 
-    def make(self) -> Path:
-        """Returns a new, empty directory."""
+    def make(self, slot: int = 0) -> Path:
+        """Returns the slot's directory, empty; another one while a run of before still uses it."""
         with self._lock:
             if self._folder is None:
-                self._folder = _made_in(self._workdir)
-            return _made_in(self._folder)
+                self._folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=self._workdir))
+            directory = self._folder / f"sandbox-{slot}"
+            if directory in self._used or not self._made(directory):
+                directory = Path(tempfile.mkdtemp(prefix=f"sandbox-{slot}-", dir=self._folder))
+            self._used.add(directory)
+            return directory
 
     def remove(self, directory: Path) -> None:
         """Removes a directory with all that is in it."""
@@ -45,6 +51,7 @@ class Sandboxes:
         shutil.rmtree(directory, ignore_errors=True)
         if os.path.lexists(directory):
             _log.warning("the sandbox %s can't be removed", directory)
+        self._used.discard(directory)
 
     def close(self) -> None:
         """Removes all that is left."""
@@ -53,6 +60,9 @@ class Sandboxes:
         if folder is not None:
             self.remove(folder)
 
-
-def _made_in(folder: str | Path | None) -> Path:
-    return Path(tempfile.mkdtemp(prefix="holdfast-", dir=folder))
+    def _made(self, directory: Path) -> bool:
+        try:
+            directory.mkdir(mode=0o700)
+        except OSError:  # something that could not be removed is in its place
+            return False
+        return True

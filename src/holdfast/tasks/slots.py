@@ -49,6 +49,11 @@ class Slot(Protocol):
         """The name of the worker that holds the slot's job: `<host>-<pid>-<n>`."""
         ...
 
+    @property
+    def number(self) -> int:
+        """The slot's number in its worker, from 0."""
+        ...
+
     def start(self, attempt: Attempt) -> None:
         """Begins the run of a job that was popped under the slot's name; returns at once."""
         ...
@@ -68,8 +73,9 @@ class ThreadSlot:
     kind = "thread"
     goes_on = True
 
-    def __init__(self, name: str, done: Done) -> None:
+    def __init__(self, name: str, number: int, done: Done) -> None:
         self.name = name
+        self.number = number
         self._done = done
         self._given: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)

@@ -18,7 +18,8 @@ def start_message(worker: "Worker", source: "Source", where: Any) -> str:
     kinds = Counter(slot.kind for slot in worker.slots)
     queues = worker.served.current()
     lines = [
-        f"Holdfast worker {worker.name} on {source.describe()}, space {where.name}",
+        f"Holdfast worker {worker.name} on {source.describe()}"
+        + (f", space {where.name}" if where.name else ""),
         f"  queues     {_listed(queues)}",
         f"  slots      {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         f"  tasks      {_listed([task.name for task in tasks])}",

@@ -4,6 +4,7 @@
 """
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Sequence
@@ -47,8 +48,8 @@ class Worker:
 
     `with Worker(store, tasks, threads=4): ...` runs them beside the block. `run_until_empty`
     returns when nothing that is due is left. `queues` may have patterns such as `mail-*`. While
-    runs are short, up to `prefetch` jobs are taken ahead; with 0, none. Sandboxes of runs are made
-    in `workdir`, or where the system has its temporary files.
+    runs are short, up to `prefetch` jobs are taken ahead; with 0, none. Sandboxes of slots are
+    made in `workdir`, or where the system has its temporary files.
     """
 
     def __init__(
@@ -102,14 +103,16 @@ class Worker:
         self._is_cut_short = False
         self._heartbeats = Heartbeats(where.jobs)
         self.slots: list[Slot] = []
-        self._add_threads(threads)
+        for _ in range(threads):
+            self.slots.append(ThreadSlot(*self._next_slot(), self._finished))
         for _ in range(async_slots):
-            self.slots.append(AsyncSlot(self._slot_name(), self._finished, self.runtime.loop))
+            self.slots.append(AsyncSlot(*self._next_slot(), self._finished, self.runtime.loop))
         for _ in range(processes):
             assert source is not None
             limits = {"max_jobs": max_jobs, "max_memory_bytes": max_memory_bytes}
+            slot_name, number = self._next_slot()
             slot = ProcessSlot(
-                self._slot_name(), self._finished, source, self.runtime.sandboxes, **limits
+                slot_name, number, self._finished, source, self.runtime.sandboxes, **limits
             )
             self.slots.append(slot)
         self._fetcher = Fetcher(
@@ -123,12 +126,8 @@ class Worker:
         )
         self._announcements = Announcements(self, where.jobs)
 
-    def _slot_name(self) -> str:
-        return f"{self.name}-{len(self.slots)}"
-
-    def _add_threads(self, count: int) -> None:
-        for _ in range(count):
-            self.slots.append(ThreadSlot(self._slot_name(), self._finished))
+    def _next_slot(self) -> tuple[str, int]:
+        return f"{self.name}-{len(self.slots)}", len(self.slots)
 
     # --- for programs -----------------------------------------------------------------------------
 
@@ -158,7 +157,8 @@ class Worker:
 
     def run(self) -> None:
         """Runs jobs until `stop` is called, in the caller's thread."""
-        self._fetcher.ready.listen(self._where, self.served.wants)
+        if not self.runtime.is_scripted:  # which has no notices: the worker looks again and again
+            self._fetcher.ready.listen(self._where, self.served.wants)
         self._announcements.start()
         while not self._stopping.is_set():
             try:
@@ -237,7 +237,8 @@ class Worker:
         """Deploys what its tasks declare; a worker that may not settle jobs learns it now."""
         if self.runtime.is_remote:
             self._where.jobs.report([])  # which needs the grant that every run needs at its end
-        self.runtime.tasks.deploy(self._where)
+        if not self.runtime.is_scripted:
+            self.runtime.tasks.deploy(self._where)
 
     def _queues(self) -> Sequence[str]:
         return () if self._paused else self.served.current()
@@ -258,16 +259,19 @@ class Worker:
         if self._paused or not self._fetcher.free:
             return None  # `resume`, or a slot that is done, wakes it
         if not self._fetcher.ready.is_listening:
-            return REMOTE_POLL_SECONDS
+            # Workers that were started together should not look together.
+            return REMOTE_POLL_SECONDS * random.uniform(0.5, 1.5)
         return self._fetcher.wake
 
     def _begin(self, slot: Slot, job: Job) -> None:
         slot.start(self._begun(slot, job))
 
     def _begun(self, slot: Slot, job: Job) -> Attempt:
-        attempt = self.runtime.attempt(job, beat=self._heartbeats.beat_now)
+        attempt = self.runtime.attempt(job, beat=self._heartbeats.beat_now, slot=slot.number)
         options = None if attempt.task is None else attempt.task.options_given
         own = None if options is None else options.lock_seconds
+        if self.runtime.is_scripted:  # its queue's setting says how long locks are
+            own = max(1.0, job.expires - time.time())
         timeout = job.timeout
         if timeout is None and options is not None:
             timeout = options.timeout
@@ -278,7 +282,7 @@ class Worker:
         self._held[job.id] = slot, attempt
         beating = Beating(job, attempt.run, own or self._lock_seconds, slot.interrupt)
         beating.give_up = lambda: self._give_up(slot, attempt)
-        self._heartbeats.add(beating, at_once=own is not None)
+        self._heartbeats.add(beating, at_once=own is not None and not self.runtime.is_scripted)
         self.figures.begin(job)
         return attempt
 
@@ -316,7 +320,7 @@ class Worker:
         outcome = attempt.judge(stopped)
         fresh = slot
         if isinstance(slot, ThreadSlot):
-            fresh = ThreadSlot(slot.name, self._finished)
+            fresh = ThreadSlot(slot.name, slot.number, self._finished)
             slot.close(0.0)
             self.slots[self.slots.index(slot)] = fresh
         finished = Finished(fresh, attempt, outcome, attempt.report(outcome))

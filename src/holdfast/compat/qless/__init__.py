@@ -6,7 +6,7 @@ error texts. A server of their protocol decodes, calls and encodes.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -16,6 +16,7 @@ from holdfast.compat.qless import (
     search_commands,
     write_commands,
 )
+from holdfast.compat.qless.dialects import Dialect
 from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.compat.qless.read_commands import Reply
 from holdfast.compat.qless.v1_commands import call_first
@@ -41,7 +42,6 @@ __all__ = [
 ]
 
 NOTHING: Final = "{}"  # what a pop says that has no job to give
-Dialect = Literal["G2", "G3"]
 Command = Callable[[Ledger, float, Words], Reply]
 
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(

@@ -14,7 +14,6 @@ Where scripts live, in the directory of the store (space 0):
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Coroutine
 from functools import partial
 from hashlib import sha1
@@ -22,6 +21,7 @@ from typing import Any, Final
 
 from holdfast import wire
 from holdfast.compat import qless
+from holdfast.compat.qless.dialects import dialect_of
 from holdfast.compat.qless.error_texts import in_words_of_qless
 from holdfast.engine.contract import Transaction
 from holdfast.errors import BadArgument, HoldfastError
@@ -39,20 +39,6 @@ NOT_OURS: Final = wire.error(
 )
 _FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
 _LARGEST: Final = 2**63 - 1  # integer that the protocol has; a priority may be greater
-_PUT: Final = re.compile(rb"QlessAPI\.put\s*+=?\s*+(?:function)?\s*+\(\s*+now\s*+,\s*+(me|queue)\b")
-
-
-def dialect_of(body: bytes) -> qless.Dialect | None:
-    """Returns which dialect a script speaks, by the arguments of its `put`; None if it is another
-    script.
-
-    >>> dialect_of(b"function QlessAPI.put(now, me, queue, jid, klass) end")
-    'G3'
-    """
-    found = _PUT.search(body)
-    if found is None:
-        return None
-    return "G3" if found[1] == b"me" else "G2"
 
 
 # --- scripts -------------------------------------------------------------------------------------

@@ -1,0 +1,22 @@
+"""The dialects of the original script, told apart by what a script says and not by its hash."""
+
+import re
+from typing import Final, Literal
+
+__all__ = ["Dialect", "dialect_of"]
+
+Dialect = Literal["G2", "G3"]
+_PUT: Final = re.compile(rb"QlessAPI\.put\s*+=?\s*+(?:function)?\s*+\(\s*+now\s*+,\s*+(me|queue)\b")
+
+
+def dialect_of(body: bytes) -> Dialect | None:
+    """Returns which dialect a script speaks, by the arguments of its `put`; None if it is another
+    script.
+
+    >>> dialect_of(b"function QlessAPI.put(now, me, queue, jid, klass) end")
+    'G3'
+    """
+    found = _PUT.search(body)
+    if found is None:
+        return None
+    return "G3" if found[1] == b"me" else "G2"

@@ -1,0 +1,70 @@
+"""Jobs as the original script shows them, and as Holdfast does.
+
+Lua does not tell an empty list from an empty object, so either may stand for the other.
+"""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.jobs.records import Failure, HistoryEntry, Job, QueueCounts
+
+__all__ = ["job_of", "queues_of"]
+
+_COUNTS = ("waiting", "running", "stalled", "scheduled", "depends", "recurring")
+
+
+def job_of(shown: dict[str, Any]) -> Job:
+    """Returns the job that `get`, `peek` or `pop` has shown."""
+    failure = shown.get("failure") or {}
+    return Job(
+        id=shown["jid"],
+        klass=shown["klass"],
+        state=shown["state"],
+        queue=shown.get("queue") or "",
+        worker=shown.get("worker") or "",
+        data=msgspec.json.decode(shown.get("data") or "{}"),
+        priority=float(shown.get("priority") or 0),
+        expires=float(shown.get("expires") or 0),
+        retries=float(shown.get("retries") or 0),
+        remaining=float(shown.get("remaining") or 0),
+        tags=tuple(_listed(shown.get("tags"))),
+        history=tuple(_entry(each) for each in _listed(shown.get("history"))),
+        failure=_failure(failure) if failure else None,
+        spawned_from=shown.get("spawned_from_jid") or None,
+        tracked=bool(shown.get("tracked")),
+        dependents=tuple(_listed(shown.get("dependents"))),
+        dependencies=tuple(_listed(shown.get("dependencies"))),
+    )
+
+
+def queues_of(reply: bytes) -> list[QueueCounts]:
+    """Returns the queues that the command of that name has shown."""
+    return [
+        QueueCounts(
+            name=each["name"],
+            paused=bool(each.get("paused")),
+            **{name: int(each.get(name) or 0) for name in _COUNTS},
+        )
+        for each in msgspec.json.decode(reply) or ()
+    ]
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str):  # the published Python client's script answers tags so
+        value = msgspec.json.decode(value)
+    return value if isinstance(value, list) else []
+
+
+def _entry(shown: dict[str, Any]) -> HistoryEntry:
+    more = {name: value for name, value in shown.items() if name not in ("what", "when")}
+    return HistoryEntry(str(shown.get("what")), int(shown.get("when") or 0), more)
+
+
+def _failure(shown: dict[str, Any]) -> Failure:
+    return Failure(
+        str(shown.get("group") or ""),
+        str(shown.get("message") or ""),
+        float(shown.get("when") or 0),
+        str(shown.get("worker") or ""),
+    )

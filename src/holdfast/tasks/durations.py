@@ -1,0 +1,39 @@
+"""Durations in seconds, so that `timeout=days(7)` reads as it is meant."""
+
+__all__ = ["days", "hours", "minutes", "weeks"]
+
+
+def minutes(count: float) -> float:
+    """Returns the seconds of so many minutes.
+
+    >>> minutes(1.5)
+    90.0
+    """
+    return count * 60.0
+
+
+def hours(count: float) -> float:
+    """Returns the seconds of so many hours.
+
+    >>> hours(2)
+    7200.0
+    """
+    return count * 3_600.0
+
+
+def days(count: float) -> float:
+    """Returns the seconds of so many days of 24 hours.
+
+    >>> days(7)
+    604800.0
+    """
+    return count * 86_400.0
+
+
+def weeks(count: float) -> float:
+    """Returns the seconds of so many weeks.
+
+    >>> weeks(1) == days(7)
+    True
+    """
+    return count * 604_800.0

@@ -1,0 +1,39 @@
+"""Tasks on a Redis that runs the script of Qless: those that ask for more are refused."""
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import BadTask
+from holdfast.tasks.workflows import Workflow
+
+if TYPE_CHECKING:
+    from holdfast.tasks.registry import AnyTask, Tasks
+
+__all__ = ["check_scripted"]
+
+
+def check_scripted(tasks: "Tasks") -> None:
+    """Refuses tasks and schedules that the script can't do."""
+    for task in tasks:
+        for what in _asked(task):
+            raise BadTask(
+                f"task {task.name} asks for {what}, and this worker is on a Redis with a script",
+                hint="Move the jobs with `holdfast jobs import`, or let a worker on a store run "
+                "the task.",
+            )
+    for schedule in tasks.schedules:
+        raise BadTask(
+            f"{schedule.describe()} is a schedule, and this worker is on a Redis with a script",
+            hint="Put a recurring job there with a client of Qless.",
+        )
+
+
+def _asked(task: "AnyTask") -> list[str]:
+    """Returns what the task has and the script has not."""
+    kinds = task.parameters.kinds
+    asked = {
+        "Tx": "tx" in kinds,
+        "Batch": "batch" in kinds,
+        "a workflow's memory": isinstance(task, Workflow),
+        "max_concurrency": task.options_given.max_concurrency,
+    }
+    return [what for what, is_asked in asked.items() if is_asked]
