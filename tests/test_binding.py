@@ -73,6 +73,10 @@ class Runner:
             yield reader
         self.calls.append("view closed")
 
+    def read(self, work: Any, kind: str = "") -> Any:
+        with self.view() as reader:
+            return work(reader)
+
 
 class Undone(Exception):
     pass
@@ -91,6 +95,10 @@ class TwiceRunner(Runner):
         with pytest.raises(Undone):
             super().transact(run_and_undo)
         return super().transact(work)
+
+    def read(self, work: Any, kind: str = "") -> Any:
+        super().read(work)
+        return super().read(work)
 
 
 StoreNotes = per_call(Notes)

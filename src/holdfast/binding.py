@@ -49,6 +49,11 @@ class Runner(Protocol):
 
     def view(self) -> AbstractContextManager[Reader]: ...
 
+    def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
+        """Runs `work` on a view, and more than once where that saves round trips; works of one
+        `kind` read alike."""
+        ...
+
     def subscribe(self, topic_prefix: str = "") -> Subscription: ...
 
     def read_clock(self) -> float: ...
@@ -70,10 +75,15 @@ def per_call(layer: type[Any]) -> type[Any]:
 
 
 def _viewed(method: Callable[..., Any]) -> Callable[..., Any]:
+    kind = method.__qualname__
+
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._runner.view() as reader:
-            return method(self._make(reader), *args, **kwargs)
+        runner, make = self._runner, self._make
+        if runner.is_remote and _can_be_read_again((*args, *kwargs.values())):
+            return runner.read(lambda reader: method(make(reader), *args, **kwargs), kind)
+        with runner.view() as reader:
+            return method(make(reader), *args, **kwargs)
 
     return call
 

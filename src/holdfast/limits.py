@@ -97,6 +97,7 @@ RECONNECT_SECONDS: Final = 30.0  # how long a server may be away before callers 
 MAX_REMEMBERED_KEYS: Final = 10_000  # keys of a space that a process remembers to predict reads
 MAX_REMEMBERED_VALUE_BYTES: Final = 16 * 1024  # a larger value is read each time
 MAX_REMEMBERED_BYTES: Final = 16 * 1024 * 1024  # everything that a process remembers
+MAX_LEADS: Final = 1_000  # rows that led reads to others, such as schemas; each as large at most
 # a larger commit reads first: it would be sent in vain if a prediction were wrong
 MAX_GUESSED_COMMIT_BYTES: Final = 256 * 1024
 MAX_REMOTE_COMMIT_BYTES: Final = 512 * 1024 * 1024  # servers accept a message of twice the size

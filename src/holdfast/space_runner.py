@@ -117,6 +117,10 @@ class SpaceRunner:
         """Returns a view that refuses a dropped space: it would be found empty, or half empty."""
         return self._engine.view(space=self.prefix, guard=self._guard)
 
+    def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
+        """Runs `work` on a view, and more than once where that saves round trips."""
+        return self._engine.read(work, space=self.prefix, guard=self._guard, kind=kind)
+
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         return self._engine.subscribe(topic_prefix=topic_prefix, space=self.prefix)
 
@@ -194,6 +198,12 @@ class NewSpaceRunner(SpaceRunner):
         if find_number(self._engine, EVERY_SPACE) is None:
             return self._engine.view(space=NOWHERE)
         return self._rehearsed()
+
+    def read(self, work: Callable[[Reader], T], kind: str = "") -> T:
+        if self.exists():
+            return super().read(work, kind)
+        with self.view() as reader:
+            return work(reader)
 
     @contextmanager
     def _rehearsed(self) -> Iterator[Reader]:

@@ -210,6 +210,15 @@ class Space:
         """One consistent snapshot for any number of reads."""
         return LayersView(self._runner.view(), self._shared)
 
+    def read(self, work: Callable[[View], T], *, kind: str = "") -> T:
+        """Runs `work(view)` on one consistent snapshot and returns its result.
+
+        On engines of several machines it may run more than once, which saves round trips; so it
+        should touch nothing but its view. Works that read alike may share a `kind`, a name of your
+        choice, from which the engine learns what the next one will need.
+        """
+        return self._runner.read(lambda reader: work(View(reader, self._shared)), kind)
+
     def subscribe(self, topic_prefix: str = "") -> Subscription:
         """Returns the notices of this space from now on, in the order of their commits."""
         return self._runner.subscribe(topic_prefix)

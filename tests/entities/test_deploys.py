@@ -122,7 +122,8 @@ def test_a_schema_without_tables_can_be_dumped_again(store: Store) -> None:
     assert store.entities.schema("other") is None
 
 
-def test_status_shows_how_far_an_index_is(store: Store) -> None:
+def test_status_shows_how_far_an_index_is(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.entities.index_builds.INDEX_STEP_ENTITIES", 50)
     table = "schema: far\ntables: {T: {columns: {a: {type: Int}}%s}}"
     store.entities.deploy(table % "")
     store.entities.put_raw("far.T", [{"properties": {"a": n}} for n in range(700)])
@@ -130,6 +131,9 @@ def test_status_shows_how_far_an_index_is(store: Store) -> None:
     store.entities.deploy(table % ", indexes: [{type: simple, columns: [a]}]", wait=False)
     store.entities.build(most=1)
 
-    assert store.admin.status().building == {"far.T__a_simple": (500, 700)}
+    # On a remote engine the sweep behind a write may have gone on with it.
+    [(name, (done, of_all))] = store.admin.status().building.items()
+    assert (name, of_all) == ("far.T__a_simple", 700)
+    assert done in range(50, 700, 50)
     store.entities.build()
     assert store.admin.status().building == {}

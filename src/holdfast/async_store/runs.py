@@ -74,6 +74,8 @@ class AsyncRuns:
             with space.view() as view:
                 return work(view)
 
+        if self._is_remote and kind:
+            return await self._in_thread(self._readers, lambda: space.read(work, kind=kind))
         if self._is_remote or not kind or self._read_times.expects_long(kind, asked):
             return await self._in_thread(self._readers, on_view)
         with self._read_times.noting(kind):

@@ -186,6 +186,19 @@ class Engine(Protocol):
         trip, along with the first read."""
         ...
 
+    def read(
+        self,
+        work: Callable[[Reader], T],
+        *,
+        space: bytes = b"",
+        guard: Guard | None = None,
+        kind: str = "",
+    ) -> T:
+        """Runs `work` on a view and returns its result. Where reading is a round trip, `work` may
+        run more than once, first on what is remembered. Works of one `kind` read alike: how the
+        last one did tells how to read for the next."""
+        ...
+
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
         """Runs `work` and returns its result once all its writes are durable; if it raises,
         nothing was written."""

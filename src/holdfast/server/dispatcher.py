@@ -301,6 +301,8 @@ class Dispatcher:
                 return work(view)
 
         try:
+            if self.reads_in_threads and kind:
+                return await self.read_in_thread(lambda: space.read(work, kind=kind))
             if self.reads_in_threads or is_large or self.large_reads.expects(kind, arguments):
                 return await self.read_in_thread(on_view)
             before, begin = self.large_reads.used_before(kind), time.monotonic()

@@ -445,11 +445,7 @@ def _unheard(data: bytes) -> None:
 
 
 def _on_view(read: Read) -> Callable[[], bytes]:
-    def work() -> bytes:
-        with read.space.view() as view:
-            return read.encode(read.work(view))
-
-    return work
+    return lambda: read.space.read(lambda view: read.encode(read.work(view)), kind=read.kind)
 
 
 def _run_in_batch(plan: Plan, tx: View) -> bytes:

@@ -192,6 +192,9 @@ class _NoRows:
         raise AssertionError("never reached")
         yield
 
+    def read(self, work: Any, kind: str = "") -> NoReturn:
+        self.transact(None)
+
     def subscribe(self, topic_prefix: str = "") -> NoReturn:
         self.transact(None)
 

@@ -92,6 +92,11 @@ class TracedSpace(Space):
         """Returns a consistent snapshot for any number of reads, which are one span together."""
         return self._traced_view()
 
+    def read(self, work: Callable[[View], T], *, kind: str = "") -> T:
+        """Runs `work(view)` on one snapshot, in one span, and returns its result."""
+        with self._tracing.call("read", self.name):
+            return super().read(work, kind=kind)
+
     @contextmanager
     def _traced_view(self) -> Iterator[View]:
         with self._tracing.call("view", self.name), super().view() as view:

@@ -155,6 +155,17 @@ class LmdbEngine:
     def view(self, *, space: bytes = b"", guard: Guard | None = None) -> "_View":
         return _View(self, space, guard)
 
+    def read(
+        self,
+        work: Callable[[Reader], T],
+        *,
+        space: bytes = b"",
+        guard: Guard | None = None,
+        kind: str = "",
+    ) -> T:
+        with _View(self, space, guard) as reader:
+            return work(reader)
+
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
         [outcome] = self._serve(CommitRequest((work,), (space,)))
         if outcome.error is not None:

@@ -65,13 +65,26 @@ class PostgresSession:
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         if self._exclusive and not self._reading:
             self._backend.register(self._space)
+        return self._fetch(keys, pages, keeps=True)
+
+    def fetch_once(
+        self, keys: Sequence[bytes], pages: Sequence[Page]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        return self._fetch(keys, pages, keeps=False)
+
+    def _fetch(
+        self, keys: Sequence[bytes], pages: Sequence[Page], *, keeps: bool
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        """Reads all in one round trip, and keeps the snapshot or not."""
         connection = self._taken()
-        begun = 0 if self._reading else 1
+        # A single statement sees one moment by itself.
+        begins = not self._reading and (keeps or len(pages) + bool(keys) > 1)
+        begun = int(begins)
         try:
-            if not self._reading and self._exclusive:
+            if begins and self._exclusive:
                 connection.enrol()
                 begun = self._send_locks(connection)
-            elif not self._reading:
+            elif begins:
                 connection.send(sql.BEGIN_SNAPSHOT)
             if keys:
                 connection.send(sql.GET, bytea_array(keys))
@@ -82,8 +95,10 @@ class PostgresSession:
                     page.end,
                     INT8.pack(page.limit),
                 )
+            if begins and not keeps:
+                connection.send(sql.END_SNAPSHOT)
             connection.sync()
-            self._reading = True
+            self._reading = keeps
             replies = connection.exchange()[-1]
         except Refused as error:
             connection.broken = True  # and with it the snapshot
@@ -95,7 +110,8 @@ class PostgresSession:
             raise
         del replies[:begun]
         found = dict(_rows(replies.pop(0))) if keys else {}
-        return [found.get(key) for key in keys], [_rows(reply) for reply in replies]
+        contents = [_rows(reply) for reply in replies[: len(pages)]]
+        return [found.get(key) for key in keys], contents
 
     def _send_locks(self, connection: Connection) -> int:
         """Begins a transaction that others wait for; returns how many statements that takes."""

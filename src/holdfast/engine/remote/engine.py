@@ -14,6 +14,7 @@ from holdfast.engine.contract import (
     Guard,
     Notice,
     Outcome,
+    Reader,
     Transaction,
 )
 from holdfast.engine.group_commit import CommitRequest
@@ -65,6 +66,16 @@ class RemoteEngine:
 
     def view(self, *, space: bytes = b"", guard: Guard | None = None) -> View:
         return self._views.open(space, guard)
+
+    def read(
+        self,
+        work: Callable[[Reader], T],
+        *,
+        space: bytes = b"",
+        guard: Guard | None = None,
+        kind: str = "",
+    ) -> T:
+        return self._views.read(work, space, guard, kind)
 
     def transact(self, work: Callable[[Transaction], T], *, space: bytes = b"") -> T:
         [outcome] = self._serve(CommitRequest((work,), (space,)), space)

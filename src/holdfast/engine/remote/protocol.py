@@ -146,6 +146,17 @@ class Session(Protocol):
 
 
 @runtime_checkable
+class Momentary(Protocol):
+    """A session that reads once for less."""
+
+    def fetch_once(
+        self, keys: Sequence[bytes], pages: Sequence[Page]
+    ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
+        """Like `fetch`, of a session that is asked for nothing else: no snapshot is kept."""
+        ...
+
+
+@runtime_checkable
 class Trying(Protocol):
     """A session that can commit what was made of guesses."""
 

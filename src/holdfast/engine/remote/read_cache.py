@@ -30,6 +30,7 @@ from holdfast.errors import ViewOnlyReads
 from holdfast.limits import MAX_GUESSED_READS, MAX_SEEN_IN_VIEW_BYTES
 
 Pair = tuple[bytes, bytes]
+Leads = dict[bytes, Row | None]  # rows that told earlier views what to read next
 
 _UNKNOWN: Final = object()
 _FIRST_PAGE_ROWS: Final = 64
@@ -38,7 +39,8 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024  # what a page should not exceed by much, o
 
 
 class GuessedTooLong(BaseException):
-    """A run on guesses reads on and on; what it has asked for so far must do."""
+    """A run on guesses reads on and on, or a view's has read what no earlier one has; what it has
+    asked for so far must do."""
 
 
 class ReadCache:
@@ -51,14 +53,15 @@ class ReadCache:
         now: float,
         memory: RememberedRows | None = None,
         *,
-        forgets: bool = False,
+        leads: Leads | None = None,
     ) -> None:
         self.session = session
         self.space = space
         self.now = now
         self.fetches = 0
+        self.first: Leads = {}  # the rows of the first fetch that were asked for by their keys
         self.lost: Conflicted | Unreachable | None = None  # why the session can't go on
-        self._forgets = forgets  # a view commits nothing, and reads again what it has forgotten
+        self._leads = leads  # of a view, which commits nothing, and reads again what it forgot
         self._known_bytes = 0
         self._rows: dict[bytes, Row | None] = {}
         self._keys: list[bytes] = []  # of all rows within the known spans, in order
@@ -150,6 +153,8 @@ class ReadCache:
         unknown = [key for key in keys if key not in rows and key and not self._in_span(key)]
         if unknown and not self._guessing:
             self._fetch(unknown, [])
+        elif self._leads is not None:
+            self._missed_keys.update(dict.fromkeys(unknown))
         return [self.get(key) for key in keys]
 
     def has_read(self, key: bytes) -> bool:
@@ -170,7 +175,12 @@ class ReadCache:
         if self._guessing:
             self._missed_keys[key] = None
             self._bound_guesses()
-            remembered = self._memory.rows.get(key)
+            if self._leads is None:
+                remembered = self._memory.rows.get(key)
+            elif key in self._leads:
+                remembered = self._leads[key]
+            else:
+                raise GuessedTooLong
             return None if remembered is None else remembered.value
         self._make_room()
         self._fetch([key], [])
@@ -250,6 +260,8 @@ class ReadCache:
     def _miss(self, page: Page) -> None:
         self._missed_pages[page] = None
         self._bound_guesses()
+        if self._leads is not None:
+            raise GuessedTooLong
 
     def _bound_guesses(self) -> None:
         if len(self._missed_keys) + len(self._missed_pages) > MAX_GUESSED_READS:
@@ -273,7 +285,7 @@ class ReadCache:
 
     def _make_room(self) -> None:
         """Lets a view forget what it has read, once that is much: it may read a whole store."""
-        if self._forgets and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
+        if self._leads is not None and self._known_bytes > MAX_SEEN_IN_VIEW_BYTES:
             self._read, self._walked = {}, []
             self._forget()
 
@@ -290,6 +302,8 @@ class ReadCache:
         except (Conflicted, Unreachable) as error:
             self.lost = error
             raise
+        if not self.fetches:
+            self.first = dict(zip(keys, rows, strict=True))
         self.fetches += 1
         self._learn(keys, pages, rows, contents, self.session.place)
         if guard is not None:
@@ -310,7 +324,7 @@ class ReadCache:
             self._known_bytes += len(key) if row is None else len(key) + len(row.value)
         for page, content in zip(pages, contents, strict=True):
             self._add_page(page, content)
-        if not self._forgets:
+        if self._leads is None:
             self._memory.learn(keys, rows, pages, contents, place)
 
     def _add_page(self, page: Page, content: list[tuple[bytes, Row]]) -> None:

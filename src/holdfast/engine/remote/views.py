@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.engine.contract import Guard, Reader
 from holdfast.engine.remote.counts import Counts
@@ -12,13 +12,23 @@ from holdfast.engine.remote.protocol import (
     Backend,
     Commit,
     Committed,
+    Momentary,
     Page,
     Row,
     Session,
     Unreachable,
 )
-from holdfast.engine.remote.read_cache import LongKeyReader, ReadCache, ReadOnly
+from holdfast.engine.remote.read_cache import (
+    GuessedTooLong,
+    Leads,
+    LongKeyReader,
+    ReadCache,
+    ReadOnly,
+)
 from holdfast.errors import StoreForked
+from holdfast.limits import MAX_LEADS, MAX_REMEMBERED_VALUE_BYTES
+
+T = TypeVar("T")
 
 
 class Views:
@@ -36,9 +46,60 @@ class Views:
         self.counts = counts
         self.clock = clock
         self.unread: dict[int, ViewSession] = {}
+        self.leads: Leads = {}
+        self._single: set[str] = set()  # kinds of reads that needed one fetch
 
     def open(self, space: bytes, guard: Guard | None) -> "View":
         return View(self, space, guard)
+
+    def read(self, work: Callable[[Reader], T], space: bytes, guard: Guard | None, kind: str) -> T:
+        """Runs `work` on a view. What needed one fetch when its `kind` was read last is given the
+        answer to a single fetch, for which a server has no snapshot to keep."""
+        if kind in self._single:
+            try:
+                return self._read_at_once(work, space, guard)
+            except GuessedTooLong:  # it has read more than could be foreseen
+                self._single.discard(kind)
+        view = View(self, space, guard)
+        with view as reader:
+            seen = view.seen
+            if self.leads:
+                _fetch_guessed(work, reader, seen)
+                seen.begin_run(guessing=False)
+            result = work(reader)
+        self._learn(seen)
+        if kind and seen.fetches == 1:
+            self._single.add(kind)
+        return result
+
+    def _read_at_once(self, work: Callable[[Reader], T], space: bytes, guard: Guard | None) -> T:
+        view = View(self, space, guard, at_once=True)
+        with view as reader:
+            seen = view.seen
+            _fetch_guessed(work, reader, seen)
+            seen.begin_run(guessing=True)  # nothing else can be fetched
+            try:
+                result = work(reader)
+            except Exception:
+                if seen.guessed:
+                    raise GuessedTooLong from None
+                raise
+        if seen.guessed:
+            raise GuessedTooLong
+        self._learn(seen)
+        return result
+
+    def _learn(self, seen: ReadCache) -> None:
+        """Remembers the rows that told what to fetch next, and how those read now that did."""
+        leads = self.leads
+        for key, row in seen.first.items():
+            if seen.fetches > 1 or key in leads:
+                if row is not None and len(row.value) > MAX_REMEMBERED_VALUE_BYTES:
+                    leads.pop(key, None)
+                else:
+                    leads[key] = row
+        if len(leads) > MAX_LEADS:
+            self.leads = {}
 
     def fix(self, space: bytes) -> None:
         """Has views take their snapshots before a commit of this process: a view takes its snapshot
@@ -53,9 +114,12 @@ class Views:
 class View:
     """A consistent snapshot for a `with` block."""
 
-    __slots__ = ("_guard", "_session", "_space", "_views")
+    __slots__ = ("_at_once", "_guard", "_session", "_space", "_views", "seen")
 
-    def __init__(self, views: Views, space: bytes, guard: Guard | None) -> None:
+    def __init__(
+        self, views: Views, space: bytes, guard: Guard | None, *, at_once: bool = False
+    ) -> None:
+        self._at_once = at_once  # fetches once at most
         self._views = views
         self._space = space
         self._guard = guard
@@ -63,8 +127,9 @@ class View:
     def __enter__(self) -> Reader:
         views = self._views
         views.patience.refuse_unusable()
-        self._session = ViewSession(views, self._space)
-        seen = ReadCache(self._session, self._space, views.clock(), forgets=True)
+        self._session = ViewSession(views, self._space, at_once=self._at_once)
+        seen = ReadCache(self._session, self._space, views.clock(), leads=views.leads)
+        self.seen = seen
         rule = views.backend.long_keys
         reader = ReadOnly(seen if rule is None else LongKeyReader(seen, rule), seen)
         if self._guard is not None:  # a read is a round trip: it goes along with the first one
@@ -82,8 +147,9 @@ class ViewSession:
     committed = False
     place: Any = None
 
-    def __init__(self, views: Views, space: bytes) -> None:
+    def __init__(self, views: Views, space: bytes, *, at_once: bool) -> None:
         self._views = views
+        self._at_once = at_once
         self.space = space
         self._session: Session | None = None
         self._lock = threading.Lock()  # the snapshot may be fixed by a thread that commits
@@ -117,7 +183,10 @@ class ViewSession:
     ) -> tuple[list[Row | None], list[list[tuple[bytes, Row]]]]:
         session = self._views.backend.session(self.space)
         try:
-            found = session.fetch(keys, pages)
+            if self._at_once and isinstance(session, Momentary):
+                found = session.fetch_once(keys, pages)
+            else:
+                found = session.fetch(keys, pages)
         except BaseException:
             session.close()
             raise
@@ -137,3 +206,12 @@ class ViewSession:
             if self._session is not None:
                 with suppress(Unreachable):
                     self._session.close()
+
+
+def _fetch_guessed(work: Callable[[Reader], Any], reader: Reader, seen: ReadCache) -> None:
+    """Runs `work` on the rows that led earlier reads to others, and fetches what it asks for."""
+    seen.begin_run(guessing=True)
+    with suppress(GuessedTooLong, Exception):  # what is remembered may no longer be true
+        work(reader)
+    if seen.guessed:
+        seen.fetch_missed()
