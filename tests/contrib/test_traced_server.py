@@ -5,19 +5,24 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import qless  # type: ignore[import-untyped]  # it is older than types
+import valkey
 from opentelemetry.trace import format_span_id, format_trace_id
 
 import holdfast
 from holdfast import aio
+from holdfast.client.batches import Handle
 from holdfast.client.client import Client
 from holdfast.contrib.opentelemetry import OpenTelemetryMiddleware, traced
+from holdfast.entities import bson_codec
 from holdfast.errors import ServerFailed, UnknownJob
+from holdfast.jobs import Job
 from holdfast.tasks import Tasks, Worker
 from tests.contrib.tracing import Tracing, id_of
 from tests.server.serving import START_SECONDS, Server, serve_words
@@ -132,6 +137,88 @@ def test_a_batch_is_one_span_on_either_side(server: TracedServer, tracing: Traci
     assert [span.name for span in tracing.all()] == ["holdfast batch", "holdfast pipeline"]
 
 
+def pipelined(server: TracedServer, tracing: Tracing) -> None:
+    with closing(server.connect(tracing)) as client, client.pipeline() as pipeline:
+        put = pipeline.jobs.put("emails", id="piped")
+        pipeline.jobs.complete("nobody", "ann")
+        found = pipeline.jobs.get("piped")
+    check_pipelined(put, found)
+
+
+def pipelined_async(server: TracedServer, tracing: Tracing) -> None:
+    async def calls() -> None:
+        async with (
+            traced(await aio.connect(server.address), tracing.provider) as client,
+            client.pipeline() as pipeline,
+        ):
+            put = pipeline.jobs.put("emails", id="piped")
+            pipeline.jobs.complete("nobody", "ann")
+            found = pipeline.jobs.get("piped")
+        check_pipelined(put, found)
+
+    asyncio.run(calls())
+
+
+def check_pipelined(put: Handle[str], found: Handle[Job | None]) -> None:
+    job = found.result()
+    assert (put.result(), job and job.id) == ("piped", "piped")
+
+
+@pytest.mark.parametrize("send", [pipelined, pipelined_async])
+def test_each_call_of_a_pipeline_is_a_child_of_its_span(
+    server: TracedServer, tracing: Tracing, send: Callable[[TracedServer, Tracing], None]
+) -> None:
+    send(server, tracing)
+
+    [sent] = tracing.spans("holdfast pipeline")
+    assert sent.context is not None
+    spans = server.spans(sent.context.trace_id)
+    names = {"holdfast jobs.put", "holdfast jobs.complete", "holdfast jobs.get"}
+    assert set(spans) == {*names, "holdfast commit"}
+    for name in names:
+        assert parent_of(spans[name]) == f"0x{format_span_id(id_of(sent))}"
+
+
+def test_calls_in_the_protocols_of_the_originals_are_spans_too(server: TracedServer) -> None:
+    trace = 0xABCDEF
+    parent = f"00-{format_trace_id(trace)}-{format_span_id(9)}-01"
+    body = (Path(qless.__file__).parent / "qless-core" / "qless.lua").read_text()
+    query = bson_codec.encode({"schema": "shop", "table": "Users", "filters": {}})
+    with valkey.Valkey(port=server.server.resp_port, single_connection_client=True) as client:
+        sha = client.execute_command("SCRIPT", "LOAD", body)
+        for words in (
+            ("EVALSHA", sha, "0", "put", "1", "emails", "one", "Klass", "{}", "0"),
+            ("QLESS", "get", "*", "one"),
+            ("QLESS", "no such command", "*"),
+            ("GET", query),
+        ):
+            client.execute_command("TRACE", "traceparent", parent)
+            with suppress(valkey.ResponseError):
+                client.execute_command(*words)
+    header = {"traceparent": parent}
+    schema = json.dumps(
+        {"table": "t", "attributes": {"k": "string"}, "index": [{"attribute": "k", "type": "hash"}]}
+    )
+    for method, path, sent in (
+        ("PUT", "/wiki/sys/table/t", schema),
+        ("GET", "/wiki/sys/table/t/one", ""),
+        ("GET", "/wiki/flux/schemas", ""),
+        ("GET", "/schema", ""),
+    ):
+        server.server.request(method, path, sent, header)
+
+    spans = server.spans(trace)
+    names = [
+        *("qless.put", "qless.get", "qless", "meduza.get"),
+        *("restbase.put_schema", "restbase.get_rows", "flux.get_schemas"),
+    ]
+    assert {f"holdfast {name}" for name in names} <= set(spans)
+    for name in names:
+        assert parent_of(spans[f"holdfast {name}"]) == f"0x{format_span_id(9)}"
+    assert spans["holdfast qless"]["attributes"]["error.type"] == "bad_argument"
+    assert "holdfast commit" in spans
+
+
 def test_an_async_client_carries_its_trace_too(server: TracedServer, tracing: Tracing) -> None:
     async def calls() -> int:
         async with traced(await aio.connect(server.address), tracing.provider) as client:
@@ -207,7 +294,8 @@ def test_a_job_that_is_put_over_the_network_runs_in_the_trace_of_its_request(
 
 
 def test_the_log_names_the_request_and_nothing_that_its_client_sent(server: TracedServer) -> None:
-    headers = {"X-Request-Id": "order-17"}
+    parent = f"00-{format_trace_id(0xFEED)}-{format_span_id(7)}-01"
+    headers = {"X-Request-Id": "order-17", "traceparent": parent}
     body = json.dumps({"queue": "emails"})
     reply = server.server.request("POST", "/default/jobs/length", body, headers)
     with closing(holdfast.connect(server.address)) as client, pytest.raises(ServerFailed):
@@ -217,6 +305,10 @@ def test_the_log_names_the_request_and_nothing_that_its_client_sent(server: Trac
     by_http, by_resp = [line for line in server.log() if "ZeroDivisionError" in line["message"]]
     assert (by_http["request_id"], by_http["level"]) == ("order-17", "error")
     assert by_resp["connection"] > 0
+    served = server.spans(0xFEED)["holdfast jobs.length"]
+    assert by_http["trace_id"] == format_trace_id(0xFEED)
+    assert f"0x{by_http['span_id']}" == served["context"]["span_id"]
+    assert len(by_resp["trace_id"]) == 32
     assert "secret" not in json.dumps(server.log())
 
 

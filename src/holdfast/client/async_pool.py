@@ -92,8 +92,13 @@ class AsyncPool:
         await asyncio.sleep(pause)
         return True
 
-    async def send_pipeline(self, recording: Pipeline, space: str, *, timeout: float) -> None:
-        """Sends what was recorded, step by step, and settles every handle."""
+    async def send_pipeline(
+        self, recording: Pipeline, space: str, *, timeout: float, before: bytes = b""
+    ) -> None:
+        """Sends what was recorded, step by step, and settles every handle.
+
+        `before` is a command that is sent before each of them; its replies are left out.
+        """
         commands = recording._taken()
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
@@ -102,8 +107,11 @@ class AsyncPool:
             # Asked within one turn of the loop, they travel in one packet.
             left = max(0.001, end - loop.time())
             step = commands[begin : begin + PIPELINE_STEP]
-            answers = [connection.ask(command, 1, left) for command in step]
+            each = 2 if before else 1  # replies
+            answers = [connection.ask(before + command, each, left) for command in step]
             replies = await asyncio.gather(*answers, return_exceptions=True)
+            if before:
+                replies = [reply[1] if isinstance(reply, list) else reply for reply in replies]
             for position, reply in enumerate(replies, begin):
                 recording._settle_one(position, reply)
             if any(map(is_dropped_space, replies)):

@@ -99,9 +99,15 @@ class Pool:
         self._sleep(pause)
         return True
 
-    def send_pipeline(self, recording: Pipeline, space: str, *, timeout: float) -> None:
-        """Sends what was recorded, step by step, and settles every handle."""
+    def send_pipeline(
+        self, recording: Pipeline, space: str, *, timeout: float, before: bytes = b""
+    ) -> None:
+        """Sends what was recorded, step by step, and settles every handle.
+
+        `before` is a command that is sent before each of them; its replies are left out.
+        """
         commands = recording._taken()
+        each = 2 if before else 1  # replies
         end = time.monotonic() + timeout
         connection = self.take(space, end)
         replies: list[Any] = []
@@ -109,9 +115,11 @@ class Pool:
             for begin in range(0, len(commands), PIPELINE_STEP):
                 step = commands[begin : begin + PIPELINE_STEP]
                 left = end - time.monotonic()
-                connection.ask_each(b"".join(step), len(step), left, replies)
+                data = b"".join(before + command for command in step)
+                connection.ask_each(data, each * len(step), left, replies)
         except Broken as broken:
             self.drop(connection)
+            replies = replies[each - 1 :: each]
             recording._settle(replies)
             sent = (len(replies) // PIPELINE_STEP + 1) * PIPELINE_STEP
             recording._refuse_rest(len(replies), sent, broken)
@@ -124,7 +132,7 @@ class Pool:
             self.drop(connection)
         else:
             self.give_back(connection)
-        recording._settle(replies)
+        recording._settle(replies[each - 1 :: each])
 
     # --- connections -----------------------------------------------------------------------------
 

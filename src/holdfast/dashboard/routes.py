@@ -122,7 +122,7 @@ def _failure(
     api: HttpApi, request: HttpRequest, session: Session, error: Exception
 ) -> HttpResponse:
     """Returns an error as a page, or as the API would write it for a program."""
-    known = api.dispatcher.known(error)
+    known = api.dispatcher.known(error, request.ids)
     if not request.accepts("text/html"):
         return api.failure(error, request)
     here = request.root + request.raw_path.decode("latin-1")

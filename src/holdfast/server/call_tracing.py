@@ -9,6 +9,11 @@ T = TypeVar("T")
 class TracedCall(Protocol):
     """One call, until it is answered."""
 
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """Returns the ids by which the log names the call: `trace_id` and `span_id`."""
+        ...
+
     def around(self, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns the work of its transaction, which may run more than once."""
         ...

@@ -179,21 +179,14 @@ def plan_operation(
     kind = operation.kind
     if kind == "long" or kind == "wait" or session.dispatcher.is_everywhere(space, operation):
         later = Later(lambda: session.dispatcher.start(space, operation, arguments), encode)
-        return _followed(session, operation, later)
+        return session.followed(operation.full_name, later)
     work = session.dispatcher.recorder.work_of(operation, arguments)
     if kind != "read":
-        return _followed(session, operation, Write(space, work, encode))
+        return session.followed(operation.full_name, Write(space, work, encode))
     name = operation.full_name
     is_large = session.dispatcher.large_reads.expects(name, arguments)
     read = Read(space, work, encode, kind=name, is_large=is_large)
-    return _followed(session, operation, read)
-
-
-def _followed(session: RespSession, operation: Operation, plan: Read | Write | Later) -> Plan:
-    """Returns the plan of a call that is traced; in a batch, only the whole is."""
-    if session.dispatcher.tracer is None or session.batch is not None:
-        return plan
-    return session.traced(operation.full_name, plan)
+    return session.followed(name, read)
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

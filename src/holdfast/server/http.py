@@ -38,6 +38,7 @@ from holdfast.metrics.middleware import client_address, is_trusted
 from holdfast.operations import OPERATIONS
 from holdfast.server.auth import Identity
 from holdfast.server.browser_checks import refuse_foreign_page
+from holdfast.server.call_tracing import TracedCall
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http_exchange import (
     HttpRequest,
@@ -296,9 +297,18 @@ class HttpApi:
         self.stopped.set()
         self.uploads.shutdown(wait=False)
 
+    def traced(self, request: HttpRequest, operation: str, space: str) -> TracedCall | None:
+        """Begins a call that the server's tracer follows, if there is one."""
+        tracer = self.dispatcher.tracer
+        if tracer is None:
+            return None
+        call = tracer.begin(operation, space, "http", request.headers)
+        request.trace_ids = call.ids
+        return call
+
     def failure(self, error: Exception, request: HttpRequest) -> HttpResponse:
         """Returns the response for an error; RESP reports it with the same words."""
-        known = self.dispatcher.known(error, {"request_id": request.id})
+        known = self.dispatcher.known(error, request.ids)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         body: dict[str, Any] = {
             "code": known.code,

@@ -99,12 +99,18 @@ class HttpRequest:
         self.scheme: str = scope.get("scheme", "http")
         self._scope = scope
         given = self.headers.get("x-request-id")
+        self.trace_ids: Mapping[str, str] = {}  # of the call that it makes, if it is traced
         self.id = given if given and _ID.fullmatch(given) else (ids or RequestIds()).next()
         self._receive = receive
         self._budget = budget or MemoryBudget()
         self._max_bytes = max_bytes  # of its body
         self._held = 0
         self._ended = False
+
+    @property
+    def ids(self) -> dict[str, str | int]:
+        """Returns the ids by which the log and the client name the same request."""
+        return {"request_id": self.id, **self.trace_ids}
 
     @property
     def segments(self) -> list[str]:

@@ -324,20 +324,22 @@ class RespSession:
             plan.traced.end(error)
         if plan.fail is not None and isinstance(error, HoldfastError):
             return plan.fail(error)
-        return self.error(error)
+        return self.error(error, plan.traced)
 
-    def error(self, error: BaseException) -> bytes:
+    def error(self, error: BaseException, call: TracedCall | None = None) -> bytes:
         """Returns an error as a reply: its code, what happened, what to do."""
         self.dispatcher.recorder.protocols["resp errors"] += 1
+        ids: dict[str, str | int] = {"connection": self.id}
+        if call is not None:
+            ids.update(call.ids)
+        known = self.dispatcher.known(error, ids)
         if self.is_exact:
-            return self._exact_error(error)
+            return self._exact_error(error, known)
         where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        known = self.dispatcher.known(error, {"connection": self.id})
         return wire.error(f"{known.code.upper()} {known}{where}")
 
-    def _exact_error(self, error: BaseException) -> bytes:
+    def _exact_error(self, error: BaseException, known: HoldfastError) -> bytes:
         """Returns an error as an object, of which a client makes the very same error again."""
-        known = self.dispatcher.known(error, {"connection": self.id})
         facts = errors.facts_of(known)
         facts["position"] = getattr(error, "position", None)
         return wire.error(f"{known.code.upper()} {msgspec.json.encode(facts).decode()}")
@@ -420,6 +422,12 @@ class RespSession:
         large = any(isinstance(plan, Read) and plan.is_large for plan in plans)
         is_large = large or len(plans) > MANY_READS
         return self.traced("batch", Read(self.space, work, wire.array, is_large=is_large))
+
+    def followed(self, name: str, plan: Read | Write | Later) -> Plan:
+        """Returns the plan of a call that is traced; in a batch, only the whole is."""
+        if self.dispatcher.tracer is None or self.batch is not None:
+            return plan
+        return self.traced(name, plan)
 
     def traced(self, name: str, plan: Read | Write | Later) -> Plan:
         """Returns a plan that the server's tracer follows, if there is one."""

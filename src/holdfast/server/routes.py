@@ -19,7 +19,7 @@ from holdfast.operations import Operation, find, refuse_in_batch
 from holdfast.server import payloads
 from holdfast.server.auth import Identity
 from holdfast.server.batch_limits import Meter, check_steps
-from holdfast.server.call_tracing import TracedCall, ended_with
+from holdfast.server.call_tracing import ended_with
 from holdfast.server.client_address import address_events
 from holdfast.server.http import HttpApi, route
 from holdfast.server.http_exchange import MSGPACK, HttpRequest, HttpResponse, answer, decode
@@ -174,7 +174,7 @@ async def batch(api: HttpApi, request: HttpRequest, found: Found) -> HttpRespons
     def read(view: View) -> HttpResponse:
         return answer(request, {"result": work(view)}, is_written=True)
 
-    call = _traced(api, request, "batch", space)
+    call = api.traced(request, "batch", space.name)
     if all(operation.kind == "read" for operation, _ in planned):
         return await ended_with(call, dispatcher.look(space, read, is_large=len(planned) > 1))
     run = work if call is None else call.around(work)
@@ -254,7 +254,7 @@ async def _look(
         written = msgspec.Raw(_encode(request, operation, work(view)))
         return answer(request, {"result": written}, is_written=True)
 
-    call = _traced(api, request, operation.full_name, space)
+    call = api.traced(request, operation.full_name, space.name)
     return await ended_with(call, api.dispatcher.look(space, read, operation.full_name, arguments))
 
 
@@ -266,14 +266,8 @@ async def _run(
     arguments: Any,
     is_small: bool,
 ) -> Any:
-    call = _traced(api, request, operation.full_name, space)
+    call = api.traced(request, operation.full_name, space.name)
     running = api.dispatcher.run(space, operation, arguments, is_small=is_small, traced=call)
     if operation.kind == "wait":
         running = api.until_gone(request, running)
     return await (running if call is None else ended_with(call, running))
-
-
-def _traced(api: HttpApi, request: HttpRequest, operation: str, space: Space) -> TracedCall | None:
-    """Begins a call that the server's tracer follows, if there is one."""
-    tracer = api.dispatcher.tracer
-    return None if tracer is None else tracer.begin(operation, space.name, "http", request.headers)

@@ -7,7 +7,7 @@ calls one operation of the events layer, and writes the answer in Flux's form.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from hashlib import sha1
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -27,6 +27,7 @@ from holdfast.errors import (
 from holdfast.events import MemberPage, SendManyReply
 from holdfast.events.set_reads import Cursor
 from holdfast.limits import EVENTS_PER_STREAM_STEP, MAX_PAGE_MEMBERS
+from holdfast.server.call_tracing import TracedCall, ended_with
 from holdfast.server.dispatcher import Dispatcher
 from holdfast.server.http import ANY_METHOD, HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
@@ -48,15 +49,17 @@ class Call(NamedTuple):
     space: Space
     parameters: Parameters
     path: list[str]
+    traced: TracedCall | None = None
 
     async def look(self, work: Callable[[View], Any]) -> Any:
         return await self.api.dispatcher.look(self.space, work)
 
     async def write(self, work: Callable[[Tx], Any]) -> Any:
-        return await self.api.dispatcher.write(self.space, work)
+        run = work if self.traced is None else self.traced.around(work)
+        return await self.api.dispatcher.write(self.space, run)
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[[Call], Coroutine[Any, Any, Any]]
 
 
 def json_answer(content: Any, status: int = 200) -> HttpResponse:
@@ -89,7 +92,7 @@ async def _serve(api: HttpApi, request: HttpRequest, name: str, path: list[str])
     except FluxError as error:
         return json_answer({"error": error.message}, error.status)
     except Exception as error:
-        known = api.dispatcher.known(error)
+        known = api.dispatcher.known(error, request.ids)
         missing = isinstance(known, NotFound)
         message = "Not Found" if missing else known.message
         response = json_answer({"error": message}, known.status)
@@ -118,7 +121,9 @@ async def _answer(api: HttpApi, request: HttpRequest, name: str, path: list[str]
     if method == "POST" and path == ["distinct"] and request.content_type == _FORM:
         parameters += parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
     space = await api.dispatcher.space(name)
-    answer = await handler(Call(api, request, space, Parameters(parameters), path))
+    traced = api.traced(request, f"flux.{handler.__name__}", name)
+    call = Call(api, request, space, Parameters(parameters), path, traced)
+    answer = await ended_with(traced, handler(call))
     return HttpResponse(b"") if answer is None else json_answer(answer)
 
 

@@ -4,7 +4,7 @@ The public paths sit at the root, and again below `/entities`, which is their do
 Errors are one line of plain text, as its clients expect.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
@@ -18,11 +18,12 @@ from holdfast.entities.schema_dump import dump_schema
 from holdfast.entities.stats import TableStats
 from holdfast.errors import BadInput, HoldfastError, MethodNotAllowed, NotFound
 from holdfast.limits import MAX_SCHEMA_BYTES
+from holdfast.server.call_tracing import ended_with
 from holdfast.server.http import ANY_METHOD, HttpApi, route
 from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse, error_headers
 from holdfast.store import Space
 
-Handler = Callable[[HttpApi, HttpRequest, dict[str, str]], Awaitable[HttpResponse]]
+Handler = Callable[[HttpApi, HttpRequest, dict[str, str]], Coroutine[Any, Any, HttpResponse]]
 
 _STEPS_FIRST: Final = 4  # of building indexes, before the answer: those of small tables are ready
 _YAML: Final = "text/yaml"
@@ -38,9 +39,10 @@ def control(methods: str, path: str, role: Role) -> Callable[[Handler], Handler]
         ) -> HttpResponse:
             try:
                 (await api.who(request)).require(role, space=_space(api).name, layer="entities")
-                return await handler(api, request, found)
+                call = api.traced(request, f"meduza.{handler.__name__}", _space(api).name)
+                return await ended_with(call, handler(api, request, found))
             except Exception as error:
-                return _refusal(api.dispatcher.known(error))
+                return _refusal(api.dispatcher.known(error, request.ids))
 
         async def refuse(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> HttpResponse:
             allowed = methods.split()

@@ -73,11 +73,12 @@ def _plan(
     def succeeded(result: Any) -> bytes:
         return _framed(kind, wire.write_reply(query, result, time_ns=_since(begin)))
 
-    space = session.space
+    space, name = session.space, f"meduza.{kind.lower()}"
     if not wire.is_read(query):
-        return Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+        write = Write(space, lambda tx: wire.execute(tx.raw, query), succeeded, failed)
+        return session.followed(name, write)
     paging = query.paging if isinstance(query, Get) else None
-    return Read(
+    read = Read(
         space,
         lambda view: wire.execute(view.raw, query),
         succeeded,
@@ -85,6 +86,7 @@ def _plan(
         kind="meduza",
         is_large=session.dispatcher.large_reads.expects("meduza", paging),
     )
+    return session.followed(name, read)
 
 
 def _is_text(word: bytes) -> bool:

@@ -38,6 +38,8 @@ NOT_OURS: Final = wire.error(
     "ERR this server runs the queue script only; other Lua is not supported"
 )
 _FORK: Final = wire.error("ERR this is the script of the fork reqless, not that of qless")
+# How traces name the commands; those that do not exist have no names of their own there.
+_NAMES: Final = {name: f"qless.{name}" for name in (*qless.COMMANDS, "bpop")}
 _LARGEST: Final = 2**63 - 1  # integer that the protocol has; a priority may be greater
 
 
@@ -144,7 +146,7 @@ def _and_remember(session: RespSession, sha: bytes, dialect: qless.Dialect, plan
         await dispatcher.in_directory(partial(_remember, sha, dialect))
         return await dispatcher.write(plan.space, plan.work)
 
-    return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail)
+    return Later(lambda: asyncio.ensure_future(run()), plan.encode, plan.fail, plan.traced)
 
 
 def _refusal(body: bytes) -> bytes:
@@ -169,9 +171,8 @@ def native(session: RespSession, words: wire.Command) -> Plan:
 @command("QLESS1")
 def first(session: RespSession, words: wire.Command) -> Plan:
     """`QLESS1 Name numkeys [keys] [arguments]`: the seed's own calls."""
-    return _plan(
-        session, lambda tx: qless.call_first(tx, list(map(wire.text_of, words[1:]))), "ERR "
-    )
+    texts = list(map(wire.text_of, words[1:]))
+    return _plan(session, lambda tx: qless.call_first(tx, texts), "ERR ", "qless1")
 
 
 def _call(session: RespSession, dialect: qless.Dialect, sha: bytes, words: wire.Command) -> Plan:
@@ -185,32 +186,37 @@ def _plan_command(
     session: RespSession, words: wire.Command, dialect: qless.Dialect, prefix: str
 ) -> Plan:
     texts = list(map(wire.text_of, words))
+    name = _NAMES.get(texts[0], "qless") if texts else "qless"
     dispatcher, space = session.dispatcher, session.space
     try:
         if texts[:1] == ["bpop"]:
             asked = qless.blocking_pop(texts)
-            return _plan_wait(session, lambda: _pop_wait(dispatcher, space, asked), prefix)
+            return _plan_wait(session, lambda: _pop_wait(dispatcher, space, asked), prefix, name)
         if texts[:1] == ["result"] and len(texts) > 3:
             jid, seconds = qless.awaited_result(texts)
             return _plan_wait(
-                session, lambda: _result_wait(dispatcher, space, jid, seconds), prefix
+                session, lambda: _result_wait(dispatcher, space, jid, seconds), prefix, name
             )
     except BadArgument as error:
         return wire.error(f"{prefix}{error.message}")
-    return _plan(session, lambda tx: qless.call(tx, texts, dialect), prefix)
+    return _plan(session, lambda tx: qless.call(tx, texts, dialect), prefix, name)
 
 
 def _plan_wait(
-    session: RespSession, wait: Callable[[], Coroutine[Any, Any, qless.Reply]], prefix: str
+    session: RespSession,
+    wait: Callable[[], Coroutine[Any, Any, qless.Reply]],
+    prefix: str,
+    name: str,
 ) -> Plan:
     """Plans a command that waits without holding a transaction."""
     session.who().require("write", space=session.space.name, layer="jobs")
     protocol = session.protocol
-    return Later(
+    later = Later(
         lambda: asyncio.ensure_future(wait()),
         lambda reply: _reply(reply, protocol),
         lambda error: wire.error(f"{prefix}{in_words_of_qless(error, 'result').message}"),
     )
+    return session.followed(name, later)
 
 
 async def _result_wait(
@@ -245,7 +251,9 @@ def _pop(
     return None if reply == qless.NOTHING else reply
 
 
-def _plan(session: RespSession, work: Callable[[Transaction], qless.Reply], prefix: str) -> Plan:
+def _plan(
+    session: RespSession, work: Callable[[Transaction], qless.Reply], prefix: str, name: str
+) -> Plan:
     """Plans one queue command as one transaction: even commands that read may move jobs."""
     session.who().require("write", space=session.space.name, layer="jobs")
     protocol = session.protocol
@@ -253,7 +261,8 @@ def _plan(session: RespSession, work: Callable[[Transaction], qless.Reply], pref
     def failed(error: HoldfastError) -> bytes:
         return wire.error(f"{prefix}{error.message}")
 
-    return Write(session.space, lambda tx: work(tx.raw), lambda r: _reply(r, protocol), failed)
+    write = Write(session.space, lambda tx: work(tx.raw), lambda r: _reply(r, protocol), failed)
+    return session.followed(name, write)
 
 
 def _reply(reply: qless.Reply, protocol: int) -> bytes:

@@ -4,7 +4,8 @@ A domain is a space. This module chooses the handler of a path and a method (`sc
 `rows.py`) and answers errors in RESTBase's own form.
 """
 
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +26,7 @@ from holdfast.errors import (
     TableError,
     UnsupportedContent,
 )
+from holdfast.server.call_tracing import ended_with
 from holdfast.server.http import ANY_METHOD, HttpApi, route
 from holdfast.server.http_exchange import HttpRequest, HttpResponse, error_headers
 from holdfast.tables import EVERY_DOMAIN
@@ -44,14 +46,14 @@ async def tables(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> H
         call = TableCall(api, request, target, _method(request))
         if target.table is None:
             _require_method(call, _READ_METHODS)
-            return await list_tables(call)
+            return await _traced(call, list_tables)
         if target.is_rows:
             _require_method(call, _ROW_METHODS)
-            return await _ROWS[call.method](call)
+            return await _traced(call, _ROWS[call.method])
         _require_method(call, _SCHEMA_METHODS)
-        return await _SCHEMAS[call.method](call)
+        return await _traced(call, _SCHEMAS[call.method])
     except Exception as error:
-        return _failure(api, error)
+        return _failure(api, request, error)
 
 
 @route(ANY_METHOD, "/{domain}/sys/batch")
@@ -61,20 +63,33 @@ async def batch(api: HttpApi, request: HttpRequest, found: dict[str, str]) -> Ht
         target = parse_path(request.raw_path.replace(b"/sys/batch", b"/sys/table"))
         call = TableCall(api, request, target, _method(request))
         _require_method(call, ("POST",))
-        await call.allow("write")
-        body = await call.body()
-        if not isinstance(body, dict) or body.keys() - {"operations"}:
-            raise InvalidTableRequest("The body is an object with `operations` and nothing else")
-        operations = body.get("operations")
-        if not isinstance(operations, list):
-            raise InvalidTableRequest("The body is an object with `operations`, an array")
-        if target.domain == EVERY_DOMAIN:
-            raise no_rows()
-        space = await call.new_space()
-        result = await run_write(call, space, lambda tables: tables.batch(operations))
-        return json_response(msgspec.to_builtins(result), 200)
+        return await _traced(call, batch_rows)
     except Exception as error:
-        return _failure(api, error)
+        return _failure(api, request, error)
+
+
+async def batch_rows(call: TableCall) -> HttpResponse:
+    await call.allow("write")
+    body = await call.body()
+    if not isinstance(body, dict) or body.keys() - {"operations"}:
+        raise InvalidTableRequest("The body is an object with `operations` and nothing else")
+    operations = body.get("operations")
+    if not isinstance(operations, list):
+        raise InvalidTableRequest("The body is an object with `operations`, an array")
+    if call.target.domain == EVERY_DOMAIN:
+        raise no_rows()
+    space = await call.new_space()
+    result = await run_write(call, space, lambda tables: tables.batch(operations))
+    return json_response(msgspec.to_builtins(result), 200)
+
+
+async def _traced(
+    call: TableCall, handler: Callable[[TableCall], Coroutine[Any, Any, HttpResponse]]
+) -> HttpResponse:
+    """Answers a request, as a call that the server's tracer follows."""
+    name = f"restbase.{handler.__name__}"
+    call.traced = call.api.traced(call.request, name, call.target.domain)
+    return await ended_with(call.traced, handler(call))
 
 
 def _method(request: HttpRequest) -> str:
@@ -99,8 +114,8 @@ _TYPES: Final[dict[type[HoldfastError], str]] = {
 }
 
 
-def _failure(api: HttpApi, error: Exception) -> HttpResponse:
-    known = api.dispatcher.known(error)
+def _failure(api: HttpApi, request: HttpRequest, error: Exception) -> HttpResponse:
+    known = api.dispatcher.known(error, request.ids)
     if isinstance(known, TableError):
         return json_response(error_body(known), known.status)
     type = next((_TYPES[each] for each in _TYPES if isinstance(known, each)), known.code)

@@ -19,6 +19,7 @@ from holdfast.errors import (
 )
 from holdfast.limits import MAX_BODY_BYTES
 from holdfast.server import bigints
+from holdfast.server.call_tracing import TracedCall
 from holdfast.server.http import HttpApi
 from holdfast.server.http_exchange import JSON, HttpRequest, HttpResponse
 from holdfast.store import Space, Tx
@@ -43,6 +44,7 @@ class TableCall:
         self.query_string = request.query.decode("latin-1")
         self._body: Any = None
         self._has_body = False
+        self.traced: TracedCall | None = None
 
     @property
     def table(self) -> str:
@@ -170,7 +172,9 @@ async def run_write(call: TableCall, space: Space, work: Any) -> Any:
     def on_transaction(tx: Tx) -> Any:
         return work(tx.tables)
 
-    return await call.api.dispatcher.write(space, on_transaction)
+    traced = call.traced
+    run = on_transaction if traced is None else traced.around(on_transaction)
+    return await call.api.dispatcher.write(space, run)
 
 
 async def _run_in_every_domain(call: TableCall, tables: StoreTables, work: Any) -> Any:

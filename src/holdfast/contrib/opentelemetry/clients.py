@@ -27,14 +27,14 @@ def _server(target: Target) -> dict[str, str | int]:
     return {"server.address": target.host, "server.port": target.port}
 
 
-def _with_context(data: bytes) -> bytes | None:
-    """Returns commands behind one that carries the trace; None if there is none to carry."""
+def _context() -> bytes:
+    """Returns the command that carries the trace to the server; nothing if there is none."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier)
     if not carrier:
-        return None
+        return b""
     words = [b"TRACE", *(each.encode() for pair in carrier.items() for each in pair)]
-    return wire.array([wire.bulk(word) for word in words]) + data
+    return wire.array([wire.bulk(word) for word in words])
 
 
 class TracedClientSpace(ClientSpace):
@@ -59,7 +59,9 @@ class TracedClientSpace(ClientSpace):
         if recording:
             more = {**self._server, _SIZE: len(recording)}
             with self._tracing.call("pipeline", self.name, more):
-                self._pool.send_pipeline(recording, self.name, timeout=self._timeout)
+                self._pool.send_pipeline(
+                    recording, self.name, timeout=self._timeout, before=_context()
+                )
 
     def _send(self, data: bytes, space: str, *, replies: int = 1, **options: Any) -> Any:
         if replies == 1:
@@ -70,10 +72,10 @@ class TracedClientSpace(ClientSpace):
 
     def _send_context(self, data: bytes, space: str, replies: int, options: Any) -> Any:
         """Sends commands, with the context of the trace before them, and leaves out its reply."""
-        both = _with_context(data)
-        if both is None:
+        before = _context()
+        if not before:
             return self._pool.exchange(data, space, replies=replies, **options)
-        _, *rest = self._pool.exchange(both, space, replies=replies + 1, **options)
+        _, *rest = self._pool.exchange(before + data, space, replies=replies + 1, **options)
         return rest if replies > 1 else rest[0]
 
 
@@ -111,7 +113,9 @@ class TracedAsyncSpace(AsyncSpace):
         if recording:
             more = {**self._server, _SIZE: len(recording)}
             with self._tracing.call("pipeline", self.name, more):
-                await self._pool.send_pipeline(recording, self.name, timeout=self._timeout)
+                await self._pool.send_pipeline(
+                    recording, self.name, timeout=self._timeout, before=_context()
+                )
 
     async def _send(self, data: bytes, space: str, *, replies: int = 1, **options: Any) -> Any:
         if replies == 1:
@@ -122,10 +126,10 @@ class TracedAsyncSpace(AsyncSpace):
 
     async def _send_context(self, data: bytes, space: str, replies: int, options: Any) -> Any:
         """Sends commands, with the context of the trace before them, and leaves out its reply."""
-        both = _with_context(data)
-        if both is None:
+        before = _context()
+        if not before:
             return await self._pool.exchange(data, space, replies=replies, **options)
-        _, *rest = await self._pool.exchange(both, space, replies=replies + 1, **options)
+        _, *rest = await self._pool.exchange(before + data, space, replies=replies + 1, **options)
         return rest if replies > 1 else rest[0]
 
 

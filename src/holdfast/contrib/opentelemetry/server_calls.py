@@ -57,6 +57,15 @@ class ServerCall:
         self._inside = inside
         self._note = note
 
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """Returns the ids by which the log names the call."""
+        known = self._span.get_span_context()
+        return {
+            "trace_id": trace.format_trace_id(known.trace_id),
+            "span_id": trace.format_span_id(known.span_id),
+        }
+
     def around(self, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns the work of a transaction, whose commit becomes a span too."""
         return Commit(self._inside).around(work, self._note)
