@@ -21,7 +21,7 @@ from typing import Any, Final
 import holdfast
 from benchmarks.events import BATCH, SCHEMA, views
 from holdfast import store
-from holdfast.engine.lmdb import environment, overlay
+from holdfast.engine.lmdb import environment, flusher
 
 CALLS: Final = 400
 WARM_UP: Final = 150  # calls, after which the interpreter has specialised its code
@@ -183,7 +183,7 @@ def be_quiet() -> None:
     """Nothing happens that a clock starts: under valgrind all takes fifty times as long. And there
     is no room for a large map."""
     for module, name, value in (
-        (overlay, "FLUSH_SECONDS", 3600),
+        (flusher, "FLUSH_SECONDS", 3600),
         (store, "EXPIRY_LOOK_SECONDS", 3600),
         (environment, "MAP_BYTES", 2**30),
     ):

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import holdfast
-from holdfast.engine.lmdb import overlay, redo_log
+from holdfast.engine.lmdb import flusher, overlay, redo_log
 from holdfast.errors import HoldfastError
 from tests.campaign.frame import Result
 from tests.cli.running import holdfast as run_command
@@ -68,7 +68,7 @@ def fill_and_wait(path: str, durability: str, connection: Connection) -> None:
     """Fills a store, and says what is in it while its last commits are in the log only."""
     overlay.COMMITS_WITHOUT_LOG = 20  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
-    overlay.FLUSH_SECONDS = 0.02  # type: ignore[attr-defined]
+    flusher.FLUSH_SECONDS = 0.02  # type: ignore[attr-defined]
     store = holdfast.open(path, durability=durability)  # type: ignore[arg-type]
     _fill(store)
     content = _content(store)

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction, read_counter
-from holdfast.engine.lmdb import overlay
+from holdfast.engine.lmdb import flusher, overlay
 from tests.processes import Child, start
 from tests.repetitions import repeated
 
@@ -50,7 +50,7 @@ def content_of(engine: Engine) -> dict[int, int]:
 
 def wait_for(flush_seconds: float) -> None:
     """In this process only: every commit may wait, for so long."""
-    overlay.FLUSH_SECONDS = flush_seconds  # type: ignore[attr-defined]
+    flusher.FLUSH_SECONDS = flush_seconds  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = flush_seconds  # type: ignore[attr-defined]
     overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
 
@@ -233,7 +233,7 @@ def test_the_successor_of_a_process_killed_in_its_commit_continues_from_that_com
 ) -> None:
     monkeypatch.setattr(overlay, "COMMITS_WITHOUT_LOG", 0)
     monkeypatch.setattr(overlay, "MAX_WAITING_SECONDS", 3600.0)
-    monkeypatch.setattr(overlay, "FLUSH_SECONDS", 3600.0)
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 3600.0)
     engine = open_engine(tmp_path / "store", durability=durability, checkpoint_seconds=3600)
     other = start(die_before_the_end_of_a_commit, str(tmp_path / "store"), durability)
     assert other.receive() == "inside"

@@ -155,7 +155,7 @@ class Machine:
         self.older: Content = {}  # without that
         self._watch(patch)
         self.engine: Engine = open_engine(self.path, checkpoint_seconds=0.001)
-        self.engine._overlay._env = WatchedEnvironment(  # type: ignore[attr-defined]
+        self.engine._overlay._lease._env = WatchedEnvironment(  # type: ignore[attr-defined]
             self.engine._env,  # type: ignore[attr-defined]
             self.disk,
         )

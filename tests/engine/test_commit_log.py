@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction
-from holdfast.engine.lmdb import file_writes, open_store, overlay, redo_log
+from holdfast.engine.lmdb import file_writes, flusher, log_lease, open_store, overlay, redo_log
 from holdfast.errors import StoreFull, ViewOnlyReads
 from holdfast.limits import COMMITS_WITHOUT_LOG
 from tests.processes import start
@@ -135,6 +135,7 @@ def test_lmdb_gets_what_waits_sooner_when_no_more_is_committed(
     seconds = itertools.count(step=30)  # between two looks at the clock
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
     monkeypatch.setattr(overlay, "time", clock)
+    monkeypatch.setattr(flusher, "time", clock)
 
     put(engine, b"a", b"1")
 
@@ -388,7 +389,7 @@ def test_after_a_failed_sync_all_commits_go_to_lmdb(
 def fail_altogether(path: str, connection: Connection) -> None:
     """First the log can't be synced, and then LMDB's file not be written."""
     wait_at_once()
-    overlay.FLUSH_SECONDS = 3600  # type: ignore[attr-defined]  # no other thread puts anything right meanwhile
+    flusher.FLUSH_SECONDS = 3600  # type: ignore[attr-defined]  # no other thread puts anything right meanwhile
     engine = open_engine(path)
     put(engine, b"a", bytes(100_000))
     engine.stats()  # brings it into LMDB's file, which is longer now than it may be
@@ -434,7 +435,8 @@ def fill_the_log(path: str, limit: int, connection: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     for number in range(600):
         put(engine, b"%d" % (number % 50), b"%d" % number)
-    connection.send((engine._overlay._broken, look(engine)))  # type: ignore[attr-defined]
+    failed = engine._overlay._lease.state is log_lease.FAILED  # type: ignore[attr-defined]
+    connection.send((failed, look(engine)))
     connection.recv()
 
 
@@ -443,9 +445,9 @@ def test_a_log_on_a_full_disk_stops_no_writer(tmp_path: Path, limit: int) -> Non
     """There is none for the whole log when it is made, or none for one record."""
     child = start(fill_the_log, str(tmp_path / "store"), limit)
 
-    broken, content = child.receive()
+    failed, content = child.receive()
     child.kill()
 
-    assert broken
+    assert failed
     assert content == {b"%d" % key: b"%d" % (550 + key) for key in range(50)}
     assert after_a_kill(tmp_path / "store", tmp_path / "killed") == content

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.engine import open_engine
 from holdfast.engine.contract import Engine, Transaction
-from holdfast.engine.lmdb import overlay, pages
+from holdfast.engine.lmdb import flusher, overlay, pages
 from holdfast.engine.lmdb.recovery import recover
 from holdfast.engine.lmdb.restore import restore
 from holdfast.errors import LogDamaged, StoreDamaged
@@ -51,7 +51,7 @@ def closed(tmp_path: Path) -> Path:
 def write_and_wait(path: str, durability: str, connection: Connection) -> None:
     overlay.COMMITS_WITHOUT_LOG = 0  # type: ignore[attr-defined]
     overlay.MAX_WAITING_SECONDS = 3600.0  # type: ignore[attr-defined]
-    overlay.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]
+    flusher.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]
     engine = open_engine(path, durability=durability, checkpoint_seconds=3600)
     fill(engine)
     engine._overlay._log.note_end()  # type: ignore[attr-defined]

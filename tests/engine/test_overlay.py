@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.engine import folder, open_engine
 from holdfast.engine.contract import Engine, Notice, Transaction, read_counter
-from holdfast.engine.lmdb import overlay
+from holdfast.engine.lmdb import flusher, overlay
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.errors import StoreForked, StoreFull, ViewOnlyReads
 from holdfast.limits import (
@@ -472,7 +472,7 @@ def test_of_another_boot_only_a_log_that_was_synced_counts(
 
 def fill_the_disk_behind_its_back(path: str, connection: Connection) -> None:
     """The space that was reserved on the disk is not there, as on a disk that fails."""
-    overlay.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]  # in this process only
+    flusher.FLUSH_SECONDS = 3600.0  # type: ignore[attr-defined]  # in this process only
     engine = open_engine(path, durability="interval", checkpoint_seconds=3600)
     put(engine, b"a", b"1")
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))

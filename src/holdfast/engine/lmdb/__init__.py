@@ -7,8 +7,9 @@ meta pages in turn, so a crash at any moment leaves the state before or after it
 open_store.py    opens, recovers and closes the files of a store
 engine.py        views, transactions, backups and checks of an open store begin there
 commits.py       runs the transactions of a group, in memory or in LMDB
-overlay.py       holds commits that LMDB gets later; redo_log.py makes them durable until then, and
-                 disk_space.py reserves disk blocks for them
+overlay.py       holds commits that LMDB gets later; redo_log.py makes them durable until then,
+                 disk_space.py reserves disk blocks for them, flusher.py is the thread that flushes
+log_lease.py     the states of a process: whether its commits may wait
 checkpointer.py  interval mode: saves states to return to after a power failure
 """
 

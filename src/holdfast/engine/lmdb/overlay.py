@@ -14,8 +14,9 @@ runs meanwhile stays on the snapshot and the overlay that it began with, and its
 new overlay.
 
 Only a process that is alone may do this, as the others read LMDB's file. It holds the folder's
-lease meanwhile. A process that comes marks the store as shared, and waits for the lease: it gets it
-after the next flush, and while the mark is set all processes commit directly to LMDB.
+lease meanwhile: log_lease.py has its states. A process that comes marks the store as shared, and
+waits for the lease: it gets it after the next flush, and while the mark is set all processes commit
+directly to LMDB.
 """
 
 import threading
@@ -31,6 +32,8 @@ from holdfast.engine.folder import Folder
 from holdfast.engine.lmdb.disk_space import DiskSpace
 from holdfast.engine.lmdb.environment import explain
 from holdfast.engine.lmdb.file_writes import is_open, write_out
+from holdfast.engine.lmdb.flusher import Flusher
+from holdfast.engine.lmdb.log_lease import CLOSED, DEFERRING, LogLease
 from holdfast.engine.lmdb.redo_log import RedoLog
 from holdfast.engine.lmdb.write_buffers import CommittedBuffer, PendingCommits, TransactionBuffer
 from holdfast.engine.notices import NoticeHub, bytes_of
@@ -38,7 +41,6 @@ from holdfast.engine.write_buffer import WriteBuffer
 from holdfast.errors import HoldfastError, StoreFull
 from holdfast.limits import (
     COMMITS_WITHOUT_LOG,
-    FLUSH_SECONDS,
     MAX_DEFERRED_BYTES,
     MAX_DELETED_IN_OVERLAY,
     MAX_INTERVAL_WAITING_SECONDS,
@@ -83,49 +85,52 @@ class Overlay:
         self._log = log
         self._disk_space = disk_space
         self._synced = synced
-        self._look_seconds = look_seconds
         self._store_notices = store_notices
         self._notices = notices
-        self._look_if_alone = look_if_alone
         self._refuse_unusable = refuse_unusable
         self._note_written = note_written
         self._lock = threading.Lock()
         self._base: CommittedBuffer | None = None
         self._replaced: list[CommittedBuffer] = []  # by a flush, and still read by the writer
-        self._leased = False
         self._running = False  # someone writes, above a base
-        self._hindered = False  # others want to open the store, or the log fails
-        self._due = False  # what waits has waited long enough
-        self._looked = False  # someone has opened a view since the last transaction began
+        self._viewed = False  # someone has opened a view since the last transaction began
         self._early_views = 0  # views in a row that came after a single commit
         self._most_reserved = (4 if synced else 1) * RESERVED_BYTES
-        self._patience = MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS
         self._without_log = COMMITS_WITHOUT_LOG if synced else 0  # still to come
-        self._next_look = 0.0
-        self._known = -1  # the last LMDB commit that is known to be on disk
-        self._prepared = False  # the log has all its blocks
-        self._broken = False  # the log could not be written to, and never is again
-        self.closed = False
-        self._armed = threading.Event()
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._lease = LogLease(
+            env,
+            folder,
+            log,
+            synced=synced,
+            look_seconds=look_seconds,
+            look_if_alone=look_if_alone,
+        )
+        self._flusher = Flusher(
+            patience=MAX_WAITING_SECONDS if synced else MAX_INTERVAL_WAITING_SECONDS,
+            waiting=lambda: self._base,
+            look=self._look_around,
+            flush=self._flush_waiting,
+        )
 
     # --- for the leader of a group ---------------------------------------------------------------
 
     def begin(self) -> CommittedBuffer | None:
         """Returns what a transaction may be stacked on, or None: then it has to commit directly."""
-        # In this order, and without the lock: who takes the base away does so before it looks if
+        # In this order, and without the lock: `_hand_over` takes the base away before it looks if
         # someone is running.
         self._running = True
         base = self._base
-        return base if base is not None and not self._hindered else self._begin()
+        if base is not None and self._lease.state is DEFERRING:
+            return base
+        return self._begin()
 
     def is_ready(self) -> bool:
         """Returns whether a short commit would only append to the log, and wait for no one."""
         base, log = self._base, self._log
         return (
             base is not None
-            and not (self._hindered or self._due or self.closed or self._lock.locked())
+            and self._lease.state is DEFERRING
+            and not (base.due or self._lock.locked())
             and log.position + MAX_DEFERRED_BYTES <= log.end
             and log.sync_seconds < MAX_SYNC_ON_LOOP_SECONDS
         )
@@ -134,7 +139,7 @@ class Overlay:
         with self._lock:
             self._running = False
             self._end()
-            if self._is_in_the_way():
+            if not self._lease.may_defer():
                 self._hand_over()
                 return None
             if self._without_log:
@@ -142,8 +147,8 @@ class Overlay:
                 return None
             if self._early_views >= _MAX_EARLY_VIEWS and self._base is None:
                 # Where every commit is read at once, deferring it only costs time.
-                if self._looked:
-                    self._looked = False
+                if self._viewed:
+                    self._viewed = False
                     return None
                 self._early_views = 0
                 self._disk_space.forget()
@@ -151,18 +156,6 @@ class Overlay:
                 return None
             self._running = True
             return self._base
-
-    def _is_in_the_way(self) -> bool:
-        """Returns whether others have the store open, or the log fails: then nothing may wait."""
-        if self._broken:
-            return True
-        if not self._log.shared:
-            return False
-        now = time.monotonic()
-        if not self._leased and now >= self._next_look:
-            self._next_look = now + self._look_seconds
-            self._look_if_alone()
-        return self._log.shared
 
     def commit(
         self, tx: TransactionBuffer, publish: Callable[[], None], *, flushes: bool = True
@@ -172,7 +165,7 @@ class Overlay:
 
         Without `flushes` a flush that is due is left to the next commit.
         """
-        if self.closed:
+        if self._lease.state is CLOSED:
             self._refuse_unusable()  # the work has forked
         with self._lock:
             # A process that is alone tells no one else: what nobody here listens to is not kept.
@@ -246,8 +239,8 @@ class Overlay:
                 if record is not None:
                     log.write(record, position)
                 take(tx)
-                # Only now that all can see the commit: who begins to listen after this look reads
-                # what is there after it.
+                # Only now that all can see the commit: a subscriber that comes after this look
+                # reads what is there after it.
                 if tx.later_notices:
                     tx.make_notices(self._notices.may_want)
                 if tx.notices:
@@ -263,14 +256,14 @@ class Overlay:
             except OSError:
                 return self._commit_without_log(tx, position, publish) or interrupted
         if (
-            self._due
+            base.due
             or self._disk_space.needed > self._most_reserved
             or base.deleted > MAX_DELETED_IN_OVERLAY
             or len(base.notices) > MAX_WAITING_KEYS
             or base.notice_bytes > MAX_WAITING_NOTICE_BYTES
             or (self._synced and len(base.written) > MAX_WAITING_KEYS)
         ):
-            self._due = True
+            base.due = True
             if not flushes:
                 return interrupted
             try:
@@ -286,7 +279,7 @@ class Overlay:
     ) -> bool:
         """The disk has not taken a record, or does not say if it has: nobody may rely on the log
         from now on. LMDB gets what waits together with `tx`, which makes all records void."""
-        self._broken = self._hindered = True
+        self._lease.note_failure()
         with suppress(OSError):
             self._log.spoil(position)
         return self._commit_directly(tx, publish)
@@ -328,7 +321,7 @@ class Overlay:
         if self._synced:
             base = self._base
             return base.freeze() if base is not None and base.written else None
-        self._looked = True
+        self._viewed = True
         if self.is_pending():
             with self._lock:
                 base = self._base
@@ -343,7 +336,11 @@ class Overlay:
     def _flush(self) -> None:
         # The log may hold what has left the overlay again: it has to be reset all the same.
         base = self._base
-        if self.closed or base is None or (self._log.is_empty() and not base.notices):
+        if (
+            self._lease.state is CLOSED
+            or base is None
+            or (self._log.is_empty() and not base.notices)
+        ):
             return
         if self._write(None, lambda: None):
             raise KeyboardInterrupt
@@ -397,11 +394,9 @@ class Overlay:
     def _restart(self, publish: Callable[[], None]) -> None:
         """Finishes after a commit to LMDB. It can be called again."""
         self._log.empty()
-        if self._leased:
-            self._known = self._env.info()["last_txnid"]
+        self._lease.note_commit()
         publish()
         base, self._base = self._base, None
-        self._due = False
         if base is not None:
             if self._running:
                 self._replaced.append(base)
@@ -412,54 +407,26 @@ class Overlay:
     # --- the lease -------------------------------------------------------------------------------
 
     def _open_base(self) -> bool:
-        if self.closed or (not self._leased and not self._take_lease()):
+        if not self._lease.is_held() and not self._take_lease():
             return False
         try:
             txn = self._env.begin(db=self._data)
         except lmdb.ReadersFullError:
-            return False  # all places are taken by views; a writer needs none
+            return False  # views have taken all places of readers; a direct commit needs none
         self._base = CommittedBuffer(txn, time.monotonic())
         self._log.restart(self._base.above)
         return True
 
     def _take_lease(self) -> bool:
-        if not self._folder.take_lease(wait=False):
+        if not self._lease.take():
             return False
-        if self._log.shared or not self._prepare():
-            self._folder.leave_lease()
-            return False
-        self._leased = True
         self._disk_space.forget()
-        self._arm()
-        return True
-
-    def _prepare(self) -> bool:
-        """Makes sure that records may be relied on: they are worth nothing without the LMDB commit
-        that they stand above, and who made that may have been killed in the middle.
-
-        Then the meta page may be there, and its number not yet where readers look for it: the next
-        writer puts that right. And the page may not be on disk.
-        """
-        try:
-            with self._folder.write_turn:
-                self._env.begin(write=True).abort()
-            if not self._synced:
-                self._log.declare()
-                return True
-            if self._env.info()["last_txnid"] != self._known:
-                self._env.sync(True)
-            if not self._prepared:
-                self._log.prepare()
-                self._prepared = True
-            self._log.declare()
-        except (lmdb.Error, OSError):
-            self._broken = True
-            return False
+        self._flusher.wake()
         return True
 
     def _hand_over(self) -> None:
         """Hands the lease to a process that waits for it, unless a commit is running."""
-        if not self._leased or self._running:
+        if not self._lease.is_held() or self._running:
             return
         self._flush()
         base, self._base = self._base, None
@@ -468,78 +435,48 @@ class Overlay:
             return
         if base is not None:
             base.txn.abort()
-        self._folder.leave_lease()
-        self._leased = self._hindered = False
+        self._lease.leave()
 
-    def _arm(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="holdfast-flush", daemon=True)
-            self._thread.start()
-        self._armed.set()
-
-    def _run(self) -> None:
-        """Flushes what has waited long enough, and then sleeps until something waits."""
-        newest, since = (0, 0), 0.0  # the last commit that was seen, and when it was seen first
-        while True:
-            self._armed.wait()
-            self._armed.clear()  # before all else: a later call is not missed
-            if self._stopped.wait(FLUSH_SECONDS):
-                return
-            self._hindered = self._broken or self._log.shared
-            if self._synced and self._lock.acquire(blocking=False):
-                self._log.note_end()
-                self._lock.release()
-            base, now = self._base, time.monotonic()
-            if base is not None and (base.above, base.commits) != newest:
-                newest, since = (base.above, base.commits), now
-            due = (
-                base is None
-                or now - base.since >= self._patience
-                or now - since >= self._patience / 10  # nobody writes: who reads should pass less
-            )
-            if due and base is not None:
-                # A busy writer does it by itself, with its next commit. If this thread did, the two
-                # would take Python's lock from each other at every call of LMDB.
-                self._due = True
-                if self._stopped.wait(FLUSH_SECONDS / 8):
-                    return
-                if not self._due:
-                    self._armed.set()
-                    continue
+    def _look_around(self) -> None:
+        """Called by the flusher's thread, and takes the lock only if there is something to note."""
+        if self._lease.others_have_come_or_gone():
             with self._lock:
-                with suppress(HoldfastError):  # a full disk; the next try may succeed
-                    if due or self._hindered:
-                        self._hand_over()
-                        if self._leased:
-                            self._flush()
-                self._due = False
-                if self._leased:
-                    self._armed.set()
+                self._lease.look_for_others()
+        if self._synced and self._lock.acquire(blocking=False):
+            self._log.note_end()
+            self._lock.release()
+
+    def _flush_waiting(self, due: bool) -> bool:
+        """Flushes what is due, or what another process waits for. Returns whether the flusher has
+        to look again."""
+        with self._lock:
+            with suppress(HoldfastError):  # a full disk; the next try may succeed
+                if due or self._lease.state is not DEFERRING:
+                    self._hand_over()
+                    if self._lease.is_held():
+                        self._flush()
+            if self._base is not None:
+                self._base.due = False
+            return self._lease.is_held()
 
     # --- its end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Writes all into LMDB's file, if it takes it; the log keeps what it does not take."""
-        self._stopped.set()
-        self._armed.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._flusher.stop()
         with self._lock:
             try:
                 self._flush()
             finally:
-                self.closed = True
-                if self._base is not None:
-                    self._base.txn.abort()
-                    self._base = None
-                if self._leased:
-                    self._folder.leave_lease()
-                    self._leased = False
+                base, self._base = self._base, None
+                if base is not None:
+                    base.txn.abort()
+                self._lease.close()
 
     def forked(self) -> list[Any]:
         """Called in a child process. Returns what must never be cleaned up there."""
         self._lock = threading.Lock()
-        self.closed = True
+        self._lease.forked()
         bases = self._replaced if self._base is None else [*self._replaced, self._base]
         return [base.txn for base in bases]
 

@@ -86,6 +86,7 @@ class RedoLog:
     __slots__ = (
         "_declared",
         "_file",
+        "_has_blocks",
         "_map",
         "_mark",
         "_synced",
@@ -101,6 +102,7 @@ class RedoLog:
         state = read_state(path)
         self.problem = "" if state is None else self._size_problem()
         self._declared = b""  # the number that `redo-state` is known to hold
+        self._has_blocks = False  # all of them, and each was written
         self._file = folder.open_file(self.path)
         try:
             # Real blocks, so that no write to the map finds the disk full: it could not even say
@@ -166,8 +168,10 @@ class RedoLog:
     def prepare(self) -> None:
         """Gives a log that is synced its blocks, and writes to all of them: from then on a sync
         has nothing to note but the record. `declare` syncs them."""
-        os.posix_fallocate(self._file, 0, REDO_LOG_BYTES)
-        _write(self._file, bytes(REDO_LOG_BYTES - _BEGIN), _BEGIN)
+        if not self._has_blocks:
+            os.posix_fallocate(self._file, 0, REDO_LOG_BYTES)
+            _write(self._file, bytes(REDO_LOG_BYTES - _BEGIN), _BEGIN)
+            self._has_blocks = True
 
     def declare(self) -> None:
         """Notes in `redo-state` that this log is there, before it gets its first record."""

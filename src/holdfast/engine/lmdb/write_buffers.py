@@ -257,6 +257,7 @@ class CommittedBuffer(_PendingBuffer):
         "above",
         "commits",
         "deleted",
+        "due",
         "notice_bytes",
         "seen",
         "since",
@@ -271,6 +272,7 @@ class CommittedBuffer(_PendingBuffer):
         self._waiting: PendingCommits | None = None  # made for the first view that asks
         self._lock = threading.RLock()  # held for moments: views freeze what others change
         self.commits = 0
+        self.due = False  # has waited long enough, or holds enough: the next commit flushes it
         self.notice_bytes = 0  # about what the notices take
         self.deleted = 0  # keys that hide one of the snapshot: every scan has to pass them
         self._bare: Range | None = None  # a range in which there is nothing

@@ -1,0 +1,75 @@
+"""The thread that flushes commits which have waited long enough."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from holdfast.engine.lmdb.write_buffers import CommittedBuffer
+from holdfast.limits import FLUSH_SECONDS
+
+
+class Flusher:
+    """Looks every `FLUSH_SECONDS` at what waits, and sleeps while nothing does.
+
+    What waits is due after `patience` seconds, or after a tenth of them without a commit: nobody
+    writes then, and readers should pass less.
+    """
+
+    def __init__(
+        self,
+        *,
+        patience: float,
+        waiting: Callable[[], CommittedBuffer | None],
+        look: Callable[[], None],
+        flush: Callable[[bool], bool],
+    ) -> None:
+        self._patience = patience
+        self._waiting = waiting
+        self._look = look
+        self._flush = flush  # gets whether it is due, and returns whether to look again
+        self._awake = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._newest = (0, 0)  # the last commit that was seen
+        self._since = 0.0  # when it was seen first
+
+    def wake(self) -> None:
+        """Starts the thread if need be, and lets it look until nothing waits."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="holdfast-flush", daemon=True)
+            self._thread.start()
+        self._awake.set()
+
+    def stop(self) -> None:
+        """Ends the thread, and returns when it has ended."""
+        self._stopped.set()
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._awake.wait()
+            self._awake.clear()  # before all else: a later call is not missed
+            if self._stopped.wait(FLUSH_SECONDS):
+                return
+            self._look()
+            waiting = self._waiting()
+            due = waiting is None or self._is_due(waiting)
+            if due and waiting is not None:
+                # A busy writer does it by itself, with its next commit. If this thread did, the two
+                # would take Python's lock from each other at every call of LMDB.
+                waiting.due = True
+                if self._stopped.wait(FLUSH_SECONDS / 8):
+                    return
+                if self._waiting() is not waiting:
+                    self._awake.set()
+                    continue
+            if self._flush(due):
+                self._awake.set()
+
+    def _is_due(self, waiting: CommittedBuffer) -> bool:
+        now = time.monotonic()
+        if (waiting.above, waiting.commits) != self._newest:
+            self._newest, self._since = (waiting.above, waiting.commits), now
+        return now - waiting.since >= self._patience or now - self._since >= self._patience / 10
