@@ -95,32 +95,9 @@ class PutOperations:
             and delay is ZERO
         ):
             return put_new(self._ledger, queue, klass, data, self._ledger.tx.now)
-        check(PutOperations.put, locals())
-        return put(
-            self._ledger,
-            NewJob(
-                queue=queue,
-                klass=klass,
-                data=data,
-                id=id,
-                delay=delay,
-                priority=priority,
-                tags=None if tags is None else tuple(tags),
-                retries=retries,
-                depends=None if depends is None else tuple(depends),
-                throttles=None if throttles is None else tuple(throttles),
-                unique=unique,
-                unique_for=unique_for,
-                unique_mode=unique_mode,
-                at=at,
-                expires=expires,
-                timeout=timeout,
-                rate_key=rate_key,
-                batch=batch,
-            ),
-            worker,
-            self._ledger.time(now),
-        )
+        arguments = locals()
+        check(PutOperations.put, arguments)
+        return put(self._ledger, _described(arguments), worker, self._ledger.time(now))
 
     @operation()
     def put_many(
@@ -171,6 +148,15 @@ class PutOperations:
             depends=None if depends is None else tuple(depends),
         )
         return put(self._ledger, new, worker, self._ledger.time(now))
+
+
+def _described(arguments: dict[str, Any]) -> NewJob:
+    """Returns the job that the arguments of `put` describe."""
+    given = {name: arguments[name] for name in NewJob.__struct_fields__ if name in arguments}
+    for name in ("tags", "depends", "throttles"):
+        if given[name] is not None:
+            given[name] = tuple(given[name])
+    return NewJob(**given)
 
 
 def requeue_step(

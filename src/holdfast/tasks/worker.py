@@ -74,16 +74,10 @@ class Worker:
     ) -> None:
         if threads is None:
             threads = 0 if async_slots or processes else 1
-        if min(threads, async_slots, processes) < 0 or threads + async_slots + processes < 1:
-            raise BadInput(f"a worker has at least 1 slot, not {threads} threads")
+        _check_slots(threads, async_slots, processes, source)
         if not 0 <= prefetch <= MAX_JOBS_PER_CALL // 2:
             raise BadInput(
                 f"prefetch is a number from 0 to {MAX_JOBS_PER_CALL // 2}, not {prefetch}"
-            )
-        if processes and source is None:
-            raise BadInput(
-                "process slots need to know where their tasks are",
-                hint="Use `holdfast worker MODULE --processes N`.",
             )
         self.name = name or this_worker()
         self.runtime = Runtime(tasks, where, workdir=workdir)
@@ -362,3 +356,13 @@ class Worker:
         for slot in self.slots:
             slot.close(0.0 if slot.name in busy else None)
         self.runtime.close()
+
+
+def _check_slots(threads: int, async_slots: int, processes: int, source: "Source | None") -> None:
+    if min(threads, async_slots, processes) < 0 or threads + async_slots + processes < 1:
+        raise BadInput(f"a worker has at least 1 slot, not {threads} threads")
+    if processes and source is None:
+        raise BadInput(
+            "process slots need to know where their tasks are",
+            hint="Use `holdfast worker MODULE --processes N`.",
+        )
