@@ -11,10 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,12 +28,14 @@ from holdfast.limits import SERVER_DRAIN_SECONDS, WORKER_DRAIN_SECONDS
 from tests.cli.running import environment
 from tests.processes import Command
 from tests.server.serving import ADDRESSES, serving
+from tests.tasks.waiting import until
 
 CONTRIB = Path(__file__).parent.parent / "contrib"
 DOCKER = CONTRIB / "docker"
 UNITS = sorted((CONTRIB / "systemd").glob("*.service"))
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
 KUBERNETES = list(yaml.safe_load_all((CONTRIB / "kubernetes" / "holdfast.yaml").read_text()))
+DASHBOARD: dict[str, Any] = json.loads((CONTRIB / "grafana" / "dashboard.json").read_text())
 TOOLS = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -76,53 +81,78 @@ def test_the_containers_serve_and_work_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands, variables and health checks of image and compose file, without containers."""
-    data, passwords = tmp_path / "data", {"WORKER_PASSWORD": "one", "ADMIN_PASSWORD": "two"}
-    script = COMPOSE["users"]["command"][0].replace("$$", "$").replace("/data", str(data))
-    subprocess.run(
-        [*COMPOSE["users"]["entrypoint"], script],
-        env=environment(PATH=TOOLS, **passwords),
-        check=True,
+    users, worker = COMPOSE["users"], COMPOSE["worker"]
+    test = worker["healthcheck"]["test"]
+    assert test[0] == "CMD"
+    assert instruction("ENTRYPOINT") == ["holdfast"]
+
+    serve_and_work(
+        tmp_path,
+        monkeypatch,
+        users=[*users["entrypoint"], users["command"][0].replace("$$", "$")],
+        server=instruction("CMD"),
+        is_well=lambda port: run_there(instruction("HEALTHCHECK"), "9966", port),
+        url=worker["environment"]["HOLDFAST_URL"].replace("${WORKER_PASSWORD}", "one"),
+        worker=worker["command"],
+        worker_is_well=lambda port: run_there(test[1:], "9990", port),
     )
-    places = {"/data": str(data), "/backups": str(tmp_path / "backups")}
-    places |= {"0.0.0.0:9977": "0.0.0.0:0", "0.0.0.0:9966": "0.0.0.0:0"}
-    server = Command([places.get(word, word) for word in instruction("CMD")])
+
+
+def serve_and_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    users: list[str],
+    server: list[str],
+    is_well: Callable[[str], None],
+    url: str,
+    worker: list[str],
+    worker_is_well: Callable[[str], None],
+) -> None:
+    """Adds users, starts a server and a worker, checks their health, runs a job, and ends both."""
+    places = {"/data": str(tmp_path / "data"), "/backups": str(tmp_path / "backups")}
+    passwords = {"WORKER_PASSWORD": "one", "ADMIN_PASSWORD": "two"}
+    script = users[-1].replace("/data", places["/data"])
+    subprocess.run([*users[:-1], script], env=environment(PATH=TOOLS, **passwords), check=True)
+    words = [re.sub(r"^(0\.0\.0\.0):\d+$", r"\1:0", word) for word in server]
+    serving = Command([re.sub(r"^/(data|backups)", rf"{tmp_path}/\1", word) for word in words])
     try:
-        found = ADDRESSES.search(server.stdout.readline())
+        found = ADDRESSES.search(serving.stdout.readline())
         assert found is not None
-        health = [word.replace("9966", found[5]) for word in instruction("HEALTHCHECK")]
-        subprocess.run(health, env=environment(PATH=TOOLS), check=True)
-        url = COMPOSE["worker"]["environment"]["HOLDFAST_URL"]
-        url = url.replace("${WORKER_PASSWORD}", "one").replace(
-            "server:9977", f"127.0.0.1:{found[2]}"
-        )
+        is_well(found[5])
+        url = re.sub(r"@\w+:9977", f"@127.0.0.1:{found[2]}", url)
         monkeypatch.setenv("HOLDFAST_URL", url)
         monkeypatch.chdir(DOCKER / "app")
-        work_together(url)
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(60) == 0
+        work(url, worker, worker_is_well)
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(60) == 0
     finally:
-        server.kill()
-        server.wait()
-        server.stdout.close()
+        serving.kill()
+        serving.wait()
+        serving.stdout.close()
 
 
-def work_together(url: str) -> None:
-    """Lets a worker of the compose file run a job, and end."""
+def work(url: str, words: list[str], is_well: Callable[[str], None]) -> None:
+    """Lets a worker run a job, and end."""
     port = str(free_port())
-    worker = Command([word.replace("9990", port) for word in COMPOSE["worker"]["command"]])
+    worker = Command([re.sub(r":9990$", f":{port}", word) for word in words])
     try:
         with holdfast.connect(url) as client:
             assert example_tasks().shrink.put(client, 8).result(timeout=60) == 4
-        test = COMPOSE["worker"]["healthcheck"]["test"]
-        health = [word.replace("9990", port) for word in test[1:]]
-        assert test[0] == "CMD"
-        subprocess.run(health, env=environment(PATH=TOOLS), check=True)
+        is_well(port)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
     finally:
         worker.kill()
         worker.wait()
         worker.stdout.close()
+
+
+def run_there(words: list[str], stated: str, port: str) -> None:
+    """Runs a health check, on the port that a test has chosen."""
+    assert any(stated in word for word in words)
+    health = [word.replace(stated, port) for word in words]
+    subprocess.run(health, env=environment(PATH=TOOLS), check=True)
 
 
 def example_tasks() -> Any:
@@ -145,12 +175,17 @@ def refuse_unknown(words: list[str]) -> None:
     command.make_context(words[0], words[1:])
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_runs_a_command_that_exists_as_an_ordinary_user(unit: Path) -> None:
+def service_of(unit: Path) -> configparser.SectionProxy:
+    """Returns the section `Service` of a unit."""
     read = configparser.RawConfigParser(strict=False, delimiters="=")
     read.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
     read.read(unit)
-    service = read["Service"]
+    return read["Service"]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_runs_a_command_that_exists_as_an_ordinary_user(unit: Path) -> None:
+    service = service_of(unit)
 
     program, *words = shlex.split(service["ExecStart"])
 
@@ -161,6 +196,64 @@ def test_a_unit_runs_a_command_that_exists_as_an_ordinary_user(unit: Path) -> No
     if "TimeoutStopSec" in service:
         drain = max(SERVER_DRAIN_SECONDS, WORKER_DRAIN_SECONDS)
         assert int(service["TimeoutStopSec"]) > drain
+
+
+def started(name: str, state: Path) -> tuple[list[str], configparser.SectionProxy]:
+    """Returns the words of a unit's ExecStart, with `state` as its StateDirectory."""
+    service = service_of(CONTRIB / "systemd" / f"{name}.service")
+    line = service["ExecStart"].replace(f"/var/lib/{service['StateDirectory']}", str(state))
+    return shlex.split(line.replace("%H", "host").replace("%i", "1"))[1:], service
+
+
+def test_the_units_serve_work_back_up_and_prove_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each ExecStart, ExecReload and KillSignal, as the files state them, without systemd."""
+    monkeypatch.setenv("HOLDFAST_RESP", "127.0.0.1:0")  # as EnvironmentFile= may set them
+    monkeypatch.setenv("HOLDFAST_HTTP", "127.0.0.1:0")
+    words, service = started("holdfast", tmp_path)
+    server = Command(words)
+    try:
+        found = ADDRESSES.search(server.stdout.readline())
+        assert found is not None
+        url = f"holdfast://127.0.0.1:{found[2]}"
+        monkeypatch.chdir(DOCKER / "app")  # a WorkingDirectory with the module that it names
+        words, working = started("holdfast-worker@", tmp_path)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *words],
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            with holdfast.connect(url) as client:
+                assert example_tasks().shrink.put(client, 8).result(timeout=60) == 4
+                until(lambda: client.jobs.worker_programs())
+                [program] = client.jobs.worker_programs()
+                assert program.name == "host-1"
+                for unit, process in ((working, worker), (service, server)):
+                    assert unit["ExecReload"] == "/bin/kill -HUP $MAINPID"
+                    process.send_signal(signal.SIGHUP)
+                until(
+                    lambda: {each.since for each in client.jobs.worker_programs()} - {program.since}
+                )
+                assert example_tasks().shrink.put(client, 10).result(timeout=60) == 5
+            for name in ("holdfast-backup", "holdfast-drill"):
+                subprocess.run(
+                    [sys.executable, "-m", "holdfast", *started(name, tmp_path)[0]],
+                    env=environment(),
+                    check=True,
+                )
+            for unit, process in ((working, worker), (service, server)):
+                process.send_signal(getattr(signal, unit["KillSignal"]))
+                assert process.wait(60) == 0
+        finally:
+            worker.kill()
+            worker.wait()
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
 
 
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
@@ -211,6 +304,30 @@ def test_kubernetes_probes_what_is_served_and_grants_time_to_drain() -> None:
         assert mounted <= {"data", *(volume["name"] for volume in pod["volumes"])}
 
 
+def test_the_pods_serve_and_work_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands, variables and probes of the Kubernetes file, without a cluster."""
+    (server_pod, server), (_, worker) = containers()
+    [init] = server_pod["initContainers"]
+    [url] = [each["value"] for each in worker["env"] if each["name"] == "HOLDFAST_URL"]
+
+    def probe(container: dict[str, Any], port: str) -> None:
+        for name in ("livenessProbe", "readinessProbe"):
+            path = container[name]["httpGet"]["path"]
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+                assert answer.status == 200
+
+    serve_and_work(
+        tmp_path,
+        monkeypatch,
+        users=[*init["command"], *init["args"]],
+        server=server["args"],
+        is_well=partial(probe, server),
+        url=url.replace("$(WORKER_PASSWORD)", "one"),
+        worker=worker["args"],
+        worker_is_well=partial(probe, worker),
+    )
+
+
 def test_kubernetes_selectors_find_their_pods() -> None:
     labels = [
         each["spec"]["template"]["metadata"]["labels"]
@@ -252,10 +369,43 @@ def test_dashboard_and_alerts_name_what_a_server_exports(tmp_path: Path) -> None
         assert set(re.findall(r'state="(\w+)"', expression)) <= states
 
 
-def panel_expressions() -> list[str]:
-    dashboard = json.loads((CONTRIB / "grafana" / "dashboard.json").read_text())
-    panels = dashboard["panels"]
+def test_every_expression_is_promql_of_one_type() -> None:
+    """Parsed as Prometheus does, with Grafana's variables replaced as Grafana replaces them."""
+    queries = [expression for expression in panel_expressions() if "label_values" not in expression]
+
+    for expression in [*queries, *alert_expressions()]:
+        text = expression.replace("$__rate_interval", "1m").replace("$__range", "1h")
+        assert promql_parser.parse(text) is not None, expression
+    assert DASHBOARD["schemaVersion"] >= 36
+
+
+def test_the_dashboard_is_one_that_grafana_can_draw() -> None:
+    variables = {each["name"] for each in DASHBOARD["templating"]["list"]}
+    panels = DASHBOARD["panels"]
+
     assert len({panel["id"] for panel in panels}) == len(panels)
+    assert len(DASHBOARD["uid"]) <= 40
+    squares: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24, panel["title"]
+        covered = {
+            (place["x"] + right, place["y"] + down)
+            for right in range(place["w"])
+            for down in range(place["h"])
+        }
+        assert not covered & squares, f"{panel['title']} lies on another panel"
+        squares |= covered
+        assert panel["type"] in ("row", "timeseries", "stat")
+        targets = panel.get("targets", [])
+        assert bool(targets) == (panel["type"] != "row")
+        assert len({target["refId"] for target in targets}) == len(targets)
+        used = set(re.findall(r"\$\{?(\w+)", json.dumps(panel)))
+        assert used <= variables | {"__rate_interval", "__range"}, panel["title"]
+
+
+def panel_expressions() -> list[str]:
+    dashboard, panels = DASHBOARD, DASHBOARD["panels"]
     queries = [each["query"]["query"] for each in dashboard["templating"]["list"][1:]]
     return queries + [target["expr"] for panel in panels for target in panel.get("targets", [])]
 

@@ -11,15 +11,15 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from holdfast.engine.contract import Engine
+from holdfast.engine.contract import Backup, Engine
 from holdfast.engine.folder import create_folder
 from holdfast.engine.lmdb.changes import base_of
 from holdfast.engine.lmdb.engine import LmdbEngine
@@ -27,11 +27,21 @@ from holdfast.engine.lmdb.environment import CHANGES_FILE, DATA_FILE, UNFINISHED
 from holdfast.errors import BadInput, StoreDamaged, StoreUnusable
 from holdfast.limits import FULL_BACKUP_SECONDS, MAX_CHANGES_SHARE, MAX_KEPT_BACKUPS
 
-__all__ = ["DatedBackup", "Keep", "backups_in", "kept", "make_backup", "parse_keep", "remove_old"]
+__all__ = [
+    "DatedBackup",
+    "Keep",
+    "backups_in",
+    "keep_download",
+    "kept",
+    "make_backup",
+    "parse_keep",
+    "remove_old",
+]
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 _RULE: Final = re.compile(r"(\d{1,6})([hdwmy])")
 _FORM: Final = "%Y%m%dT%H%M%SZ"
+_DOWNLOADED: Final = "unfinished-download"
 # A period of each unit as a text: backups with the same text are of the same period.
 _PERIODS: Final = {"h": "%Y%m%d%H", "d": "%Y%m%d", "w": "%G%V", "m": "%Y%m", "y": "%Y"}
 
@@ -111,15 +121,55 @@ def make_backup(
     create_folder(folder)
     with _locked(folder):
         _remove_unfinished(folder)
-        target = folder / datetime.fromtimestamp(now, UTC).strftime(_FORM)
-        base = _base(backups_in(folder), now) if is_incremental else None
-        if base is None or not isinstance(engine, LmdbEngine):
-            engine.backup(target)
-        else:
-            engine.backup_changes(target, folder / base.name)
-        made = _look(target)
-        assert made is not None
-        return made
+        return _made(engine, folder, now, is_incremental=is_incremental)
+
+
+def keep_download(
+    download: Callable[[Path], Backup], folder: Path, *, now: float, is_incremental: bool = False
+) -> DatedBackup:
+    """Makes a dated backup in the folder of one that `download` writes, and verifies it.
+
+    `download` gets the path of a file to write, and returns what its source says of the content.
+    Until the end the disk holds the download beside the backup.
+    """
+    create_folder(folder)
+    with _locked(folder):
+        _remove_unfinished(folder)
+        unfinished = folder / _DOWNLOADED
+        unfinished.mkdir(mode=0o700)
+        try:
+            expected = download(unfinished / DATA_FILE)
+            with closing(LmdbEngine(unfinished, clock=lambda: now)) as engine:
+                return _made(engine, folder, now, expected, is_incremental=is_incremental)
+        finally:
+            shutil.rmtree(unfinished)
+
+
+def _made(
+    engine: Engine,
+    folder: Path,
+    now: float,
+    expected: Backup | None = None,
+    *,
+    is_incremental: bool,
+) -> DatedBackup:
+    """Makes the next backup of a folder; a copy that is not what was `expected` is removed."""
+    target = folder / datetime.fromtimestamp(now, UTC).strftime(_FORM)
+    base = _base(backups_in(folder), now) if is_incremental else None
+    if base is None or not isinstance(engine, LmdbEngine):
+        copied = engine.backup(target)
+    else:
+        copied = engine.backup_changes(target, folder / base.name)
+    if expected is not None and copied != expected:
+        shutil.rmtree(target)
+        raise StoreDamaged(
+            f"the download has {copied.keys} keys, and the backup of the server {expected.keys}, "
+            "or they differ",
+            hint="Try again: nothing was kept.",
+        )
+    made = _look(target)
+    assert made is not None
+    return made
 
 
 def _base(backups: Sequence[DatedBackup], now: float) -> DatedBackup | None:
@@ -148,6 +198,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _remove_unfinished(folder: Path) -> None:
     """Removes what a killed process has left. Nobody is at work there: the folder is locked."""
+    shutil.rmtree(folder / _DOWNLOADED, ignore_errors=True)
     for name in filter(_NAME.fullmatch, os.listdir(folder)):
         path = folder / name
         if path.is_dir() and {*os.listdir(path)} <= {UNFINISHED_FILE}:

@@ -124,6 +124,7 @@ DEFAULT_INSPECTED_KEYS: Final = 100  # as many as people read at once
 MAX_INSPECTED_KEYS: Final = 10_000  # of one page, which is held in memory
 MAX_COUNTED_KEYS: Final = 1_000_000  # keys one call counts in a space: about a second of reading
 MAX_SIZED_KEYS: Final = 1_000  # keys counted per space in a list of sizes: half a millisecond
+MAX_BACKUP_PIECE_BYTES: Final = 4 * 1024 * 1024  # of a backup that is read over the network
 MAX_LISTED_BACKUPS: Final = 1_000  # of a server's folder; older ones are found by name
 MAX_MAINTENANCE_RUNNING: Final = 2  # checks and backups at once: each reads the whole store
 MAX_MAINTENANCE_KEPT: Final = 50  # checks and backups that are remembered, in memory

@@ -1,10 +1,14 @@
 """`holdfast backup` and `holdfast restore`: what they write is verified, and nothing is lost."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import holdfast
+from holdfast.backup_folder import keep_download
+from holdfast.engine.contract import Backup
+from holdfast.errors import BadInput, Forbidden, NotFound, StoreDamaged
 from holdfast.jobs import space_keys as jobs
 from holdfast.keys import prefix_range
 from tests.cli.conftest import Command
@@ -128,3 +132,51 @@ def test_a_backup_of_no_bytes_is_not_restored(folder: Path, tmp_path: Path) -> N
 
     assert (result.code, result.error["code"]) == (1, "store_damaged")
     assert not (tmp_path / "again" / "data.mdb").exists()
+
+
+def test_backups_of_a_server_are_downloaded_kept_and_proven(folder: Path, tmp_path: Path) -> None:
+    from tests.server.serving import serving
+
+    kept, there = tmp_path / "kept", tmp_path / "there"
+    with serving(folder, "--backups", str(there)) as server:
+        url = f"holdfast://127.0.0.1:{server.resp_port}"
+        with holdfast.connect(url) as client:
+            client.jobs.put("emails", data="x" * 5_000, id="first")
+            client.admin.backup("monday")
+        words = ("backup", "--url", url, kept, "--keep", "7d", "--incremental", "--json")
+        full = run(*words)
+        with holdfast.connect(url) as client:
+            piece = client.admin.backup_read("monday", offset=4096, count=10)
+            with pytest.raises(Forbidden):
+                client.admin.backup_remove("monday")
+            with pytest.raises(BadInput):
+                client.admin.backup_read("../data")
+            with pytest.raises(NotFound):
+                client.admin.backup_read("tuesday")
+            assert not client.admin.backup_remove("download-none")
+
+    assert len(piece) == 10
+    assert full.json["made"]["base"] is None
+    assert [each.name for each in there.iterdir()] == ["monday"]
+    assert [each.name for each in kept.iterdir()] == [full.json["made"]["name"]]
+    drill = run("drill", kept, "--json")
+    assert (drill.code, drill.json["problems"]) == (0, [])
+
+
+def test_a_download_is_kept_as_changes_or_not_at_all(folder: Path, tmp_path: Path) -> None:
+    now, kept = 1_700_000_000, tmp_path / "kept"
+    with holdfast.open(folder) as store:
+        told = store.backup(tmp_path / "there")
+    copy = (tmp_path / "there" / "data.mdb").read_bytes()
+
+    def download(file: Path, more_keys: int = 0) -> Backup:
+        file.write_bytes(copy)
+        return Backup(keys=told.keys + more_keys, digest=told.digest)
+
+    full = keep_download(download, kept, now=now, is_incremental=True)
+    changes = keep_download(download, kept, now=now + 60, is_incremental=True)
+    with pytest.raises(StoreDamaged, match="nothing was kept"):
+        keep_download(partial(download, more_keys=1), kept, now=now + 120)
+
+    assert (full.base, changes.base) == (None, full.name)
+    assert {each.name for each in kept.iterdir()} == {full.name, changes.name}

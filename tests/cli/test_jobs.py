@@ -46,6 +46,12 @@ def test_a_job_is_shown_with_its_history(command: Command, emails: holdfast.Stor
     shown = command("jobs", "show", "failed")
 
     assert "failed: timeout: no answer from ann" in shown.out
+    [job] = emails.jobs.pop("emails", "w", 1)
+    emails.jobs.retry(job.id, "w", group="slow", message="not yet")
+    assert "failed before: slow: not yet" in command("jobs", "show", job.id).out
+    emails.jobs.pop("emails", "w", 2)
+    emails.jobs.complete(job.id, "w", result={"sent": 1})
+    assert 'result: {"sent":1}' in command("jobs", "show", job.id).out
     assert command("jobs", "show", "first", "--json").json["data"] == {"to": "ann"}
 
 

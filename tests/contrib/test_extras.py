@@ -10,10 +10,19 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 CONTRIB = ROOT / "src" / "holdfast" / "contrib"
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+CORE = {re.split(r"[^\w-]", each)[0] for each in PROJECT["dependencies"]}
 
 # Where the name of a package is not that of its module, and what comes with another package.
-PACKAGES = {"opentelemetry": "opentelemetry-api", "sentry_sdk": "sentry-sdk", "werkzeug": "flask"}
+PACKAGES = {
+    "bson": "pymongo",
+    "markupsafe": "jinja2",
+    "opentelemetry": "opentelemetry-api",
+    "sentry_sdk": "sentry-sdk",
+    "werkzeug": "flask",
+    "yaml": "pyyaml",
+}
 MODULES = {
     "django": "django",
     "fastapi": "fastapi",
@@ -38,6 +47,28 @@ def test_an_extra_names_what_its_module_imports(module: str, extra: str) -> None
 
     named = {re.split(r"[^\w-]", each)[0] for each in EXTRAS[extra]}
     assert named - {"django-tasks"} == imported  # it is imported by name: Django 6 has it
+
+
+@pytest.mark.parametrize(
+    ("extra", "places"),
+    [
+        ("limits", ["limits_storage.py"]),
+        ("meduza", ["entities"]),
+        ("postgres", ["engine/postgres"]),
+        ("server", ["server", "dashboard", "cli/serve.py"]),
+        ("valkey", ["engine/valkey"]),
+    ],
+)
+def test_an_extra_names_what_its_part_imports_beyond_the_core(
+    extra: str, places: list[str]
+) -> None:
+    folders = [ROOT / "src" / "holdfast" / place for place in places]
+    files = [file for each in folders for file in (each.rglob("*.py") if each.is_dir() else [each])]
+    imported = {PACKAGES.get(name, name) for file in files for name in _imports(file)}
+
+    named = {re.split(r"[^\w-]", each)[0] for each in EXTRAS[extra]}
+    by_uvicorn = {"httptools"} if extra == "server" else set()
+    assert named - by_uvicorn == imported - CORE
 
 
 def test_the_extra_of_strategies_names_what_they_import() -> None:

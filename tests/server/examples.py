@@ -555,6 +555,8 @@ ADMIN = _calls(
     ("backup", {}),
     ("backup_start", {}),
     ("backups", {}),
+    ("backup_read", {"name": "there is none", "offset": -1}),
+    ("backup_remove", {"name": "monday"}),
     ("check_start", {"engine": "yes"}),
     ("maintenance", {"id": 1}),
     ("maintenance_stop", {"id": "nobody"}),

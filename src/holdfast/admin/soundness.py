@@ -1,6 +1,8 @@
 """Checks and backups: a part at a time, at once, or in the background with progress."""
 
+import shutil
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -10,9 +12,12 @@ from holdfast.admin.maintenance import Run
 from holdfast.admin.records import BackupEntry, BackupReport, CheckStep, Maintenance
 from holdfast.binding import Runner
 from holdfast.declarations import operation
-from holdfast.errors import BadInput
-from holdfast.limits import MAX_LISTED_BACKUPS
+from holdfast.errors import BadInput, Forbidden, NotFound
+from holdfast.limits import MAX_BACKUP_PIECE_BYTES, MAX_LISTED_BACKUPS
 from holdfast.spaces import DIRECTORY
+
+DOWNLOAD: Final = "download-"  # how the names of backups begin that are made to be read
+BACKUP_FILE: Final = "data.mdb"
 
 
 class SoundnessOperations:
@@ -76,9 +81,55 @@ class SoundnessOperations:
             return []
         found = [
             BackupEntry(name=file.parent.name, bytes=file.stat().st_size, made=file.stat().st_mtime)
-            for file in server.backups.glob("*/data.mdb")
+            for file in server.backups.glob(f"*/{BACKUP_FILE}")
         ]
         return sorted(found, key=lambda each: -each.made)[:MAX_LISTED_BACKUPS]
+
+    @operation(reads=True, role="admin", scope="store")
+    def backup_read(
+        self, name: str, *, offset: int = 0, count: int = MAX_BACKUP_PIECE_BYTES
+    ) -> bytes:
+        """Returns up to `count` bytes of a backup in the server's folder, from `offset` on.
+
+        At its end there are fewer, or none. Reads the file and no key.
+        """
+        if offset < 0 or not 1 <= count <= MAX_BACKUP_PIECE_BYTES:
+            raise BadInput(
+                f"offset is {offset} and count {count}",
+                hint=f"offset is 0 or more, count from 1 to {MAX_BACKUP_PIECE_BYTES}.",
+            )
+        file = self._backup_folder(name) / BACKUP_FILE
+        if not file.is_file():
+            raise NotFound(f"there is no backup {name!r:.100}")
+        with file.open("rb") as opened:
+            opened.seek(offset)
+            return opened.read(count)
+
+    @operation(role="admin", scope="store")
+    def backup_remove(self, name: str) -> bool:
+        """Removes a backup that was made to be read; returns whether it was there.
+
+        Its name begins with `download-`. Others can't be removed over the network, so that nobody
+        who has an administrator's token can remove all backups. Deletes the files and no key.
+        """
+        if not name.startswith(DOWNLOAD):
+            raise Forbidden(
+                f"the backup {name!r:.100} can't be removed over the network",
+                hint="Remove it on the machine of the server.",
+            )
+        folder = self._backup_folder(name)
+        if not (folder / BACKUP_FILE).is_file():
+            return False
+        shutil.rmtree(folder)
+        return True
+
+    def _backup_folder(self, name: str) -> Path:
+        server = self._home.server
+        if server is None or server.backups is None:
+            raise Forbidden("there is no server with a folder for backups here")
+        if name in ("", ".", "..") or "\0" in name or Path(name).name != name or len(name) > 200:
+            raise BadInput(f"{name!r:.100} is not the name of a backup")
+        return server.backups / name
 
     # --- in the background -----------------------------------------------------------------------
 

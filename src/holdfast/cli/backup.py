@@ -1,5 +1,7 @@
 """`holdfast backup`: a copy that can be trusted, or the next of a folder of dated ones."""
 
+from functools import partial
+
 import click
 
 from holdfast.cli.location import Location, open_store, store_options
@@ -27,9 +29,9 @@ def command(
     """Copy a store into the folder TARGET, and verify the copy.
 
     The copy is one snapshot, made while others write, and opens as a store of its own. It is read
-    back and compared before it gets its name. A server writes it below the folder that it was
-    started
-    with (`holdfast serve --backups DIR`); there TARGET is a name alone.
+    back and compared before it gets its name. With --url, the server writes it below the folder
+    that it was started with (`holdfast serve --backups DIR`), and TARGET is a name alone; with
+    --keep it is downloaded, and TARGET is a folder here.
 
     Example: holdfast backup --data data backups --keep 7d,4w,12m
     """
@@ -54,12 +56,24 @@ def _make_dated(
     import time
     from pathlib import Path
 
-    from holdfast.backup_folder import backups_in, make_backup, parse_keep, remove_old
+    from holdfast.backup_folder import (
+        backups_in,
+        keep_download,
+        make_backup,
+        parse_keep,
+        remove_old,
+    )
 
-    location.refuse_server("dated backups are made on the machine that has the store's folder")
     folder, rules = Path(target), parse_keep(keep)
-    with open_store(location.data) as store, out.progress("backup"):
-        made = make_backup(store.engine, folder, now=time.time(), is_incremental=is_incremental)
+    if location.url is None:
+        with open_store(location.data) as store, out.progress("backup"):
+            made = make_backup(store.engine, folder, now=time.time(), is_incremental=is_incremental)
+    else:
+        from holdfast.cli.backup_download import download
+
+        with location.open() as opened, out.progress("backup") as tell:
+            fetch = partial(download, opened.space.admin, tell=tell, is_json=out.is_json)
+            made = keep_download(fetch, folder, now=time.time(), is_incremental=is_incremental)
     removed = remove_old(folder, rules)
     listed = backups_in(folder)
 

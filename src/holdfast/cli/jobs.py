@@ -116,7 +116,7 @@ def _refuse_unknown_queue(space: "Space", queue: str, out: Output) -> None:
 @click.argument("id")
 @location_options
 def show(location: Location, out: Output, id: str) -> None:
-    """Show everything about the job ID: its data, progress, history, log, steps, and why it failed.
+    """Show everything about the job ID: data, progress, result, history, log, steps, and failure.
 
     Example: holdfast jobs show --data data receipt-1001
     """
@@ -126,8 +126,9 @@ def show(location: Location, out: Output, id: str) -> None:
         job = _found(opened.space, id, out)
         log = opened.space.jobs.read_log(id)
         steps = opened.space.jobs.steps(id)
-    shown = {**msgspec.structs.asdict(job), "log": log, "steps": steps}
-    out.result(shown, lambda: _show(out, job, log, steps))
+        result = opened.space.jobs.result(id)
+    shown = {**msgspec.structs.asdict(job), "result": result, "log": log, "steps": steps}
+    out.result(shown, lambda: _show(out, job, result, log, steps))
 
 
 @command.command("retry")
@@ -272,7 +273,9 @@ def _found(space: "Space", id: str, out: Output) -> "Job":
     return job
 
 
-def _show(out: Output, job: "Job", log: "Sequence[LogLine]", steps: "Sequence[Step]") -> None:
+def _show(
+    out: Output, job: "Job", result: Any, log: "Sequence[LogLine]", steps: "Sequence[Step]"
+) -> None:
     import msgspec
 
     rows: list[tuple[str, Any]] = [("id", job.id), ("class", job.klass), ("state", job.state)]
@@ -287,8 +290,11 @@ def _show(out: Output, job: "Job", log: "Sequence[LogLine]", steps: "Sequence[St
         if value not in ("", None):
             out.say(f"{name}: {value}")
     out.say(f"data: {msgspec.json.encode(job.data).decode()}")
+    if result is not None:
+        out.say(f"result: {msgspec.json.encode(result).decode()}")
     if job.failure is not None:
-        out.say(f"failed: {job.failure.group}: {job.failure.message}")
+        word = "failed" if job.state == "failed" else "failed before"
+        out.say(f"{word}: {job.failure.group}: {job.failure.message}")
     for entry in job.history:
         more = " ".join(f"{name}={value}" for name, value in entry.more.items())
         out.say(f"  {moment(entry.when)} {entry.what} {more}".rstrip())

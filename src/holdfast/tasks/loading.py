@@ -103,9 +103,10 @@ def load_registry(target: str) -> Tasks:
     registries = {id(each): each for each in vars(module).values() if isinstance(each, Tasks)}
     own = [each for each in registries.values() if not each.is_included]
     if len(own or registries) != 1:
+        which = f"Say which one: holdfast worker {module_name}:NAME."
         raise BadTask(
             f"{module_name} has {_names(module)}",
-            hint=f"Say which one: holdfast worker {module_name}:NAME.",
+            hint=which if registries else "A registry is made by `tasks = Tasks()`.",
         )
     return own[0] if own else next(iter(registries.values()))
 

@@ -19,7 +19,7 @@ from holdfast.admin.records import (
 )
 from holdfast.client.calls import Call
 from holdfast.client.layers import AwaitedLayer, CalledLayer, RecordedLayer, awaited
-from holdfast.limits import DEFAULT_INSPECTED_KEYS
+from holdfast.limits import DEFAULT_INSPECTED_KEYS, MAX_BACKUP_PIECE_BYTES
 
 
 class CalledAdmin(CalledLayer):
@@ -41,6 +41,16 @@ class CalledAdmin(CalledLayer):
         it.
         """
         return self._call(_BACKUP, target)
+
+    def backup_read(
+        self, name: str, *, offset: int = 0, count: int = MAX_BACKUP_PIECE_BYTES
+    ) -> bytes:
+        """Returns up to `count` bytes of a backup in the server's folder, from `offset` on."""
+        return self._call(_BACKUP_READ, name, offset, count)
+
+    def backup_remove(self, name: str) -> bool:
+        """Removes a backup that was made to be read; returns whether it was there."""
+        return self._call(_BACKUP_REMOVE, name)
 
     def backup_start(self, target: str) -> Maintenance:
         """Makes a backup in the background, as `backup` does."""
@@ -152,6 +162,8 @@ class AwaitedAdmin(AwaitedLayer):
 
     add_user = awaited(CalledAdmin.add_user)
     backup = awaited(CalledAdmin.backup)
+    backup_read = awaited(CalledAdmin.backup_read)
+    backup_remove = awaited(CalledAdmin.backup_remove)
     backup_start = awaited(CalledAdmin.backup_start)
     backups = awaited(CalledAdmin.backups)
     check = awaited(CalledAdmin.check)
@@ -181,6 +193,8 @@ class RecordedAdmin(RecordedLayer):
 
 _ADD_USER: Final = Call("admin.add_user", "long", CalledAdmin.add_user)
 _BACKUP: Final = Call("admin.backup", "long", CalledAdmin.backup)
+_BACKUP_READ: Final = Call("admin.backup_read", "long", CalledAdmin.backup_read, only_reads=True)
+_BACKUP_REMOVE: Final = Call("admin.backup_remove", "long", CalledAdmin.backup_remove)
 _BACKUP_START: Final = Call("admin.backup_start", "long", CalledAdmin.backup_start)
 _BACKUPS: Final = Call("admin.backups", "long", CalledAdmin.backups, only_reads=True)
 _CHECK: Final = Call("admin.check", "long", CalledAdmin.check, only_reads=True)

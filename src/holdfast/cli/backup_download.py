@@ -1,0 +1,47 @@
+"""The backup of a running server as a file here: made there, read piece by piece, removed there."""
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.cli.output import Failure
+
+if TYPE_CHECKING:
+    from holdfast.engine.contract import Backup
+
+_LOOK_SECONDS: Final = 0.2  # between two looks whether the server has made it
+
+
+def download(admin: Any, file: Path, *, tell: Callable[[float], None], is_json: bool) -> "Backup":
+    """Writes the backup that the server makes now into the file; returns what it should contain."""
+    import os
+
+    from holdfast.engine.contract import Backup
+
+    with _made_there(admin, is_json) as (name, record), file.open("wb") as written:
+        while piece := admin.backup_read(name, offset=written.tell()):
+            written.write(piece)
+            tell(written.tell())
+        written.flush()
+        os.fsync(written.fileno())
+    return Backup(keys=record.keys, digest=record.digest)
+
+
+@contextmanager
+def _made_there(admin: Any, is_json: bool) -> Iterator[tuple[str, Any]]:
+    """Lets the server make a backup; the block gets its name and record."""
+    name = f"download-{secrets.token_hex(8)}"
+    record = admin.backup_start(name)
+    try:
+        while record is not None and record.state == "running":
+            threading.Event().wait(_LOOK_SECONDS)
+            record = next((each for each in admin.maintenance() if each.id == record.id), None)
+        if record is None or record.state != "done":
+            why = "it was started again meanwhile" if record is None else record.error
+            raise Failure("backup_failed", f"the server made no backup: {why}", "", is_json=is_json)
+        yield name, record
+    finally:
+        admin.backup_remove(name)
