@@ -28,6 +28,7 @@
     const size = () => ({ width: Math.max(200, figure.clientWidth), height: 220 });
     const plot = new uPlot({
       ...size(),
+      padding: [10, 34, 0, 0], // half a time fits behind the last tick
       cursor: { y: false },
       legend: { live: true },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
