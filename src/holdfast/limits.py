@@ -446,7 +446,10 @@ REMEMBERED_LARGE_READ_SECONDS: Final = 60.0  # how long such a kind of read stay
 LARGE_READ_THREADS: Final = 1  # for large reads, which share the interpreter with the event loop
 # the longest pause between two large reads, left to the event loop
 LARGE_READ_PAUSE_SECONDS: Final = 0.02
-BULLETIN_LOOK_SECONDS: Final = 0.005  # how often the server checks for notices of other processes
+# how long after a write of another process the server checks for its notices; where the system does
+# not tell of writes, how often
+BULLETIN_LOOK_SECONDS: Final = 0.005
+WATCHED_LOOK_SECONDS: Final = 0.1  # how often it checks where the system does tell
 TURN_SECONDS: Final = 0.005  # of work on the event loop before it polls all sockets again
 SWITCH_SECONDS: Final = 0.001  # how long a thread keeps the interpreter while the event loop waits
 # larger allocations are returned to the system as soon as they are freed

@@ -1,6 +1,7 @@
 """The watch on a file that other processes write to."""
 
 import os
+import select
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_a_wait_is_ended_by_a_word_of_the_same_process(watch: FileWatch) -> None
     watch.wake()
 
     assert not watch.wait(LONG)
+
+
+def test_an_event_loop_may_wait_in_place_of_a_thread(watch: FileWatch, file: Path) -> None:
+    write(file)
+    told = select.select([watch], [], [], LONG)[0]
+    watch.forget()
+    watch.forget()
+
+    assert told == [watch]
+    assert select.select([watch], [], [], 0)[0] == []
 
 
 def test_a_closed_watch_touches_no_file(file: Path) -> None:

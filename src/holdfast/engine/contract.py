@@ -142,8 +142,27 @@ class Subscription(Protocol):
     def __exit__(self, *exc: object) -> None: ...
 
 
+class WriteWatch(Protocol):
+    """Tells an event loop of the writes of other processes."""
+
+    def fileno(self) -> int:
+        """Returns the descriptor that is readable after a write; then call `forget`."""
+        ...
+
+    def forget(self) -> None:
+        """Forgets the writes up to now."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class EngineSubscription(Subscription, Protocol):
     """A subscription to an engine of this process."""
+
+    def watch(self) -> WriteWatch | None:
+        """Returns a watch, for the caller to close, on what every commit of another process writes
+        to; None where there can be none."""
+        ...
 
     def poll_own(self) -> list[Notice]:
         """Like `poll`, but it may leave out what other processes have committed, and costs nothing

@@ -8,6 +8,7 @@ import ctypes
 import os
 import select
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -56,6 +57,16 @@ class FileWatch:
             return False
         os.read(self._events, _MANY_EVENTS)
         return True
+
+    def fileno(self) -> int:
+        """Returns the descriptor that is readable after a write, for an event loop; then call
+        `forget`."""
+        return self._events
+
+    def forget(self) -> None:
+        """Forgets the writes up to now."""
+        with suppress(BlockingIOError):
+            os.read(self._events, _MANY_EVENTS)
 
     def wake(self) -> None:
         """Ends a wait, or the next one, from any thread."""

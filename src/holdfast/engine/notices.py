@@ -109,6 +109,9 @@ class NoticeHub:
     def _someone_waits(self) -> bool:
         return any([subscription.waiting for subscription in self._subscriptions])
 
+    def watch(self) -> FileWatch | None:
+        return None if self._watched is None else FileWatch.of(self._watched)
+
     def catch_up(self) -> None:
         """Hands out the notices of all commits that have returned so far."""
         with self._lock:
@@ -279,6 +282,11 @@ class NoticeSubscription:
         finally:
             with self._arrived:
                 self.waiting -= 1
+
+    def watch(self) -> FileWatch | None:
+        """Returns a watch, for the caller to close, on what every commit of another process writes
+        to; None where there can be none."""
+        return self._hub.watch()
 
     def poll_own(self) -> list[Notice]:
         """Like `poll`, if a commit of this process has left notices."""

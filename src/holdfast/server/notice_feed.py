@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from holdfast.engine.contract import Engine, Notice, topics_overlap
+from holdfast.engine.contract import Engine, Notice, WriteWatch, topics_overlap
 from holdfast.errors import StoreBusy, StoreUnreachable
-from holdfast.limits import BULLETIN_LOOK_SECONDS
+from holdfast.limits import BULLETIN_LOOK_SECONDS, WATCHED_LOOK_SECONDS
 from holdfast.server.turns import Turns
 
 _log = logging.getLogger(__name__)
@@ -46,12 +46,14 @@ class NoticeFeed:
         # Those who commit in this process call `catch_up`; this is for the others' commits. A
         # thread that waited would be woken by each of our own, and take its turn from them.
         self._next_look: asyncio.TimerHandle | None = None
+        self._watch: WriteWatch | None = None
         self._thread: threading.Thread | None = None
         if engine.is_remote:  # where a look is a round trip, a server says when to look
             self._thread = threading.Thread(target=self._follow, name="holdfast-bulletin")
             self._thread.start()
         else:
-            self._next_look = loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
+            self._watch = opened.watch()
+            self._await_writes()
 
     def listen(
         self,
@@ -114,15 +116,39 @@ class NoticeFeed:
         self._closed = True
         if self._next_look is not None:
             self._next_look.cancel()
+        if self._watch is not None:
+            self._loop.remove_reader(self._watch)
+            self._watch.close()
         self._subscription.close()
         if self._thread is not None:
             self._thread.join()
+
+    def _await_writes(self) -> None:
+        """Looks again when another process may have committed: some time after a write to its file,
+        or by the clock where nobody tells of writes."""
+        if self._watch is None:
+            self._look_after(BULLETIN_LOOK_SECONDS)
+        else:
+            self._look_after(WATCHED_LOOK_SECONDS)  # should the system have failed to tell
+            self._loop.add_reader(self._watch, self._look_soon, self._watch)
+
+    def _look_soon(self, watch: WriteWatch) -> None:
+        """Looks in a moment. A write comes before the commit that it is part of, and mostly not
+        alone: until then no further one counts."""
+        watch.forget()
+        self._loop.remove_reader(watch)
+        self._look_after(BULLETIN_LOOK_SECONDS)
+
+    def _look_after(self, seconds: float) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+        self._next_look = self._loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
         if not self._turns.is_behind:  # or the notices before are still being handed out
             with suppress(StoreBusy):  # no place for one more view: look again
                 self._schedule(self._subscription.poll)
-        self._next_look = self._loop.call_later(BULLETIN_LOOK_SECONDS, self._look)
+        self._await_writes()
 
     def _follow(self) -> None:
         while self._subscription.wait():
