@@ -61,7 +61,8 @@ class RespConnection(asyncio.Protocol):
         self._pauses = False  # the client sends faster than it is answered
         self._stalled = False  # the client does not read
         self._closing = False
-        # Nothing is waiting, held or to be closed, as between two requests of most clients.
+        # Nothing is held or to be closed, as between two requests of most clients; at most a write
+        # waits that came alone.
         self._is_clear = False
         self._delayed = b""  # a reply that is sent at the end of this turn
         self._last_heard = server.loop.time()
@@ -106,7 +107,12 @@ class RespConnection(asyncio.Protocol):
         yield from self.session.release()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_clear and len(data) <= MAX_UNDELAYED_BYTES and self._answer_only(data):
+        if (
+            self._is_clear
+            and not self._waits
+            and len(data) <= MAX_UNDELAYED_BYTES
+            and self._answer_only(data)
+        ):
             return
         if self._closing:
             return
@@ -144,18 +150,16 @@ class RespConnection(asyncio.Protocol):
             self._send_soon(plan)
         elif type(plan) is Read and not plan.is_large and not self._reads_in_threads:
             self._send_soon(session.run(plan))
+        elif type(plan) is Write:
+            self._waits = True
+            self._received = len(data)
+            self._commit(plan)
         else:
             self._is_clear = False
             self._received = len(data)
-            self._go_on_with(plan)
-        return True
-
-    def _go_on_with(self, plan: Plan) -> None:
-        if isinstance(plan, Write):
-            self._begin(plan)
-        else:
-            self._planned = self.session.later(plan) if isinstance(plan, Read) else plan
+            self._planned = self._placed(plan)
             self._go_on()
+        return True
 
     def _send_soon(self, reply: bytes) -> None:
         """Sends a small reply at the end of this turn, together with those of other clients.
@@ -420,7 +424,9 @@ class RespConnection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._write(replies)
-        if not self._busy:
+        if self._is_clear:  # nothing has come since
+            self._received = 0
+        elif not self._busy:
             if self._commands or self._planned is not None:
                 self._go_on()
             else:

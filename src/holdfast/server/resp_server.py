@@ -13,6 +13,8 @@ from holdfast.server.resp import RespConnection
 
 _LOOK_SECONDS: Final = 0.25  # between two looks at those who are still there when it closes
 
+_SENT_AT_ONCE: Final = 16  # small replies, before a look at the clock
+
 
 class RespServer:
     """Listens, and keeps the list of connections."""
@@ -60,8 +62,9 @@ class RespServer:
     def _send_delayed(self) -> None:
         delayed, turns = self._delayed, self.dispatcher.turns
         while delayed:
-            delayed.popleft().send_delayed()
-            if turns.is_over() and delayed:
+            for _ in range(min(len(delayed), _SENT_AT_ONCE)):
+                delayed.popleft().send_delayed()
+            if delayed and turns.is_over():
                 self.loop.call_soon(self._send_delayed)
                 return
 

@@ -23,8 +23,10 @@ from holdfast.engine.lmdb.environment import Environment
 from holdfast.engine.lmdb.file_writes import is_open, write_out
 from holdfast.engine.lmdb.notice_log import NoticeLog
 from holdfast.engine.lmdb.overlay import Overlay
+from holdfast.engine.lmdb.redo_log import Writes
 from holdfast.engine.lmdb.transaction import LmdbReader, LmdbTransaction
 from holdfast.engine.lmdb.write_buffers import (
+    NO_WRITES,
     CommittedBuffer,
     ShortBuffer,
     TooLong,
@@ -129,7 +131,7 @@ class Commits:
         together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
         outcomes, left = [], MAX_SHORT_OPERATIONS
         for work, space in zip(request.works, request.spaces, strict=True):
-            tx = ShortBuffer(together, space, self._clock())
+            tx = ShortBuffer(together, space, self._clock(), together.written, base.written)
             outcomes.append(tx.run(work, left))
             left = tx.left
             if outcomes[-1].error is None:
@@ -281,7 +283,9 @@ class Commits:
             if overlay is None or base is None:
                 return False
             together = TransactionBuffer(base, b"", 0.0, base.written, base.seen)
-            outcomes = [self._run_stacked(together, work, space) for work, space in steps]
+            outcomes = [
+                self._run_stacked(together, work, space, base.written) for work, space in steps
+            ]
             if overlay.commit(together, partial(_publish, group, outcomes)):
                 self.interrupted = True
         except BaseException:
@@ -289,9 +293,14 @@ class Commits:
             raise
         return True
 
-    def _run_stacked(self, together: TransactionBuffer, work: Work, space: bytes) -> Outcome[Any]:
+    def _run_stacked(
+        self, together: TransactionBuffer, work: Work, space: bytes, committed: Writes = NO_WRITES
+    ) -> Outcome[Any]:
         try:
-            tx = TransactionBuffer(together, space, self._clock())
+            if together.cleared:
+                tx = TransactionBuffer(together, space, self._clock())
+            else:  # what is written there, or was committed before, is found without asking it
+                tx = TransactionBuffer(together, space, self._clock(), together.written, committed)
             outcome = Outcome(result=work(tx))
         except (KeyboardInterrupt, lmdb.Error):
             raise

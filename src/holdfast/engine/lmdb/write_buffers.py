@@ -34,7 +34,7 @@ from holdfast.limits import (
     MAX_SEEN_IN_OVERLAY,
 )
 
-_NOTHING: Final[Writes] = {}
+NO_WRITES: Final[Writes] = {}
 
 
 class LaterNotices(NamedTuple):
@@ -67,8 +67,8 @@ class TransactionBuffer(WriteBuffer):
         below: Below,
         space: bytes,
         now: float,
-        committed: Writes = _NOTHING,
-        seen: Writes = _NOTHING,
+        committed: Writes = NO_WRITES,
+        seen: Writes = NO_WRITES,
     ) -> None:
         # What makes a buffer, and what the reader below would look at first.
         self._below = below
@@ -169,7 +169,15 @@ class ShortBuffer(TransactionBuffer):
         self.left -= 1
         if self.left < 0:
             raise TooLong
-        value = TransactionBuffer.get(self, key)
+        # As a transaction does, which has cleared nothing.
+        if key in self.written:
+            value = self.written[key]
+        elif key in self._committed:
+            value = self._committed[key]
+        elif key in self._seen:
+            value = self._seen[key]
+        else:
+            value = self._below.get(key)
         if value is not None and len(value) > 1024:
             self._spend(len(value) >> 10)
         return value
@@ -186,7 +194,9 @@ class ShortBuffer(TransactionBuffer):
             yield pair
 
     def put(self, key: bytes, value: bytes) -> None:
-        self._spend(1 + (len(value) >> 10))
+        self.left -= 1 + (len(value) >> 10)
+        if self.left < 0:
+            raise TooLong
         WriteBuffer.put(self, key, value)
 
     def delete(self, key: bytes) -> None:
