@@ -102,6 +102,12 @@ class LayersView:
     def __enter__(self) -> View:
         return View(self._view.__enter__(), self._shared)
 
+    @property
+    def is_current(self) -> Callable[[], bool] | None:
+        """Returns the function that says whether a view that was opened now would show the same;
+        None if that can't be told."""
+        return getattr(self._view, "is_current", None)
+
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
         return self._view.__exit__(kind, error, traceback)
 

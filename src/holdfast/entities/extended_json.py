@@ -16,6 +16,7 @@ from holdfast.errors import BadDump
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_INT: Final = 2**63 - 1
 _WRITTEN_AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
+_KEPT_AS_THEY_ARE: Final = frozenset({int, float, bytes})
 _SPECIAL_FLOATS: Final = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
@@ -27,10 +28,16 @@ def write(kept: Any) -> Any:
 
 def write_properties(properties: dict[str, Any]) -> dict[str, Any]:
     """Returns the values that a caller was given as Extended JSON."""
-    return {
-        name: value if type(value) in _WRITTEN_AS_THEY_ARE else write(keep(value))
-        for name, value in properties.items()
-    }
+    written = {}
+    for name, value in properties.items():
+        kind = type(value)
+        if kind in _WRITTEN_AS_THEY_ARE:
+            written[name] = value
+        elif kind in _KEPT_AS_THEY_ARE:
+            written[name] = _WRITERS[kind](value)
+        else:
+            written[name] = write(keep(value))
+    return written
 
 
 def read(line: bytes) -> dict[str, Any]:

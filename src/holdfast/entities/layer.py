@@ -90,8 +90,12 @@ class Entities(StoredModelCalls):
         Reads 1 key, and 1 per id.
         """
         access = _access(self._tx, table)
-        decode = selections.answered(entity_decoder.decode, self._meter)
-        found = selections.load(self._tx, access, ids, decode)
+        ids = list(ids)
+        if len(ids) == 1 and self._meter is None:  # of one there can't be too much
+            found = selections.load(self._tx, access, ids, entity_decoder.decode)
+        else:
+            decode = selections.answered(entity_decoder.decode, self._meter)
+            found = selections.load(self._tx, access, ids, decode)
         return _entities(found, properties)
 
     @operation(name="select", reads=True, holds_entities=True, holds_values=True)

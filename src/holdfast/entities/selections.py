@@ -130,16 +130,17 @@ def load(
     if not _TEXT.issuperset(map(type, ids)):
         ids = [plain_id(id) for id in ids]
     prefix = access.entities
-    now_ms = to_ms(reader.now)
-    found = []
-    for begin in range(0, len(ids), COLLECTED_AT_ONCE):
-        some = ids[begin : begin + COLLECTED_AT_ONCE]
-        stored = reader.get_many([prefix + pack_str(id) for id in some])
-        for id, value in zip(some, stored, strict=True):
-            if value is not None:
-                entity = decode(value)
-                if not entity.expires or entity.expires > now_ms:
-                    found.append((id, entity))
+    found: list[tuple[str, S]] = []
+    if len(ids) > COLLECTED_AT_ONCE:
+        for begin in range(0, len(ids), COLLECTED_AT_ONCE):
+            found += load(reader, access, ids[begin : begin + COLLECTED_AT_ONCE], decode)
+        return found
+    stored = reader.get_many([prefix + pack_str(id) for id in ids])
+    for id, value in zip(ids, stored, strict=True):
+        if value is not None:
+            entity = decode(value)
+            if not entity.expires or entity.expires > to_ms(reader.now):
+                found.append((id, entity))
     return found
 
 

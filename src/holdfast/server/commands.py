@@ -49,14 +49,18 @@ def wrong_arguments(name: str) -> bytes:
 
 def plan_of(session: RespSession, words: wire.Command) -> Plan:
     """Returns the plan for one command. Never raises: a mistake is its reply."""
-    session.dispatcher.recorder.protocols["resp"] += 1
+    dispatcher = session.dispatcher
+    dispatcher.recorder.protocols["resp"] += 1
     name = words[0]
     handler = COMMANDS.get(name)
     if handler is None:
         name = name.upper()
         handler = COMMANDS.get(name)
     try:
-        if name not in BEFORE_LOGIN:
+        users_version = dispatcher.authenticator.version
+        if (
+            session.users_version != users_version or session.identity is None
+        ) and name not in BEFORE_LOGIN:
             session.who()
         if handler is None:
             return session.spoil(_unknown(words))
@@ -101,11 +105,11 @@ def _serve(operation: Operation) -> Handler:
     read_exact = payloads.exact_decoder(operation)
 
     def handle(session: RespSession, words: wire.Command) -> Plan:
-        payload = words[1] if len(words) == 2 else b""
-        if len(payload) > DECODED_ON_LOOP_BYTES or (len(words) > 2 and is_large(words)):
+        if is_large(words):
             return decoded_in_thread(session, words, lambda: read_large(session, words), plan)
-        if payload[:1] == b"{" and not session.integers_as_text:  # as most are
-            arguments = payloads.read_arguments(operation, payload, is_json=True)
+        if len(words) == 2 and words[1][:1] == b"{" and not session.integers_as_text:
+            # As most are.
+            arguments = payloads.read_arguments(operation, words[1], is_json=True)
             return plan_operation(session, operation, arguments, json_encoder)
         return plan(session, read(session, words))
 
@@ -141,7 +145,7 @@ def _serve(operation: Operation) -> Handler:
 
 def is_large(words: wire.Command) -> bool:
     """Returns whether the words of a command take long to decode."""
-    return any([len(word) > DECODED_ON_LOOP_BYTES for word in words])
+    return max(map(len, words)) > DECODED_ON_LOOP_BYTES
 
 
 def decoded_in_thread(
@@ -172,26 +176,29 @@ def plan_operation(
     encode: Callable[[Any], bytes],
 ) -> Plan:
     """Returns the plan of an operation with decoded arguments."""
-    space = session.space
+    space, dispatcher = session.space, session.dispatcher
+    kind, name = operation.kind, operation.full_name
     session.require(operation)
     if operation.declaration.addressed:
         address_events(operation, arguments, session.address)
-    kind = operation.kind
-    if kind == "long" or kind == "wait" or session.dispatcher.is_everywhere(space, operation):
-        later = Later(lambda: session.dispatcher.start(space, operation, arguments), encode)
-        return session.followed(operation.full_name, later)
-    work = session.dispatcher.recorder.work_of(operation, arguments)
-    if kind != "read":
-        return session.followed(operation.full_name, Write(space, work, encode))
-    name = operation.full_name
-    is_large = session.dispatcher.large_reads.expects(name, arguments)
-    read = Read(space, work, encode, kind=name, is_large=is_large)
-    return session.followed(name, read)
+    plan: Read | Write | Later
+    if kind == "long" or kind == "wait" or dispatcher.is_everywhere(space, operation):
+        plan = Later(lambda: dispatcher.start(space, operation, arguments), encode)
+    elif kind == "read":
+        work = dispatcher.recorder.work_of(operation, arguments)
+        is_large = dispatcher.large_reads.expects(name, arguments)
+        plan = Read(space, work, encode, None, name, is_large)
+    else:
+        plan = Write(space, dispatcher.recorder.work_of(operation, arguments), encode)
+    return plan if dispatcher.tracer is None else session.followed(name, plan)
 
 
 def _bulk(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    bulk = wire.bulk
-    return lambda result: bulk(encode(result))
+    def encode_bulk(result: Any) -> bytes:
+        encoded = encode(result)
+        return b"$%d\r\n%b\r\n" % (len(encoded), encoded)  # `wire.bulk`, without a call
+
+    return encode_bulk
 
 
 COMMANDS.update(

@@ -54,6 +54,7 @@ from holdfast.server.options import DEFAULT_OPTIONS, DispatcherOptions
 from holdfast.server.password_checks import PasswordChecks
 from holdfast.server.recorder import Recorder
 from holdfast.server.subscribers import Subscribers
+from holdfast.server.turn_view import TurnView
 from holdfast.server.turns import Turns
 from holdfast.server.write_groups import WriteGroups
 from holdfast.spaces import DIRECTORY, NOWHERE, SPACE_CREATED, SPACE_DROPPED
@@ -109,6 +110,7 @@ class Dispatcher:
         self._spaces: dict[str, Space] = {store.name: store}
         self._loop = asyncio.get_running_loop()
         self.turns = Turns(self._loop)
+        self.turn_view = TurnView(self._loop)
         self.password_checks = PasswordChecks(self.authenticator, self._loop)
         self.notice_feed = NoticeFeed(store.engine, self._loop, self.turns)
         self.subscribers = Subscribers(self.notice_feed)
@@ -452,6 +454,7 @@ class Dispatcher:
 
     async def close(self) -> None:
         """Finishes what has begun."""
+        self.turn_view.end()
         await self.write_groups.close()
         await self._loop.run_in_executor(None, self._long.shutdown)
         self._directory.shutdown()

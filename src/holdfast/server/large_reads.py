@@ -7,7 +7,6 @@ its kind suspect: from then on the processor time of each is measured, and what 
 """
 
 import resource
-import sys
 import time
 from collections.abc import Callable
 from functools import cache
@@ -55,18 +54,18 @@ class LargeReads:
         self._clock = clock
         self._used = used
         self._until: dict[str, float] = {}  # by kind: until when they are run in a thread
-        self._suspected: dict[str, float] = {}  # by kind: when one took long
+        self.suspected: dict[str, float] = {}  # by kind: when one took long
         self._next = 0.0  # when the next one may begin
 
     def expects(self, kind: str, arguments: msgspec.Struct | None = None) -> bool:
         """Returns whether a read of this kind, with these arguments, may take long."""
         if self._until and self._until.get(kind, 0.0) > self._clock():
             return True
-        return arguments is not None and asked_for(arguments) > MAX_READ_ON_LOOP
+        return arguments is not None and _asks_for_many(arguments)
 
     def used_before(self, kind: str) -> Used | None:
         """Returns what this thread has used before a read whose kind is suspect, for `took`."""
-        return self._used() if self._suspected and kind in self._suspected else None
+        return self._used() if kind in self.suspected else None
 
     def took(self, kind: str, seconds: float, before: Used | None) -> None:
         """Notes how long a read on the loop has taken, and what it has used."""
@@ -76,11 +75,11 @@ class LargeReads:
         elif seconds > VERY_LARGE_READ_SECONDS or (before is not None and self._is_large(before)):
             self._until[kind] = self._clock() + REMEMBERED_LARGE_READ_SECONDS
         else:
-            self._suspected[kind] = self._clock()
+            self.suspected[kind] = self._clock()
 
     def _trust_again(self, kind: str) -> None:
-        if self._clock() - self._suspected[kind] > REMEMBERED_LARGE_READ_SECONDS:
-            del self._suspected[kind]
+        if self._clock() - self.suspected[kind] > REMEMBERED_LARGE_READ_SECONDS:
+            del self.suspected[kind]
 
     def _is_large(self, before: Used) -> bool:
         now = self._used()
@@ -112,16 +111,16 @@ class LargeReads:
         return run
 
 
-def asked_for(arguments: msgspec.Struct) -> int:
-    """Returns how many things a call asks for: its largest count, or the length of a list."""
-    most = 0
+def _asks_for_many(arguments: msgspec.Struct) -> bool:
+    """Returns whether a count among the arguments, or the length of a list, is large."""
     for name in _counting(type(arguments)):
         value = getattr(arguments, name)
         if type(value) is list:
-            most = max(most, len(value))
-        elif type(value) is int:
-            most = max(most, value) if value >= 0 else sys.maxsize  # -1 is all there are
-    return most
+            if len(value) > MAX_READ_ON_LOOP:
+                return True
+        elif type(value) is int and not 0 <= value <= MAX_READ_ON_LOOP:  # -1 is all there are
+            return True
+    return False
 
 
 @cache

@@ -192,11 +192,12 @@ _WITH_FORM: Final = frozenset(
 
 def _written(value: Any) -> Any:
     """Returns the result with the properties of its entities as Extended JSON."""
-    if isinstance(value, list):
-        return [_written(item) for item in value]
-    if isinstance(value, Page):
-        return msgspec.structs.replace(value, entities=_written(value.entities))
-    if isinstance(value, Entity):
+    kind = type(value)
+    if kind is Entity:
         written = extended_json.write_properties(value.properties)
         return Entity(value.id, written, value.ttl, value.version)
+    if kind is list:
+        return [_written(item) for item in value]
+    if kind is Page:
+        return msgspec.structs.replace(value, entities=_written(value.entities))
     return value

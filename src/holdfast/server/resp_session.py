@@ -18,6 +18,7 @@ from holdfast.compat.qless import Dialect
 from holdfast.engine.contract import Notice, Outcome
 from holdfast.errors import HoldfastError, NotAuthenticated, RequestTooLarge, UnknownSpace
 from holdfast.limits import (
+    LARGE_READ_SECONDS,
     MANY_READS,
     MAX_BATCH_COMMANDS,
     MAX_CHANNEL_BYTES,
@@ -90,12 +91,13 @@ Plan: TypeAlias = bytes | Read | Write | Later | Change | Steps
 class _Permits:
     """The operations that were permitted once, and are until who or where changes."""
 
-    __slots__ = ("identity", "operations", "space")
+    __slots__ = ("identity", "operations", "space", "users_version")
 
-    def __init__(self, identity: Identity | None, space: Space) -> None:
+    def __init__(self, identity: Identity, users_version: int, space: Space) -> None:
         self.identity = identity
+        self.users_version = users_version
         self.space = space
-        self.operations: set[int] = set()  # by `id`: the list of operations is for ever
+        self.operations: set[str] = set()
 
 
 class RespSession:
@@ -117,7 +119,7 @@ class RespSession:
         self.is_exact = False  # see `exact` in connection_commands.py
         self.integers_as_text = False  # see `bigint` there
         self.identity = dispatcher.authenticator.anonymous()
-        self._users_version = dispatcher.authenticator.version
+        self.users_version = dispatcher.authenticator.version  # that `identity` is of
         self.quits = False
         self.batch: list[Plan] | None = None
         self.batch_failed = False
@@ -126,7 +128,7 @@ class RespSession:
         # What ends them; most are no more than a seat, or many would be much for the collector.
         self.subscriptions: dict[tuple[Kind, bytes], Seat | Callable[[], None]] = {}
         self._seats: dict[bytes, Seat] = {}  # by the prefix of the space
-        self._permits = _Permits(self.identity, self.space)
+        self._permits: _Permits | None = None
         self.scripts: dict[bytes, Dialect] = {}  # of Qless, that this client has loaded
         self.has_flushed_scripts = False  # it knows none that others have loaded
         self.trace_context: dict[str, str] = {}  # of the next call; see `trace`
@@ -138,8 +140,8 @@ class RespSession:
     def who(self) -> Identity:
         """Returns the client's identity; raises `NotAuthenticated` if it must log in first."""
         authenticator = self.dispatcher.authenticator
-        if self._users_version != authenticator.version:
-            self.identity, self._users_version = (
+        if self.users_version != authenticator.version:
+            self.identity, self.users_version = (
                 authenticator.renewed(self.identity),
                 authenticator.version,
             )
@@ -149,12 +151,17 @@ class RespSession:
 
     def require(self, operation: Operation) -> None:
         """Raises `Forbidden` unless this client may call the operation in its space."""
-        identity, permits = self.who(), self._permits
-        if permits.identity is not identity or permits.space is not self.space:
-            permits = self._permits = _Permits(identity, self.space)
-        if id(operation) not in permits.operations:
-            identity.require_operation(operation, self.space.name)
-            permits.operations.add(id(operation))
+        permits, name = self._permits, operation.full_name
+        if (
+            permits is None
+            or permits.users_version != self.dispatcher.authenticator.version
+            or permits.identity is not self.identity
+            or permits.space is not self.space
+        ):
+            permits = self._permits = _Permits(self.who(), self.users_version, self.space)
+        if name not in permits.operations:
+            permits.identity.require_operation(operation, self.space.name)
+            permits.operations.add(name)
 
     def may_enter(self, space: str) -> bool:
         """Returns whether this client has any grant there."""
@@ -276,16 +283,19 @@ class RespSession:
 
     def run(self, read: Read) -> bytes:
         """Runs a read at once."""
-        large_reads = self.dispatcher.large_reads
-        before = large_reads.used_before(read.kind)
+        space, work, encode, _, kind, _, _ = read
+        dispatcher = self.dispatcher
+        large_reads = dispatcher.large_reads
+        before = large_reads.used_before(kind) if large_reads.suspected else None
         begin = time.monotonic()
         try:
-            with read.space.view() as view:
-                return read.encode(read.work(view))
+            return encode(work(dispatcher.turn_view.of(space)))
         except Exception as error:
             return self.failure(read, error)
         finally:
-            large_reads.took(read.kind, time.monotonic() - begin, before)
+            seconds = time.monotonic() - begin
+            if seconds > LARGE_READ_SECONDS or before is not None:
+                large_reads.took(kind, seconds, before)
 
     def later(self, read: Read) -> Later:
         """A read that waits for a network, or that is large, in a thread."""

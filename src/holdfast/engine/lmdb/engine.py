@@ -360,7 +360,7 @@ class LmdbEngine:
 class _View(LmdbView):
     """A view and what opens it, in one object: views are many, and cost 1 µs."""
 
-    __slots__ = ("_engine", "_guard")
+    __slots__ = ("_engine", "_guard", "_snapshot", "_waiting")
 
     def __init__(self, engine: LmdbEngine, space: bytes, guard: Guard | None) -> None:
         self._engine = engine
@@ -371,12 +371,18 @@ class _View(LmdbView):
     def __enter__(self) -> Reader:
         engine, guard = self._engine, self._guard
         overlay = engine._overlay
-        waiting = None if overlay is None else overlay.look()
-        self._txn = txn = engine._begin_snapshot()
+        waiting = self._waiting = None if overlay is None else overlay.look()
+        try:
+            txn = engine._env.begin(engine._data) if engine._unusable is None else None
+        except lmdb.Error:
+            txn = None
+        if txn is None:
+            txn = engine._begin_snapshot()  # which frees a place among the readers, or says why not
+        self._txn = txn
         self._get = txn.get
         self.now = engine._clock()
         try:
-            snapshot = txn.id()
+            snapshot = self._snapshot = txn.id()
             if waiting is not None and waiting.above == snapshot:  # the snapshot lacks it
                 view = PendingView(self, waiting)
                 if guard is not None and view.get(guard.key) is not None:
@@ -390,6 +396,17 @@ class _View(LmdbView):
             self.__exit__(type(error), error, None)
             raise
         return self
+
+    def is_current(self) -> bool:
+        """Returns whether a view that was opened now would show the same: no process has committed
+        anything since."""
+        engine = self._engine
+        overlay = engine._overlay
+        return (
+            engine._unusable is None
+            and (None if overlay is None else overlay.look()) is self._waiting
+            and engine._env.info()["last_txnid"] == self._snapshot
+        )
 
     def __exit__(
         self,

@@ -38,7 +38,7 @@ class LmdbReader:
         return self._get_long(key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        if all(keys) and max(map(len, keys), default=0) < _WHOLE:
+        if len(keys) > 1 and all(keys) and max(map(len, keys)) < _WHOLE:
             get = self._get
             return [get(key) for key in keys]
         return [self.get(key) for key in keys]

@@ -1,0 +1,53 @@
+"""One view for all reads of a turn of the event loop.
+
+To open a view, and the layers on it, takes as long as most reads. Reads that follow each other in a
+turn share a view as long as nobody commits: each sees what a view of its own would show.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from holdfast.store import Space, View
+
+
+class _Open(NamedTuple):
+    space: Space
+    is_current: Callable[[], bool] | None  # None if that can't be told
+    view: View
+    opened: AbstractContextManager[View]
+
+
+class TurnView:
+    """The view of the current turn, if something was read in it. Lives on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._open: _Open | None = None
+        self._ends_soon = False
+
+    def of(self, space: Space) -> View:
+        """Returns a view that shows all that was committed before this call."""
+        if self._open is not None:
+            known, is_current, view, _ = self._open
+            if known is space and is_current is not None and is_current():
+                return view
+            self.end()
+        opened = space.view()
+        view = opened.__enter__()
+        self._open = _Open(space, getattr(opened, "is_current", None), view, opened)
+        if not self._ends_soon:
+            self._ends_soon = True
+            self._loop.call_soon(self._end_turn)
+        return view
+
+    def _end_turn(self) -> None:
+        self._ends_soon = False
+        self.end()
+
+    def end(self) -> None:
+        """Closes the view: as long as it is open, its pages are not used again."""
+        if self._open is not None:
+            (*_, opened), self._open = self._open, None
+            opened.__exit__(None, None, None)
