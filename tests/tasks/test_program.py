@@ -138,6 +138,7 @@ def test_a_second_signal_hands_everything_back_at_once(store: Store, tmp_path: P
         program.signal(signal.SIGINT)
 
         assert program.end() == 1, program.said
+    assert "SIGINT: handing back what runs" in program.said
     assert state(store, job.id) == "stalled"
 
 
@@ -157,10 +158,12 @@ def test_usr1_prints_stacks_and_usr2_pauses_until_cont(store: Store, tmp_path: P
         program.signal(signal.SIGUSR1)
         until(lambda: "Current thread" in program.said or "Thread 0x" in program.said)
         program.signal(signal.SIGUSR2)
+        until(lambda: "paused: taking no jobs until SIGCONT" in program.said)
         first = sample.double.put(store, 1)
         program.signal(signal.SIGCONT)
 
         assert first.result(timeout=30) == 2
+        assert "taking jobs again" in program.said
 
 
 def test_the_record_of_a_worker_says_what_it_runs_and_goes_with_it(

@@ -144,6 +144,7 @@ class Program:
                 before = len(self._ended_by)
                 self._obey(worker, WORKER_POLL_SECONDS)
                 if len(self._ended_by) > before:
+                    self._say(f"{_name(self._ended_by[-1])}: handing back what runs")
                     worker.cut_short()
             return future.result()
 
@@ -167,7 +168,10 @@ class Program:
         for number in self._signals.wait(seconds):
             if number == signal.SIGUSR2:
                 worker.pause()
+                self._say("paused: taking no jobs until SIGCONT")
             elif number == signal.SIGCONT:
+                if worker.is_paused:  # and not only stopped and continued, as by a shell
+                    self._say("taking jobs again")
                 worker.resume()
             else:
                 self._ended_by.append(number)
@@ -224,4 +228,8 @@ def _farewell(last: int, why: str) -> str:
         return f"{why}: finishing what runs, then starting again"
     if last == signal.SIGHUP:
         return "finishing what runs, then starting again"
-    return f"{signal.Signals(last).name}: finishing what runs"
+    return f"{_name(last)}: finishing what runs"
+
+
+def _name(number: int) -> str:
+    return signal.Signals(number).name

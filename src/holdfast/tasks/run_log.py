@@ -37,7 +37,8 @@ def _told(finished: "Finished", seconds: float) -> tuple[int, str]:
     if report is not None and report.what == "retry" and report.group is not None:
         return logging.WARNING, f"runs again in {report.delay:.3g} s: {_reason(report)}"
     if outcome.what == "lost" and outcome.error is not None:
-        return logging.WARNING, "was canceled, or another worker has it: its outcome is not counted"
+        why = finished.attempt.run.stopped or outcome.error
+        return logging.WARNING, f"was lost, and its outcome is not counted: {why}"
     return logging.DEBUG, f"ended after {seconds:.3f} s: {outcome.what}"
 
 
